@@ -1,0 +1,1 @@
+//! Tidemill: a low-level Vulkan compute engine.
