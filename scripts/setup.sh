@@ -1,0 +1,256 @@
+# shellcheck shell=bash
+# What ./dev and .ci/run share: finding and installing what a build, a run and the tests need.
+# Sourced, never run. Everything said here goes to stderr, so that `./dev bench --json` stays clean.
+#
+#   setup [--ci]   install what is missing; leaves FEATURES and SHADERC_LIB_DIR for cargo, and SETUP_MISSING
+
+CACHE=${TIDEMILL_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TIDEMILL_CACHE}/.cache}/tidemill}
+SHADERC_CACHE=$CACHE/shaderc
+CHROMIUM_CACHE=$CACHE/chromium-vulkan
+SETUP_LOG=$CACHE/setup.log
+
+FEATURES=cli
+SETUP_MISSING=()
+
+note() { printf 'setup: %s\n' "$*" >&2; }
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# --- What is there: file checks only, so that a second run takes no time ---------------------------------------------
+
+# exists PATTERN...: does any of these globs name a file?
+exists() {
+    local pattern
+    for pattern in "$@"; do
+        if compgen -G "$pattern" >/dev/null; then return 0; fi
+    done
+    return 1
+}
+
+# manifest KIND GLOB: does a folder where the Vulkan loader looks hold such a file? KIND is icd.d or explicit_layer.d.
+manifest() {
+    local kind=$1 glob=$2 dir
+    local -a dirs
+    IFS=: read -r -a dirs <<<"${XDG_CONFIG_HOME:-$HOME/.config}:${XDG_CONFIG_DIRS:-/etc/xdg}:/etc:/usr/local/etc:\
+${XDG_DATA_HOME:-$HOME/.local/share}:${XDG_DATA_DIRS:-/usr/local/share:/usr/share}:/usr/local/share:/usr/share:\
+/opt/homebrew/share:/opt/homebrew/etc"
+    for dir in "${dirs[@]}"; do
+        if exists "$dir/vulkan/$kind/$glob"; then return 0; fi
+    done
+    return 1
+}
+
+have_compiler() { command -v cc >/dev/null && command -v c++ >/dev/null; }
+
+have_loader() {
+    exists /usr/lib/*/libvulkan.so.1 /usr/lib/libvulkan.so.1 /usr/lib64/libvulkan.so.1 /usr/local/lib/libvulkan.so.1 \
+        "${VULKAN_SDK:-/nowhere}"/lib/libvulkan.* /opt/homebrew/lib/libvulkan.1.dylib /usr/local/lib/libvulkan.1.dylib
+}
+
+# A driver's file alone says little: Mesa's package brings those of all its GPUs to every machine. So either lavapipe,
+# which needs no hardware, or any other driver together with a device node; or the user says which driver to take.
+have_driver() {
+    if [[ -n ${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-} ]]; then return 0; fi
+    if manifest icd.d 'lvp_icd*.json'; then return 0; fi
+    if [[ $(uname) == Darwin ]]; then
+        manifest icd.d '*.json'
+    elif exists '/dev/nvidia[0-9]*'; then
+        manifest icd.d 'nvidia*.json' || { exists '/dev/dri/render*' && manifest icd.d '*.json'; }
+    else
+        exists '/dev/dri/render*' /dev/dxg && manifest icd.d '*.json'
+    fi
+}
+
+have_layer() {
+    exists "${VK_LAYER_PATH:-/nowhere}/VkLayer_khronos_validation.json" ||
+        manifest explicit_layer.d 'VkLayer_khronos_validation.json'
+}
+
+# --- The package manager ---------------------------------------------------------------------------------------------
+
+as_root() {
+    if [[ $(id -u) == 0 ]]; then
+        "$@"
+    elif [[ -t 0 ]]; then
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+can_install() { command -v apt-get >/dev/null && { [[ $(id -u) == 0 ]] || command -v sudo >/dev/null; }; }
+
+# Runs an apt command; when that fails, refreshes the package index (a fresh machine has none) and tries once more.
+with_index() {
+    if "$@" >>"$SETUP_LOG" 2>&1; then return 0; fi
+    note "refreshing the package index"
+    as_root apt-get update >>"$SETUP_LOG" 2>&1 || true
+    if "$@" >>"$SETUP_LOG" 2>&1; then return 0; fi
+    tail -n 5 "$SETUP_LOG" >&2
+    note "failed: $* (whole log: $SETUP_LOG)"
+    return 1
+}
+
+install_packages() {
+    with_index as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# --- shaderc ---------------------------------------------------------------------------------------------------------
+
+# links_shaderc LINKER-ARGS...: is this a shaderc that a program can be linked with, and that starts?
+links_shaderc() {
+    local dir status=0
+    dir=$(mktemp -d "$CACHE/link.XXXXXX")
+    # No header: the crate brings its own declarations, too.
+    echo 'extern "C" void *shaderc_compiler_initialize(); int main() { return !shaderc_compiler_initialize(); }' \
+        >"$dir/main.cpp"
+    { c++ "$dir/main.cpp" -o "$dir/main" "$@" -pthread && "$dir/main"; } >>"$SETUP_LOG" 2>&1 || status=1
+    rm -r "$dir"
+    return "$status"
+}
+
+# Debian's libshaderc lacks glslang and SPIRV-Tools (docs/evidence/shaderc-debian.sh), so one archive is made of the
+# static libraries of all three. What a newer release no longer has (OGLCompiler, HLSL) is left out.
+make_shaderc_archive() {
+    local lib_dir name new=$SHADERC_CACHE/new.a
+    lib_dir=$(dpkg -L libshaderc-dev | grep '/libshaderc_combined\.a$') || return 1
+    lib_dir=${lib_dir%/*}
+    mkdir -p "$SHADERC_CACHE"
+    {
+        echo "create $new"
+        for name in shaderc_combined glslang MachineIndependent GenericCodeGen OSDependent OGLCompiler HLSL SPIRV \
+            SPIRV-Tools-opt SPIRV-Tools; do
+            if [[ -e $lib_dir/lib$name.a ]]; then echo "addlib $lib_dir/lib$name.a"; fi
+        done
+        echo save
+        echo end
+    } | ar -M >>"$SETUP_LOG" 2>&1 || return 1
+    links_shaderc "$new" || return 1
+    mv "$new" "$SHADERC_CACHE/libshaderc_combined.a"
+}
+
+# Leaves SHADERC_LIB_DIR exported where needed and `shaderc` in FEATURES, or says that checked-in SPIR-V is used.
+setup_shaderc() {
+    local -a packages=()
+    local package
+    if [[ -n ${SHADERC_LIB_DIR:-} ]]; then
+        FEATURES=cli,shaderc
+        return
+    fi
+    if [[ ! -e $SHADERC_CACHE/libshaderc_combined.a ]] && have_compiler; then
+        mkdir -p "$CACHE"
+        # The names and the order in which the shaderc crate takes a system's library.
+        if links_shaderc -lshaderc || links_shaderc -lshaderc_shared; then
+            FEATURES=cli,shaderc
+            return
+        fi
+        if can_install; then
+            for package in libshaderc-dev glslang-dev spirv-tools; do
+                if ! dpkg -s "$package" >/dev/null 2>&1; then packages+=("$package"); fi
+            done
+            if ((${#packages[@]})); then
+                note "installing ${packages[*]}: the parts of shaderc, which compiles glsl/"
+                install_packages "${packages[@]}" || true
+            fi
+            note "making $SHADERC_CACHE/libshaderc_combined.a: the system's shaderc does not link by itself"
+            make_shaderc_archive || note "that archive does not link, either (log: $SETUP_LOG)"
+        fi
+    fi
+    if [[ -e $SHADERC_CACHE/libshaderc_combined.a ]]; then
+        export SHADERC_LIB_DIR=$SHADERC_CACHE
+        FEATURES=cli,shaderc
+    else
+        note "no shaderc that links, so kernels come from the checked-in spirv/ (your own: set SHADERC_LIB_DIR)"
+    fi
+}
+
+# --- What only CI needs ----------------------------------------------------------------------------------------------
+
+# Debian's chromium-common carries a current validation layer, SwiftShader and the Khronos mock driver. It is unpacked
+# into the cache, not installed: no other program's Vulkan changes.
+setup_chromium_vulkan() {
+    local dir
+    if [[ -e $CHROMIUM_CACHE/layer/VkLayer_khronos_validation.json ]]; then return 0; fi
+    command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
+    note "unpacking chromium-common to $CHROMIUM_CACHE: current validation layer, SwiftShader, mock driver"
+    mkdir -p "$CACHE"
+    dir=$(mktemp -d "$CACHE/chromium.XXXXXX")
+    (
+        cd "$dir" || exit 1
+        with_index apt-get download chromium-common || exit 1
+        dpkg -x chromium-common_*.deb unpacked || exit 1
+        mkdir -p new/layer new/swiftshader new/mock
+        cd unpacked/usr/lib/chromium || exit 1
+        mv libVkLayer_khronos_validation.so ../../../../new/layer/ || exit 1
+        mv libvk_swiftshader.so vk_swiftshader_icd.json ../../../../new/swiftshader/ || exit 1
+        mv libVkICD_mock_icd.so ../../../../new/mock/ || exit 1
+    ) || {
+        rm -r "$dir"
+        return 1
+    }
+    cat >"$dir/new/mock/mock_icd.json" <<'JSON'
+{
+    "file_format_version": "1.0.1",
+    "ICD": { "library_path": "./libVkICD_mock_icd.so", "api_version": "1.4.0" }
+}
+JSON
+    cat >"$dir/new/layer/VkLayer_khronos_validation.json" <<'JSON'
+{
+    "file_format_version": "1.2.0",
+    "layer": {
+        "name": "VK_LAYER_KHRONOS_validation",
+        "type": "GLOBAL",
+        "library_path": "./libVkLayer_khronos_validation.so",
+        "api_version": "1.4.0",
+        "implementation_version": "1",
+        "description": "Khronos Validation Layer, from chromium-common",
+        "instance_extensions": [
+            { "name": "VK_EXT_debug_report", "spec_version": "9" },
+            { "name": "VK_EXT_debug_utils", "spec_version": "1" },
+            { "name": "VK_EXT_layer_settings", "spec_version": "2" },
+            { "name": "VK_EXT_validation_features", "spec_version": "6" }
+        ],
+        "device_extensions": [
+            { "name": "VK_EXT_debug_marker", "spec_version": "4", "entrypoints": [] },
+            { "name": "VK_EXT_tooling_info", "spec_version": "1", "entrypoints": [] },
+            { "name": "VK_EXT_validation_cache", "spec_version": "1", "entrypoints": [] }
+        ]
+    }
+}
+JSON
+    rm -rf "$CHROMIUM_CACHE"
+    mv "$dir/new" "$CHROMIUM_CACHE"
+    rm -r "$dir"
+}
+
+# --- All of it -------------------------------------------------------------------------------------------------------
+
+setup() {
+    local -a packages=()
+    local what
+    have_compiler || { packages+=(g++) && note "g++ is missing: rustc links with it, and shaderc is C++"; }
+    have_loader || { packages+=(libvulkan1) && note "libvulkan1 is missing: the Vulkan loader"; }
+    have_driver || { packages+=(mesa-vulkan-drivers) && note "mesa-vulkan-drivers is missing: no Vulkan device here"; }
+    have_layer || { packages+=(vulkan-validationlayers) && note "vulkan-validationlayers is missing: the tests use it"; }
+    if ((${#packages[@]})) && can_install; then
+        mkdir -p "$CACHE"
+        note "installing ${packages[*]}"
+        install_packages "${packages[@]}" || true
+    fi
+    setup_shaderc
+
+    have_compiler || SETUP_MISSING+=("a C and C++ compiler (cc, c++)")
+    have_loader || SETUP_MISSING+=("the Vulkan loader (Debian libvulkan1, Fedora vulkan-loader, Arch vulkan-icd-loader, Homebrew vulkan-loader)")
+    have_driver || SETUP_MISSING+=("a Vulkan driver (Debian and Fedora mesa-vulkan-drivers, Arch vulkan-swrast, Homebrew molten-vk)")
+    have_layer || SETUP_MISSING+=("the Khronos validation layer (Debian vulkan-validationlayers, Fedora vulkan-validation-layers, Arch vulkan-validation-layers, Homebrew vulkan-validationlayers)")
+    if [[ ${1:-} == --ci ]]; then
+        [[ $FEATURES == *shaderc* ]] || SETUP_MISSING+=("a shaderc that links")
+        setup_chromium_vulkan || SETUP_MISSING+=("the Vulkan parts of Debian's package chromium-common")
+    fi
+    if ((${#SETUP_MISSING[@]})); then
+        for what in "${SETUP_MISSING[@]}"; do note "still missing, please install: $what"; done
+    fi
+}
