@@ -228,17 +228,24 @@ JSON
 
 # --- All of it -------------------------------------------------------------------------------------------------------
 
+# want PACKAGE WHY: adds to the caller's list `packages`.
+want() {
+    note "installing $1: $2"
+    packages+=("$1")
+}
+
 setup() {
     local -a packages=()
     local what
-    have_compiler || { packages+=(g++) && note "g++ is missing: rustc links with it, and shaderc is C++"; }
-    have_loader || { packages+=(libvulkan1) && note "libvulkan1 is missing: the Vulkan loader"; }
-    have_driver || { packages+=(mesa-vulkan-drivers) && note "mesa-vulkan-drivers is missing: no Vulkan device here"; }
-    have_layer || { packages+=(vulkan-validationlayers) && note "vulkan-validationlayers is missing: the tests use it"; }
-    if ((${#packages[@]})) && can_install; then
-        mkdir -p "$CACHE"
-        note "installing ${packages[*]}"
-        install_packages "${packages[@]}" || true
+    if can_install; then
+        have_compiler || want g++ "rustc links with it, and shaderc is C++"
+        have_loader || want libvulkan1 "the Vulkan loader"
+        have_driver || want mesa-vulkan-drivers "there is no Vulkan device here; this brings one that runs on the CPU"
+        have_layer || want vulkan-validationlayers "the tests run with validation on"
+        if ((${#packages[@]})); then
+            mkdir -p "$CACHE"
+            install_packages "${packages[@]}" || true
+        fi
     fi
     setup_shaderc
 
