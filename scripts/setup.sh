@@ -208,15 +208,10 @@ JSON
         "implementation_version": "1",
         "description": "Khronos Validation Layer, from chromium-common",
         "instance_extensions": [
-            { "name": "VK_EXT_debug_report", "spec_version": "9" },
-            { "name": "VK_EXT_debug_utils", "spec_version": "1" },
+            { "name": "VK_EXT_debug_report", "spec_version": "10" },
+            { "name": "VK_EXT_debug_utils", "spec_version": "2" },
             { "name": "VK_EXT_layer_settings", "spec_version": "2" },
             { "name": "VK_EXT_validation_features", "spec_version": "6" }
-        ],
-        "device_extensions": [
-            { "name": "VK_EXT_debug_marker", "spec_version": "4", "entrypoints": [] },
-            { "name": "VK_EXT_tooling_info", "spec_version": "1", "entrypoints": [] },
-            { "name": "VK_EXT_validation_cache", "spec_version": "1", "entrypoints": [] }
         ]
     }
 }
