@@ -1,1 +1,3 @@
 //! Tidemill: a low-level Vulkan compute engine.
+
+mod engine;
