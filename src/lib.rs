@@ -1,1 +1,4 @@
 //! Tidemill: a low-level Vulkan compute engine.
+
+mod engine;
+pub mod spirv;
