@@ -1,0 +1,16 @@
+// Inputs, read 16 bytes at a time through one of two paths that the build chooses with LOAD: storage buffers (GPUs) or
+// storage texel buffers (software drivers, where a storage-buffer load costs 30 times as much).
+// Bits are loaded as uints, so that one module serves every element type and no load can touch a NaN.
+
+#define BUFFER 1
+#define TEXEL 2
+
+#if LOAD == TEXEL
+#define INPUT(slot, name) \
+    layout(binding = slot, rgba32ui) readonly uniform uimageBuffer name##_texels; \
+    uvec4 name(uint i) { return imageLoad(name##_texels, int(i)); }
+#elif LOAD == BUFFER
+#define INPUT(slot, name) \
+    layout(binding = slot, std430) readonly restrict buffer name##_block { uvec4 name##_words[]; }; \
+    uvec4 name(uint i) { return name##_words[i]; }
+#endif

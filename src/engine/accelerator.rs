@@ -1,0 +1,298 @@
+//! The accelerator: where everything begins.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::catalog::VariantInfo;
+use super::config::{Config, Prewarm};
+use super::core::Core;
+use super::housekeeping::{Housekeeper, PrewarmStatus, warm_all};
+use super::pipelines::PipelineStats;
+use super::pool::PoolStats;
+use super::recording::{Outputs, Recording, check_size};
+use super::tensor::{Contents, Filler, Storage, Tensor};
+use crate::error::{Error, Result};
+use crate::shape::{DType, Element, Shape};
+use crate::vk::instance::Instance;
+use crate::vk::physical::{DeviceInfo, enumerate};
+
+static GLOBAL: Mutex<Option<Accelerator>> = Mutex::new(None);
+
+/// A device with all that is owned once: pipelines, the buffer pool, the queue and its timeline.
+///
+/// Cheap to clone; clones are the same accelerator. Usually there is one, [`Accelerator::global`].
+#[derive(Clone)]
+pub struct Accelerator {
+    core: Arc<Core>,
+}
+
+/// What an accelerator has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Recordings submitted.
+    pub submissions: u64,
+    /// Dispatches, copies and fills in them.
+    pub dispatches: u64,
+    /// Barriers between those.
+    pub barriers: u64,
+    /// Submissions in flight.
+    pub in_flight: usize,
+    /// The pool.
+    pub pool: PoolStats,
+    /// Pipelines.
+    pub pipelines: PipelineStats,
+}
+
+impl fmt::Debug for Accelerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Accelerator({})", self.device().name)
+    }
+}
+
+impl Accelerator {
+    /// The process's accelerator, made on first use with the default [`Config`]. After the loss of the device the
+    /// next call makes a new one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Accelerator::new).
+    pub fn global() -> Result<Accelerator> {
+        let mut global = GLOBAL.lock();
+        if let Some(accelerator) = global.as_ref().filter(|a| a.core.open().is_ok()) {
+            return Ok(accelerator.clone());
+        }
+        let accelerator = Accelerator::new(&Config::new())?;
+        *global = Some(accelerator.clone());
+        Ok(accelerator)
+    }
+
+    /// An accelerator of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoLoader`], [`Error::NoDriver`], [`Error::NoUsableDevice`], [`Error::DeviceNotFound`],
+    /// [`Error::LayerMissing`], [`Error::CacheFolder`], or what the driver says.
+    pub fn new(config: &Config) -> Result<Accelerator> {
+        let core = Core::new(config)?;
+        let status = match config.prewarm {
+            Prewarm::Background => None,
+            Prewarm::Blocking => Some(warm_all(&core)?),
+            Prewarm::Off => Some(PrewarmStatus { finished: true, ..PrewarmStatus::default() }),
+        };
+        let _ = core.housekeeper.set(Housekeeper::start(&core, status));
+        Ok(Accelerator { core })
+    }
+
+    pub(crate) fn from_core(core: Arc<Core>) -> Accelerator {
+        Accelerator { core }
+    }
+
+    /// Every Vulkan device on this machine, with why it can't be used if so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoLoader`] or [`Error::NoDriver`].
+    pub fn devices() -> Result<Vec<DeviceInfo>> {
+        enumerate(&*Instance::new(None, false, None)?)
+    }
+
+    /// The device it runs on.
+    pub fn device(&self) -> &DeviceInfo {
+        &self.core.device.info
+    }
+
+    /// A tensor with these contents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Length`] if shape and data disagree; [`Error::TooLarge`]; [`Error::OutOfMemory`].
+    pub fn upload<T: Element>(&self, data: &[T], shape: impl Into<Shape>) -> Result<Tensor> {
+        let (op, shape) = ("upload", shape.into());
+        if shape.elements() != data.len() {
+            return Err(Error::Length { op, shape, got: data.len() });
+        }
+        self.make::<T>(op, shape, |bytes| {
+            bytes.copy_from_slice(bytemuck::cast_slice(data));
+            Ok(())
+        })
+    }
+
+    /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let squares = gpu.upload_with([5], |f| f.extend((0..5).map(|i| (i * i) as f32)))?;
+    /// assert_eq!(squares.read::<f32>()?, [0.0, 1.0, 4.0, 9.0, 16.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Incomplete`] if the closure leaves elements unwritten; [`Error::TooLarge`]; [`Error::OutOfMemory`].
+    pub fn upload_with<T: Element>(
+        &self,
+        shape: impl Into<Shape>,
+        fill: impl FnOnce(&mut Filler<'_, T>),
+    ) -> Result<Tensor> {
+        let (op, shape) = ("upload_with", shape.into());
+        self.make::<T>(op, shape, |bytes| Filler::run(op, bytes, fill))
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`]; [`Error::OutOfMemory`].
+    pub fn zeros<T: Element>(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        self.run(|r| r.fill(shape, T::zeroed()))
+    }
+
+    /// A tensor without contents, to be [written](Tensor::write) before anything reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`].
+    pub fn empty(&self, shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
+        let shape = shape.into();
+        self.core.open()?;
+        check_size(&self.core, "empty", shape, dtype)?;
+        Ok(Tensor::from_parts(Storage::new(&self.core, dtype, None, Contents::Unwritten), shape))
+    }
+
+    fn make<T: Element>(
+        &self,
+        op: &'static str,
+        shape: Shape,
+        write: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Tensor> {
+        self.core.open()?;
+        check_size(&self.core, op, shape, T::DTYPE)?;
+        let bytes = (shape.elements() * T::DTYPE.size_bytes()) as u64;
+        let (lease, ()) = self.core.fill(bytes, write)?;
+        let storage = Storage::new(&self.core, T::DTYPE, Some(lease), Contents::Host);
+        Ok(Tensor::from_parts(storage, shape))
+    }
+
+    /// Begins a recording.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`] or [`Error::Closed`].
+    pub fn begin_recording(&self) -> Result<Recording> {
+        self.core.open()?;
+        Ok(Recording::new(self.core.clone()))
+    }
+
+    /// Begins a recording, lets the closure fill it, keeps the values it returns, and ends it. Waits for nothing.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
+    /// let sum = gpu.run(|r| r.add(&a, &a))?;
+    /// assert_eq!(sum.read::<f32>()?, [2.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of the closure and of [`Recording::end_recording`].
+    pub fn run<O: Outputs>(&self, record: impl FnOnce(&mut Recording) -> Result<O>) -> Result<O::Kept> {
+        let mut recording = self.begin_recording()?;
+        let kept = record(&mut recording)?.keep(&mut recording)?;
+        drop(recording.end_recording()?);
+        Ok(kept)
+    }
+
+    /// Waits until everything submitted so far is done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`].
+    pub fn synchronize(&self) -> Result<()> {
+        self.core.timeline.synchronize()
+    }
+
+    /// Waits for everything, and gives the device back: after `Ok` nothing of this accelerator is left on it.
+    /// From then on, clones refuse to begin anything new.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held; they stay valid, and the
+    /// device goes with the last of them. [`Error::DeviceLost`].
+    pub fn close(self) -> Result<()> {
+        {
+            // The process's own singleton is not "somebody else".
+            let mut global = GLOBAL.lock();
+            if global.as_ref().is_some_and(|g| Arc::ptr_eq(&g.core, &self.core)) {
+                *global = None;
+            }
+        }
+        self.core.mark_closed();
+        if let Some(housekeeper) = self.core.housekeeper.get() {
+            housekeeper.stop();
+        }
+        self.core.timeline.synchronize()?;
+        let tensors = self.core.pool.stats().live_blocks;
+        let handles = Arc::strong_count(&self.core) - 1;
+        if tensors + handles > 0 { Err(Error::StillInUse { tensors, handles }) } else { Ok(()) }
+    }
+
+    /// Frees the memory that the pool keeps for later; gives the number of bytes.
+    pub fn trim(&self) -> u64 {
+        let _ = self.core.timeline.reclaim();
+        self.core.pool.trim()
+    }
+
+    /// What it has done so far, and what the pool holds.
+    pub fn stats(&self) -> Stats {
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
+        let counters = &self.core.counters;
+        let _ = self.core.timeline.reclaim();
+        Stats {
+            submissions: load(&counters.submissions),
+            dispatches: load(&counters.dispatches),
+            barriers: load(&counters.barriers),
+            in_flight: self.core.timeline.in_flight(),
+            pool: self.core.pool.stats(),
+            pipelines: self.core.pipelines.stats(),
+        }
+    }
+
+    /// How far prewarming has come.
+    pub fn prewarm_status(&self) -> PrewarmStatus {
+        self.core.housekeeper.get().map(Housekeeper::status).unwrap_or_default()
+    }
+
+    /// Waits until prewarming in the background is finished.
+    pub fn wait_prewarmed(&self) -> PrewarmStatus {
+        self.core.housekeeper.get().map(Housekeeper::wait_finished).unwrap_or_default()
+    }
+
+    /// Every kernel variant, and which ones this accelerator uses.
+    pub fn variants(&self) -> Vec<VariantInfo> {
+        self.core.catalog.variants()
+    }
+
+    /// The pipeline cache's file, and whether an earlier process's file was taken up.
+    pub fn pipeline_cache(&self) -> Option<(&std::path::Path, bool)> {
+        let cache = &self.core.pipelines.cache;
+        cache.file().map(|file| (file, cache.was_loaded()))
+    }
+
+    /// Why nothing is kept on disk, if the default cache folder could not be used.
+    pub fn cache_problem(&self) -> Option<&str> {
+        self.core.cache_problem.as_deref()
+    }
+
+    /// What the validation layer has said since the last call; empty without [`Config::validation`], or if
+    /// [`Config::on_message`] takes it.
+    pub fn validation_messages(&self) -> Vec<String> {
+        self.core.device.take_messages()
+    }
+}

@@ -1,0 +1,160 @@
+//! What an accelerator owns once, shared by everything made from it.
+
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::catalog::Catalog;
+use super::config::{CacheDir, Config};
+use super::housekeeping::Housekeeper;
+use super::pipelines::Pipelines;
+use super::pool::{Lease, Pool};
+use super::timeline::Timeline;
+use crate::error::{Error, Result};
+use crate::vk::buffer::MemoryKind;
+use crate::vk::device::Device;
+use crate::vk::instance::Instance;
+use crate::vk::physical;
+use crate::vk::physical::DeviceChoice;
+use crate::vk::pipeline::PipelineCache;
+
+/// The device and all that is owned once.
+#[derive(Debug)]
+pub(crate) struct Core {
+    /// Dropped first: its thread uses all the rest.
+    pub(crate) housekeeper: OnceLock<Housekeeper>,
+    pub(crate) timeline: Timeline,
+    pub(crate) pipelines: Pipelines,
+    pub(crate) catalog: Catalog,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) counters: Counters,
+    /// Why there is no cache folder, if one was wanted.
+    pub(crate) cache_problem: Option<String>,
+    closed: AtomicBool,
+    pub(crate) device: Arc<Device>,
+}
+
+/// What has been done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) submissions: AtomicU64,
+    pub(crate) dispatches: AtomicU64,
+    pub(crate) barriers: AtomicU64,
+}
+
+impl Core {
+    pub(crate) fn new(config: &Config) -> Result<Arc<Core>> {
+        let instance = Instance::new(
+            config.entry.clone().map(|e| e.0),
+            config.validation,
+            config.on_message.clone().map(|s| s.0),
+        )?;
+        let devices = physical::enumerate(&instance)?;
+        let info = physical::choose(&devices, &device_choice(config))?;
+        let device = Device::new(instance, info, config.validation || config.labels)?;
+        let (folder, cache_problem) = cache_folder(&config.cache_dir)?;
+        let cache = PipelineCache::new(&device, folder.as_deref())?;
+        let catalog = Catalog::new(&device.info, &config.variants)?;
+        Ok(Arc::new(Core {
+            housekeeper: OnceLock::new(),
+            timeline: Timeline::new(&device, config.max_in_flight.unwrap_or(64))?,
+            pipelines: Pipelines::new(&device, cache),
+            catalog,
+            pool: Pool::new(&device, config.pool_cap, config.memory_checks),
+            counters: Counters::default(),
+            cache_problem,
+            closed: AtomicBool::new(false),
+            device,
+        }))
+    }
+
+    /// An error if nothing new may be begun.
+    pub(crate) fn open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        self.timeline.alive()
+    }
+
+    pub(crate) fn mark_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// A block from the pool. When there is none: reclaim finished work, free what the pool caches, then wait for
+    /// the oldest submission, one after the other until none is in flight; only then it is an error.
+    pub(crate) fn acquire(&self, kind: MemoryKind, bytes: u64) -> Result<Lease> {
+        if let Some(lease) = self.pool.try_hit(kind, bytes) {
+            return Ok(lease);
+        }
+        if self.timeline.reclaim()? {
+            if let Some(lease) = self.pool.try_hit(kind, bytes) {
+                return Ok(lease);
+            }
+        }
+        loop {
+            let shortage = match self.pool.try_make(kind, bytes)? {
+                Ok(lease) => return Ok(lease),
+                Err(shortage) => shortage,
+            };
+            let freed = self.timeline.reclaim()? | (self.pool.trim() > 0);
+            if !freed && !self.timeline.wait_oldest()? {
+                return Err(self.pool.shortage(shortage, bytes));
+            }
+            if let Some(lease) = self.pool.try_hit(kind, bytes) {
+                return Ok(lease);
+            }
+        }
+    }
+
+    /// Writes host data to a fresh block: in place where the memory is mapped, through staging where it is not.
+    pub(crate) fn fill<R>(&self, bytes: u64, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<(Lease, R)> {
+        let lease = self.acquire(MemoryKind::Device, bytes)?;
+        let result = self.fill_block(&lease, bytes, write)?;
+        Ok((lease, result))
+    }
+
+    /// Writes host data to a block that nothing pending uses.
+    pub(crate) fn fill_block<R>(
+        &self,
+        lease: &Lease,
+        bytes: u64,
+        write: impl FnOnce(&mut [u8]) -> Result<R>,
+    ) -> Result<R> {
+        let buffer = &lease.block().buffer;
+        if buffer.is_mapped() {
+            return buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))?;
+        }
+        let staging = self.acquire(MemoryKind::Upload, bytes)?;
+        let result = staging.block().buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))??;
+        self.timeline.upload(staging, lease.clone(), bytes)?;
+        Ok(result)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.pipelines.cache.save();
+    }
+}
+
+/// The configured device, or the one that the environment names.
+fn device_choice(config: &Config) -> DeviceChoice {
+    match (&config.device, std::env::var("TIDEMILL_DEVICE")) {
+        (DeviceChoice::Best, Ok(text)) if !text.is_empty() => DeviceChoice::parse(&text),
+        (choice, _) => choice.clone(),
+    }
+}
+
+/// Makes the cache folder. One given by name must work; the default one may be done without.
+fn cache_folder(wanted: &CacheDir) -> Result<(Option<std::path::PathBuf>, Option<String>)> {
+    let Some(path) = wanted.path() else { return Ok((None, None)) };
+    let usable = std::fs::create_dir_all(&path).and_then(|()| {
+        let probe = path.join(format!(".probe-{}", std::process::id()));
+        std::fs::write(&probe, b"")?;
+        std::fs::remove_file(&probe)
+    });
+    match (usable, wanted) {
+        (Ok(()), _) => Ok((Some(path), None)),
+        (Err(e), CacheDir::At(_)) => Err(Error::CacheFolder { path, detail: e.to_string() }),
+        (Err(e), _) => Ok((None, Some(format!("{}: {e}", path.display())))),
+    }
+}

@@ -1,0 +1,212 @@
+//! From a graph to a submission: lower, give memory, place barriers, encode, submit.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use super::core::Core;
+use super::graph::{Access, Graph, Label, Node, Work};
+use super::hazard::{BlockAccess, Hazards};
+use super::memory::{Assignment, Home, assign};
+use super::pipelines::PipelineKey;
+use super::pool::Lease;
+use super::tensor::Contents;
+use super::timeline::{BlockUse, Job, LABELS_KEPT};
+use crate::error::{Error, Result};
+use crate::vk::buffer::MemoryKind;
+use crate::vk::command::{Barrier, Bound, CommandSlot};
+
+/// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
+pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) -> Result<u64> {
+    core.open()?;
+    lower(core, &mut graph)?;
+    let (assignment, blocks) = give_memory(core, &graph, leases)?;
+    let block_of = |access: &Access| -> Option<u32> {
+        let tensors = (blocks.len() - assignment.slots.len()) as u32;
+        match assignment.homes[access.value as usize] {
+            Home::Tensor(lease) => Some(lease),
+            Home::Slot(slot) => Some(tensors + slot),
+            Home::None => None,
+        }
+    };
+    let mut uses: Vec<BlockUse> = blocks.iter().cloned().map(BlockUse::new).collect();
+    let mut slot = core.timeline.take_slot()?;
+    slot.begin()?;
+    let mut hazards = Hazards::default();
+    let mut bound_pipeline = None;
+    for node in &graph.nodes {
+        let mut accesses: SmallVec<[BlockAccess; 4]> = SmallVec::new();
+        let mut arguments: SmallVec<[Bound<'_>; 4]> = SmallVec::new();
+        for access in &node.accesses {
+            let Some(block) = block_of(access) else { continue };
+            let Access { offset, bytes, write, .. } = *access;
+            accesses.push(BlockAccess { block, offset, bytes, write });
+            arguments.push(Bound { buffer: &blocks[block as usize].block().buffer, offset, bytes });
+        }
+        if hazards.node(&accesses) {
+            slot.barrier(Barrier::Device);
+        }
+        for access in &accesses {
+            uses[access.block as usize].note(access.write, hazards.barriers() == 0);
+        }
+        encode(core, &mut slot, node, &arguments, &mut bound_pipeline)?;
+    }
+    slot.barrier(Barrier::Host);
+    slot.end()?;
+
+    let dispatches = graph.nodes.len() as u64;
+    let kept = graph.nodes.len().saturating_sub(LABELS_KEPT);
+    let labels: Vec<Label> = graph.nodes.drain(kept..).map(|node| node.label).collect();
+    let has_barrier = hazards.barriers() > 0;
+    let value = core.timeline.submit(Job { slot, uses, has_barrier, labels })?;
+    core.counters.submissions.fetch_add(1, Ordering::Relaxed);
+    core.counters.dispatches.fetch_add(dispatches, Ordering::Relaxed);
+    core.counters.barriers.fetch_add(u64::from(hazards.barriers()), Ordering::Relaxed);
+
+    let tensors = blocks.len() - assignment.slots.len();
+    for (value_info, home) in graph.values.iter().zip(&assignment.homes) {
+        if let Some(storage) = &value_info.kept {
+            match *home {
+                Home::Slot(slot) => {
+                    let lease = blocks[tensors + slot as usize].clone();
+                    storage.settle(Some(lease), Contents::Submitted(value));
+                }
+                Home::Tensor(lease) => {
+                    storage.settle(Some(blocks[lease as usize].clone()), Contents::Submitted(value));
+                }
+                Home::None => {}
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// Turns programs into dispatches.
+fn lower(core: &Core, graph: &mut Graph) -> Result<()> {
+    let nodes = std::mem::take(&mut graph.nodes);
+    let mut lowered = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match &node.work {
+            Work::Map(map) => map.lower(&node.label, graph, &core.catalog, &mut lowered)?,
+            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
+        }
+    }
+    graph.nodes = lowered;
+    Ok(())
+}
+
+/// Blocks for everything: those of the tensors, then one per slot. When memory is short, values share more.
+fn give_memory(core: &Core, graph: &Graph, leases: Vec<Lease>) -> Result<(Assignment, Vec<Lease>)> {
+    let attempt = |tight: bool| -> Result<(Assignment, Vec<Lease>)> {
+        let assignment = assign(graph, tight);
+        let mut blocks = leases.clone();
+        for &bytes in &assignment.slots {
+            blocks.push(core.acquire(MemoryKind::Device, bytes)?);
+        }
+        Ok((assignment, blocks))
+    };
+    match attempt(false) {
+        Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => attempt(true),
+        other => other,
+    }
+}
+
+/// Encodes one node: label and work. The only place where a dispatch gets its name.
+fn encode(
+    core: &Core,
+    slot: &mut CommandSlot,
+    node: &Node,
+    arguments: &[Bound<'_>],
+    bound_pipeline: &mut Option<PipelineKey>,
+) -> Result<()> {
+    let labelled = slot.wants_labels();
+    if labelled {
+        slot.begin_label(&node.label.to_string());
+    }
+    match &node.work {
+        Work::Dispatch { pipeline: key, push, groups } => {
+            let pipeline = core.pipelines.get(key)?;
+            if bound_pipeline.as_ref() != Some(key) {
+                slot.bind_pipeline(&pipeline);
+                *bound_pipeline = Some(key.clone());
+            }
+            let whole_words: SmallVec<[Bound<'_>; 4]> = arguments
+                .iter()
+                // Kernels read 16 bytes at a time; blocks have room for the last ones, and kernels mask them.
+                .map(|a| Bound { bytes: a.bytes.max(1).next_multiple_of(16), ..*a })
+                .collect();
+            slot.bind_arguments(&pipeline, &whole_words)?;
+            slot.push_constants(&pipeline, push);
+            slot.dispatch(*groups);
+        }
+        Work::Copy => {
+            if let [from, to] = arguments {
+                slot.copy(*from, *to);
+            }
+        }
+        Work::Fill { word } => {
+            if let [to] = arguments {
+                slot.fill(*to, *word);
+            }
+        }
+        Work::Map(_) => unreachable!("lowered before"),
+    }
+    if labelled {
+        slot.end_label();
+    }
+    Ok(())
+}
+
+/// Copies a block's contents to the host, once they are there.
+pub(crate) fn read_back(core: &Core, lease: &Lease, contents: Contents, into: &mut [u8]) -> Result<()> {
+    core.timeline.alive()?;
+    if into.is_empty() {
+        return Ok(());
+    }
+    let buffer = &lease.block().buffer;
+    if buffer.is_readable() {
+        if let Contents::Submitted(value) = contents {
+            core.timeline.wait(value, u64::MAX)?;
+        }
+        return buffer.read_bytes(0, into);
+    }
+    let bytes = into.len() as u64;
+    let staging = core.acquire(MemoryKind::Readback, bytes)?;
+    let mut slot = core.timeline.take_slot()?;
+    let bound = |lease| -> Bound<'_> {
+        let lease: &Lease = lease;
+        Bound { buffer: &lease.block().buffer, offset: 0, bytes }
+    };
+    slot.begin()?;
+    slot.begin_label("read");
+    slot.copy(bound(lease), bound(&staging));
+    slot.end_label();
+    slot.barrier(Barrier::Host);
+    slot.end()?;
+    let mut uses = vec![BlockUse::new(lease.clone()), BlockUse::new(staging.clone())];
+    uses[0].note(false, true);
+    uses[1].note(true, true);
+    let value = core.timeline.submit(Job { slot, uses, has_barrier: false, labels: Vec::new() })?;
+    core.timeline.wait(value, u64::MAX)?;
+    staging.block().buffer.read_bytes(0, into)
+}
+
+/// Runs a pipeline on nothing, so that drivers that compile at the first dispatch do it now.
+pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
+    let pipeline = core.pipelines.get(key)?;
+    let dummy = core.acquire(MemoryKind::Device, 256)?;
+    let mut slot = core.timeline.take_slot()?;
+    slot.begin()?;
+    slot.bind_pipeline(&pipeline);
+    let arguments = vec![Bound { buffer: &dummy.block().buffer, offset: 0, bytes: 256 }; pipeline.slots().len()];
+    slot.bind_arguments(&pipeline, &arguments)?;
+    slot.push_constants(&pipeline, &vec![0; key.kernel.reflection().push_constant_bytes as usize]);
+    slot.dispatch([0, 1, 1]);
+    slot.end()?;
+    let mut block_use = BlockUse::new(dummy);
+    block_use.note(true, true);
+    let value =
+        core.timeline.submit(Job { slot, uses: vec![block_use], has_barrier: false, labels: Vec::new() })?;
+    core.timeline.wait(value, u64::MAX).map(drop)
+}

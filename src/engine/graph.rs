@@ -1,0 +1,147 @@
+//! What a recording holds: values and nodes, plain data, no memory and no device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::map::Map;
+use super::pipelines::PipelineKey;
+use super::tensor::Storage;
+use crate::shape::{DType, Shape};
+
+/// A value's place in its graph.
+pub(crate) type ValueId = u32;
+
+/// What is known of a value before it has memory.
+#[derive(Debug)]
+pub(crate) struct ValueInfo {
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    pub(crate) origin: Origin,
+    /// The tensor that it becomes, if it is kept.
+    pub(crate) kept: Option<Arc<Storage>>,
+}
+
+/// Where a value's memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A tensor from outside: the index of its lease.
+    Tensor(u32),
+    /// Written by nodes of this graph.
+    Produced,
+    /// Another value's memory, seen with another shape. Never an alias itself.
+    Alias(ValueId),
+}
+
+/// A part of a value that a node reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) value: ValueId,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) write: bool,
+}
+
+/// What a node does.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// An elementwise program, not yet lowered to dispatches.
+    Map(Map),
+    /// A dispatch; its accesses are its arguments, in the order of the bindings.
+    Dispatch { pipeline: PipelineKey, push: SmallVec<[u8; 128]>, groups: [u32; 3] },
+    /// A copy from the first access to the second.
+    Copy,
+    /// A fill of the only access with a 4-byte word.
+    Fill { word: u32 },
+}
+
+/// One step of a recording.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) label: Label,
+    pub(crate) work: Work,
+    pub(crate) accesses: SmallVec<[Access; 4]>,
+}
+
+/// What a dispatch is called by validation messages, profiles and RenderDoc alike: `add 64x784 f32`.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    pub(crate) op: LabelName,
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+}
+
+/// The name in a label: ours are static, users' kernels bring theirs.
+#[derive(Clone, Debug)]
+pub(crate) enum LabelName {
+    Op(&'static str),
+    Kernel(Arc<str>),
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.op {
+            LabelName::Op(name) => write!(f, "{name} ")?,
+            LabelName::Kernel(name) => write!(f, "{name} ")?,
+        }
+        if self.shape.rank() == 0 {
+            f.write_str("scalar")?;
+        }
+        for (i, extent) in self.shape.dims().iter().enumerate() {
+            write!(f, "{}{extent}", if i == 0 { "" } else { "x" })?;
+        }
+        write!(f, " {}", self.dtype)
+    }
+}
+
+/// The values and nodes of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    pub(crate) values: Vec<ValueInfo>,
+    pub(crate) nodes: Vec<Node>,
+}
+
+impl Graph {
+    pub(crate) fn add_value(&mut self, shape: Shape, dtype: DType, origin: Origin) -> ValueId {
+        self.values.push(ValueInfo { shape, dtype, origin, kept: None });
+        (self.values.len() - 1) as ValueId
+    }
+
+    pub(crate) fn value(&self, id: ValueId) -> &ValueInfo {
+        &self.values[id as usize]
+    }
+
+    /// The value whose memory this one has.
+    pub(crate) fn root(&self, id: ValueId) -> ValueId {
+        match self.value(id).origin {
+            Origin::Alias(root) => root,
+            Origin::Tensor(_) | Origin::Produced => id,
+        }
+    }
+
+    /// The value's size.
+    pub(crate) fn bytes(&self, id: ValueId) -> u64 {
+        let value = self.value(id);
+        (value.shape.elements() * value.dtype.size_bytes()) as u64
+    }
+
+    /// An access to all of a value.
+    pub(crate) fn whole(&self, id: ValueId, write: bool) -> Access {
+        Access { value: self.root(id), offset: 0, bytes: self.bytes(id), write }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_read_well() {
+        let label = |shape: Shape| {
+            Label { op: LabelName::Op("add"), shape, dtype: DType::F32 }.to_string()
+        };
+        assert_eq!(label([64, 784].into()), "add 64x784 f32");
+        assert_eq!(label([].into()), "add scalar f32");
+    }
+}

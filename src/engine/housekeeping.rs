@@ -1,0 +1,178 @@
+//! The background thread: warms pipelines while the queue is idle, and writes the pipeline cache when it changed.
+
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::core::Core;
+use super::execute::warm;
+use super::pipelines::PipelineKey;
+use crate::error::Result;
+use crate::vk::exit::ExitHook;
+use crate::vk::physical::DeviceKind;
+
+/// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just
+/// started gets its first results first.
+const QUIET: Duration = Duration::from_millis(30);
+/// How often the thread looks whether new pipelines should be written to disk.
+const SAVE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How far prewarming has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrewarmStatus {
+    /// Pipelines that the catalog wants warm.
+    pub catalog: usize,
+    /// Those that are.
+    pub warmed: usize,
+    /// The time spent on them.
+    pub elapsed_us: u64,
+    /// Whether all that can be done is done.
+    pub finished: bool,
+}
+
+/// What the thread and its owner share.
+#[derive(Debug, Default)]
+struct Shared {
+    stop: Mutex<bool>,
+    woken: Condvar,
+    status: Mutex<PrewarmStatus>,
+    finished: Condvar,
+}
+
+/// The owner's side. Stops the thread when dropped.
+#[derive(Debug)]
+pub(crate) struct Housekeeper {
+    shared: Arc<Shared>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    _exit: ExitHook,
+}
+
+/// Makes a pipeline, and on drivers that compile at the first dispatch makes them do it.
+fn warm_one(core: &Core, key: &PipelineKey) -> Result<()> {
+    if core.device.info.kind == DeviceKind::Cpu { warm(core, key) } else { core.pipelines.get(key).map(drop) }
+}
+
+/// Warms the whole catalog here and now.
+pub(crate) fn warm_all(core: &Core) -> Result<PrewarmStatus> {
+    let begun = Instant::now();
+    let keys = core.catalog.prewarm()?;
+    for key in &keys {
+        warm_one(core, key)?;
+    }
+    core.pipelines.cache.save();
+    let elapsed_us = begun.elapsed().as_micros() as u64;
+    Ok(PrewarmStatus { catalog: keys.len(), warmed: keys.len(), elapsed_us, finished: true })
+}
+
+impl Housekeeper {
+    /// Starts the thread. With `status` the catalog is warm already, or is not to be warmed.
+    pub(crate) fn start(core: &Arc<Core>, status: Option<PrewarmStatus>) -> Housekeeper {
+        let shared = Arc::new(Shared { status: Mutex::new(status.unwrap_or_default()), ..Shared::default() });
+        let (theirs, weak) = (shared.clone(), Arc::downgrade(core));
+        let wanted = status.is_none();
+        let thread = std::thread::Builder::new()
+            .name("tidemill housekeeping".to_owned())
+            .spawn(move || work(&theirs, &weak, wanted));
+        // Without a thread nothing is warmed or saved early; all still works.
+        let thread = Arc::new(Mutex::new(thread.ok()));
+        let (hook_shared, hook_thread) = (shared.clone(), thread.clone());
+        let exit = ExitHook::new(Arc::new(move || stop(&hook_shared, &hook_thread)));
+        Housekeeper { shared, thread, _exit: exit }
+    }
+
+    pub(crate) fn status(&self) -> PrewarmStatus {
+        *self.shared.status.lock()
+    }
+
+    /// Waits until prewarming is finished.
+    pub(crate) fn wait_finished(&self) -> PrewarmStatus {
+        let mut status = self.shared.status.lock();
+        while !status.finished {
+            self.shared.finished.wait(&mut status);
+        }
+        *status
+    }
+
+    /// Stops the thread and waits for it; it finishes the pipeline it is at.
+    pub(crate) fn stop(&self) {
+        stop(&self.shared, &self.thread);
+    }
+}
+
+impl Drop for Housekeeper {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn stop(shared: &Shared, thread: &Mutex<Option<JoinHandle<()>>>) {
+    *shared.stop.lock() = true;
+    shared.woken.notify_all();
+    if let Some(thread) = thread.lock().take() {
+        // The thread itself may hold the last reference to the accelerator for a moment.
+        if thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Sleeps, unless the owner wants an end; `true` then.
+fn stopped_within(shared: &Shared, time: Duration) -> bool {
+    let mut stop = shared.stop.lock();
+    if !*stop {
+        shared.woken.wait_for(&mut stop, time);
+    }
+    *stop
+}
+
+fn work(shared: &Shared, core: &Weak<Core>, wanted: bool) {
+    if wanted {
+        prewarm(shared, core);
+    }
+    shared.status.lock().finished = true;
+    shared.finished.notify_all();
+    while !stopped_within(shared, SAVE_INTERVAL) {
+        let Some(core) = core.upgrade() else { return };
+        core.pipelines.cache.save();
+    }
+    if let Some(core) = core.upgrade() {
+        core.pipelines.cache.save();
+    }
+}
+
+/// Warms the catalog, one pipeline at a time, whenever the queue has been quiet.
+fn prewarm(shared: &Shared, core: &Weak<Core>) {
+    let Some(keys) = core.upgrade().and_then(|core| core.catalog.prewarm().ok()) else { return };
+    shared.status.lock().catalog = keys.len();
+    // The queue's last number that is known: a change means that somebody is at work.
+    let mut seen = None;
+    for key in &keys {
+        loop {
+            let Some(core) = core.upgrade() else { return };
+            let (last, idle) = core.timeline.last_and_idle();
+            if idle && seen == Some(last) {
+                let begun = Instant::now();
+                if core.pipelines.has(key) {
+                    shared.status.lock().warmed += 1;
+                } else if warm_one(&core, key).is_ok() {
+                    let mut status = shared.status.lock();
+                    status.warmed += 1;
+                    status.elapsed_us += begun.elapsed().as_micros() as u64;
+                }
+                seen = Some(core.timeline.last_and_idle().0);
+                if *shared.stop.lock() {
+                    return;
+                }
+                break;
+            }
+            seen = Some(last);
+            drop(core);
+            if stopped_within(shared, QUIET) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Pipelines by kernel and specialization: made once, kept for good.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::error::{Error, KernelMismatch, Result};
+use crate::spirv::{BindingKind, Reflection};
+use crate::vk::device::Device;
+use crate::vk::kernel::Kernel;
+use crate::vk::pipeline::{Pipeline, PipelineCache, Slot, SlotKind};
+
+/// Specialization constants: (id, bits).
+pub(crate) type Specialization = SmallVec<[(u32, u32); 8]>;
+
+/// What tells pipelines apart.
+#[derive(Clone, Debug)]
+pub(crate) struct PipelineKey {
+    pub(crate) kernel: Kernel,
+    pub(crate) specialization: Specialization,
+}
+
+impl PartialEq for PipelineKey {
+    fn eq(&self, other: &PipelineKey) -> bool {
+        self.kernel.id() == other.kernel.id() && self.specialization == other.specialization
+    }
+}
+
+impl Eq for PipelineKey {}
+
+impl Hash for PipelineKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kernel.id().hash(state);
+        for (id, bits) in &self.specialization {
+            state.write_u64(u64::from(*id) << 32 | u64::from(*bits));
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    made: OnceLock<Arc<Pipeline>>,
+    /// Held while the pipeline is being made, so that two who want the same wait for one.
+    making: Mutex<()>,
+}
+
+/// How many pipelines were made, and how long that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PipelineStats {
+    /// Pipelines made in this process.
+    pub made: u64,
+    /// The time spent making them.
+    pub make_us: u64,
+}
+
+/// The pipelines of an accelerator.
+#[derive(Debug)]
+pub(crate) struct Pipelines {
+    entries: RwLock<FxHashMap<PipelineKey, Arc<Entry>>>,
+    stats: Mutex<PipelineStats>,
+    pub(crate) cache: PipelineCache,
+    device: Arc<Device>,
+}
+
+impl Pipelines {
+    pub(crate) fn new(device: &Arc<Device>, cache: PipelineCache) -> Pipelines {
+        Pipelines { entries: RwLock::default(), stats: Mutex::default(), cache, device: device.clone() }
+    }
+
+    /// The pipeline, made now if it is new.
+    pub(crate) fn get(&self, key: &PipelineKey) -> Result<Arc<Pipeline>> {
+        let found = self.entries.read().get(key).cloned();
+        if let Some(pipeline) = found.as_ref().and_then(|entry| entry.made.get()) {
+            return Ok(pipeline.clone());
+        }
+        let entry = match found {
+            Some(entry) => entry,
+            None => self.entries.write().entry(key.clone()).or_default().clone(),
+        };
+        let _making = entry.making.lock();
+        if let Some(pipeline) = entry.made.get() {
+            return Ok(pipeline.clone());
+        }
+        let begun = Instant::now();
+        check_device(&key.kernel, &self.device)?;
+        let slots = slots(&key.kernel)?;
+        let pipeline =
+            Arc::new(Pipeline::new(&self.device, &self.cache, &key.kernel, slots, &key.specialization)?);
+        let mut stats = self.stats.lock();
+        stats.made += 1;
+        stats.make_us += begun.elapsed().as_micros() as u64;
+        let _ = entry.made.set(pipeline.clone());
+        Ok(pipeline)
+    }
+
+    /// Whether the pipeline is there already.
+    pub(crate) fn has(&self, key: &PipelineKey) -> bool {
+        self.entries.read().get(key).is_some_and(|entry| entry.made.get().is_some())
+    }
+
+    pub(crate) fn stats(&self) -> PipelineStats {
+        *self.stats.lock()
+    }
+}
+
+/// The descriptor slots that a kernel's bindings ask for.
+pub(crate) fn slots(kernel: &Kernel) -> Result<Vec<Slot>> {
+    let refuse = |binding: u32, declared: String, given: &'static str| Error::KernelArguments {
+        kernel: kernel.name().to_owned(),
+        mismatch: KernelMismatch::Binding { binding, declared, given },
+    };
+    let bindings = &kernel.reflection().bindings;
+    bindings
+        .iter()
+        .map(|b| {
+            if b.set != 0 || b.count != 1 {
+                let declared = format!("in set {} with {} descriptors", b.set, b.count);
+                return Err(refuse(b.binding, declared, "one tensor in set 0"));
+            }
+            let kind = match b.kind {
+                BindingKind::StorageBuffer { .. } => SlotKind::Storage,
+                BindingKind::UniformBuffer { .. } => SlotKind::Uniform,
+                BindingKind::StorageTexel { format } => match SlotKind::texel(format) {
+                    Some(kind) => kind,
+                    None => return Err(refuse(b.binding, b.kind.to_string(), "a view in a stated 32-bit format")),
+                },
+                BindingKind::UniformTexel | BindingKind::Other(_) => {
+                    return Err(refuse(b.binding, b.kind.to_string(), "a storage buffer or storage texel buffer"));
+                }
+            };
+            Ok(Slot { binding: b.binding, kind })
+        })
+        .collect()
+}
+
+/// Whether the device has what the kernel needs; the error names what it has not.
+pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
+    let reflection: &Reflection = kernel.reflection();
+    let (limits, features) = (&device.info.limits, &device.info.features);
+    let lacks = |needs: String| Error::KernelNeeds {
+        kernel: kernel.name().to_owned(),
+        needs,
+        device: device.info.name.clone(),
+    };
+    for capability in &reflection.capabilities {
+        let there = match capability.to_string().as_str() {
+            "Float64" => features.float64,
+            "Int64" => features.int64,
+            "Float16" => features.float16,
+            "Int16" => features.int16,
+            "Int8" => features.int8,
+            "StorageBuffer16BitAccess" => features.storage16,
+            "StorageBuffer8BitAccess" => features.storage8,
+            "GroupNonUniformShuffle" | "GroupNonUniformShuffleRelative" => features.subgroup_shuffle,
+            "GroupNonUniformArithmetic" => features.subgroup_arithmetic,
+            // What every Vulkan 1.3 device has.
+            "Shader" | "Matrix" | "ImageBuffer" | "StorageImageExtendedFormats" | "GroupNonUniform"
+            | "SampledBuffer" | "ImageQuery" => true,
+            _ => false,
+        };
+        if !there {
+            return Err(lacks(format!("the SPIR-V capability {capability}")));
+        }
+    }
+    if reflection.push_constant_bytes > limits.push_constant_bytes {
+        return Err(lacks(format!("{} bytes of push constants", reflection.push_constant_bytes)));
+    }
+    let texels =
+        reflection.bindings.iter().filter(|b| matches!(b.kind, BindingKind::StorageTexel { .. })).count();
+    if texels > limits.texel_bindings as usize {
+        return Err(lacks(format!("{texels} storage texel bindings")));
+    }
+    Ok(())
+}

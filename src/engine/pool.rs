@@ -1,0 +1,323 @@
+//! The buffer pool: size classes, blocks that come back by themselves, a cap, and statistics.
+//!
+//! A block is in the pool exactly while nobody refers to it: tensors, open recordings and submissions in flight hold
+//! a [`Lease`], and the last one to go returns the block. So nothing here has to know what the device is doing.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::vk::buffer::{Buffer, MemoryKind};
+use crate::vk::device::Device;
+
+/// The smallest class, and the step between classes up to 2 KiB.
+const GRAIN_BYTES: u64 = 256;
+
+/// What is left behind each tensor, at the least, when memory checks are on.
+const GUARD_BYTES: u64 = 64;
+/// Fresh memory reads as NaN with memory checks on; so does what lies behind a tensor, with other bits.
+const POISON: u32 = 0xffff_ffff;
+const GUARD: u32 = 0xffff_a5a5;
+
+/// The size of the block that serves a request: multiples of 256 bytes up to 2 KiB, then eight classes per doubling.
+/// So at most 255 bytes or an eighth of the request are wasted, whichever is more.
+pub(crate) fn class_bytes(bytes: u64) -> u64 {
+    let step = (bytes.max(1) - 1).checked_ilog2().map_or(0, |log| 1u64 << log >> 3);
+    bytes.max(1).next_multiple_of(step.max(GRAIN_BYTES))
+}
+
+/// A buffer with the numbers of the submissions that last touched it.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) buffer: Buffer,
+    kind: MemoryKind,
+    /// The last submission that wrote it, and the last that read it; 0 for none. Changed under the timeline's lock.
+    pub(crate) last_write: AtomicU64,
+    pub(crate) last_read: AtomicU64,
+}
+
+/// A block in use. Clones share it; the last one returns it to its pool.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease(Arc<Leased>);
+
+struct Leased {
+    /// `None` only inside `drop`.
+    block: Option<Block>,
+    requested: u64,
+    pool: Arc<Pool>,
+}
+
+impl fmt::Debug for Leased {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leased").field("requested", &self.requested).finish_non_exhaustive()
+    }
+}
+
+impl Lease {
+    /// The block's buffer and its marks.
+    pub(crate) fn block(&self) -> &Block {
+        match &self.0.block {
+            Some(block) => block,
+            None => unreachable!("a block leaves its lease only in drop"),
+        }
+    }
+
+    /// Bytes that were asked for; the block may have more.
+    pub(crate) fn requested(&self) -> u64 {
+        self.0.requested
+    }
+
+    /// Whether nobody else holds the block.
+    pub(crate) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// Tells leases apart while both are alive.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}
+
+impl Drop for Leased {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            self.pool.put_back(block, self.requested);
+        }
+    }
+}
+
+/// What the pool holds and how it fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Bytes in blocks that are referred to.
+    pub live_bytes: u64,
+    /// Blocks that are referred to.
+    pub live_blocks: usize,
+    /// Bytes in blocks that wait for their next use.
+    pub cached_bytes: u64,
+    /// Blocks that wait for their next use.
+    pub cached_blocks: usize,
+    /// The most bytes that were ever live at once.
+    pub peak_bytes: u64,
+    /// Requests served without a Vulkan call.
+    pub hits: u64,
+    /// Requests that made a new block.
+    pub misses: u64,
+    /// Bytes of live blocks beyond what was asked for.
+    pub waste_bytes: u64,
+    /// Bytes behind tensors that something wrote to; counted with
+    /// [`Config::memory_checks`](crate::Config::memory_checks) only.
+    pub guard_bytes_touched: u64,
+}
+
+/// Why a block can't be had right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    Cap,
+    Memory,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Free blocks by kind and class; few distinct classes are ever in use, so a sorted list finds them fast.
+    free: Vec<((MemoryKind, u64), Vec<Block>)>,
+    stats: PoolStats,
+}
+
+impl State {
+    fn shelf(&mut self, kind: MemoryKind, class: u64) -> &mut Vec<Block> {
+        let key = |kind: MemoryKind, class: u64| (class, kind as u8);
+        let found = self.free.binary_search_by(|((k, c), _)| key(*k, *c).cmp(&key(kind, class)));
+        let index = found.unwrap_or_else(|index| {
+            self.free.insert(index, ((kind, class), Vec::new()));
+            index
+        });
+        &mut self.free[index].1
+    }
+}
+
+/// The pool of one accelerator.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    cap: Option<u64>,
+    checks: bool,
+    device: Arc<Device>,
+}
+
+impl Pool {
+    pub(crate) fn new(device: &Arc<Device>, cap: Option<u64>, checks: bool) -> Arc<Pool> {
+        Arc::new(Pool { state: Mutex::default(), cap, checks, device: device.clone() })
+    }
+
+    fn class_of(&self, bytes: u64) -> u64 {
+        class_bytes(if self.checks { bytes.saturating_add(GUARD_BYTES) } else { bytes })
+    }
+
+    /// A free block of the right class, without any Vulkan call.
+    pub(crate) fn try_hit(self: &Arc<Pool>, kind: MemoryKind, bytes: u64) -> Option<Lease> {
+        let class = self.class_of(bytes);
+        let mut state = self.state.lock();
+        let block = state.shelf(kind, class).pop()?;
+        state.stats.hits += 1;
+        state.stats.cached_bytes -= class;
+        state.stats.cached_blocks -= 1;
+        Some(self.lease(state, block, bytes))
+    }
+
+    /// A new block. Makes room under the cap by freeing cached ones first.
+    pub(crate) fn try_make(
+        self: &Arc<Pool>,
+        kind: MemoryKind,
+        bytes: u64,
+    ) -> Result<std::result::Result<Lease, Shortage>> {
+        let class = self.class_of(bytes);
+        if let Some(cap) = self.cap {
+            let mut state = self.state.lock();
+            if state.stats.live_bytes.saturating_add(class) > cap {
+                return Ok(Err(Shortage::Cap));
+            }
+            let room = cap - state.stats.live_bytes - class;
+            drop(Self::evict(&mut state, room));
+        }
+        let name = match kind {
+            MemoryKind::Device => "tidemill block",
+            MemoryKind::Upload => "tidemill upload staging",
+            MemoryKind::Readback => "tidemill readback staging",
+        };
+        let Some(buffer) = Buffer::new(&self.device, class, kind, name)? else {
+            return Ok(Err(Shortage::Memory));
+        };
+        let block = Block { buffer, kind, last_write: AtomicU64::new(0), last_read: AtomicU64::new(0) };
+        let mut state = self.state.lock();
+        state.stats.misses += 1;
+        Ok(Ok(self.lease(state, block, bytes)))
+    }
+
+    fn lease(
+        self: &Arc<Pool>,
+        mut state: parking_lot::MutexGuard<'_, State>,
+        block: Block,
+        requested: u64,
+    ) -> Lease {
+        let class = block.buffer.size_bytes();
+        let stats = &mut state.stats;
+        stats.live_bytes += class;
+        stats.live_blocks += 1;
+        stats.peak_bytes = stats.peak_bytes.max(stats.live_bytes);
+        stats.waste_bytes += class - requested;
+        drop(state);
+        if self.checks {
+            poison(&block, requested);
+        }
+        Lease(Arc::new(Leased { block: Some(block), requested, pool: self.clone() }))
+    }
+
+    fn put_back(&self, block: Block, requested: u64) {
+        let touched = if self.checks { guard_bytes_touched(&block, requested) } else { 0 };
+        let class = block.buffer.size_bytes();
+        let mut state = self.state.lock();
+        state.stats.guard_bytes_touched += touched;
+        state.stats.live_bytes -= class;
+        state.stats.live_blocks -= 1;
+        state.stats.waste_bytes -= class - requested;
+        state.stats.cached_bytes += class;
+        state.stats.cached_blocks += 1;
+        state.shelf(block.kind, class).push(block);
+    }
+
+    /// Frees cached blocks, largest first, until at most `keep` bytes are cached. Returns them, to be dropped
+    /// outside the lock.
+    fn evict(state: &mut State, keep: u64) -> Vec<Block> {
+        let mut gone = Vec::new();
+        for (_, shelf) in state.free.iter_mut().rev() {
+            while state.stats.cached_bytes > keep {
+                let Some(block) = shelf.pop() else { break };
+                state.stats.cached_bytes -= block.buffer.size_bytes();
+                state.stats.cached_blocks -= 1;
+                gone.push(block);
+            }
+        }
+        gone
+    }
+
+    /// Frees every cached block; gives the number of bytes freed.
+    pub(crate) fn trim(&self) -> u64 {
+        let mut state = self.state.lock();
+        let before = state.stats.cached_bytes;
+        let gone = Self::evict(&mut state, 0);
+        drop(state);
+        drop(gone);
+        before
+    }
+
+    pub(crate) fn stats(&self) -> PoolStats {
+        self.state.lock().stats
+    }
+
+    /// The error for a block that can't be had.
+    pub(crate) fn shortage(&self, shortage: Shortage, bytes: u64) -> Error {
+        let (stats, requested) = (self.stats(), self.class_of(bytes));
+        match (shortage, self.cap) {
+            (Shortage::Cap, Some(cap)) => Error::OverCap { requested, in_use: stats.live_bytes, cap },
+            _ => Error::OutOfMemory { requested, in_use: stats.live_bytes, cached: stats.cached_bytes },
+        }
+    }
+}
+
+/// Fills a block with NaN, and what lies behind the payload with a mark. Only mapped memory can be.
+fn poison(block: &Block, requested: u64) {
+    let _ = block.buffer.with_mapped(u64::MAX, |bytes| {
+        let payload = requested.next_multiple_of(4) as usize;
+        for (i, word) in bytes.chunks_exact_mut(4).enumerate() {
+            word.copy_from_slice(&if 4 * i < payload { POISON } else { GUARD }.to_le_bytes());
+        }
+    });
+}
+
+/// How many bytes behind the payload differ from the mark.
+fn guard_bytes_touched(block: &Block, requested: u64) -> u64 {
+    if !block.buffer.is_mapped() {
+        return 0;
+    }
+    let start = requested.next_multiple_of(4);
+    let mut tail = vec![0; (block.buffer.size_bytes() - start) as usize];
+    if block.buffer.read_bytes(start, &mut tail).is_err() {
+        return 0;
+    }
+    let mark = GUARD.to_le_bytes();
+    tail.iter().zip(mark.iter().cycle()).filter(|(byte, mark)| byte != mark).count() as u64
+}
+
+impl Block {
+    /// Marks the block as touched by a submission.
+    pub(crate) fn touch(&self, value: u64, write: bool) {
+        let mark = if write { &self.last_write } else { &self.last_read };
+        mark.fetch_max(value, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waste_is_bounded_and_classes_are_few() {
+        let mut last = 0;
+        let mut classes = 0;
+        for bytes in (0..1 << 20).step_by(37).chain((1 << 20..1 << 33).step_by(12_345_677)) {
+            let class = class_bytes(bytes);
+            assert!(class >= bytes.max(1) && class % 256 == 0, "{bytes} -> {class}");
+            assert!(class - bytes <= 256 || (class - bytes) * 8 <= bytes, "{bytes} -> {class}");
+            assert_eq!(class_bytes(class), class, "a class serves itself");
+            assert!(class >= last, "classes grow with sizes");
+            classes += u32::from(class > last);
+            last = class;
+        }
+        assert!(classes <= 8 + 8 * 23, "{classes} classes");
+    }
+}

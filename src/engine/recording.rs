@@ -1,0 +1,331 @@
+//! Recordings: plain data between `begin_recording` and `end_recording`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustc_hash::FxHashMap;
+use smallvec::smallvec;
+
+use super::core::Core;
+use super::execute::execute;
+use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use super::pool::Lease;
+use super::submission::Submission;
+use super::tensor::{Contents, Storage, Tensor};
+use crate::error::{Error, Result};
+use crate::shape::{DType, Element, Shape};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// What an op inside a recording returns: a promise without memory of its own, to be an operand of further ops.
+/// [`Recording::keep`] makes it a [`Tensor`] that outlives the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    recording: u64,
+    id: ValueId,
+}
+
+/// What an op works on: a tensor from outside, or a value of the same recording.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A value.
+    Value(Value),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(tensor: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(tensor)
+    }
+}
+
+impl From<Value> for Operand<'_> {
+    fn from(value: Value) -> Self {
+        Operand::Value(value)
+    }
+}
+
+impl From<&Value> for Operand<'_> {
+    fn from(value: &Value) -> Self {
+        Operand::Value(*value)
+    }
+}
+
+/// What happens between [`begin_recording`](crate::Accelerator::begin_recording) and
+/// [`end_recording`](Recording::end_recording): a list of operations, carried out in one submission.
+///
+/// Dropping it discards it. An op that fails leaves it as it was.
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// let gpu = tidemill::Accelerator::global()?;
+/// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
+/// let mut r = gpu.begin_recording()?;
+/// let twice = r.add(&a, &a)?;
+/// let square = r.mul(twice, twice)?;
+/// let kept = r.keep(square)?;
+/// r.end_recording()?.wait()?;
+/// assert_eq!(kept.read::<f32>()?, [4.0, 16.0]);
+/// # Ok(()) }
+/// ```
+pub struct Recording {
+    core: Arc<Core>,
+    id: u64,
+    graph: Graph,
+    leases: Vec<Lease>,
+    /// The value of each lease, by the lease's address.
+    known: FxHashMap<usize, ValueId>,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("nodes", &self.graph.nodes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Recording {
+    pub(crate) fn new(core: Arc<Core>) -> Recording {
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Recording { core, id, graph: Graph::default(), leases: Vec::new(), known: FxHashMap::default() }
+    }
+
+    /// The shape of an operand.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`] if it is a value of another recording.
+    pub fn shape<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Shape> {
+        match operand.into() {
+            Operand::Tensor(tensor) => Ok(tensor.shape()),
+            Operand::Value(value) => Ok(self.graph.value(self.own("shape", value)?).shape),
+        }
+    }
+
+    /// The element type of an operand.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`] if it is a value of another recording.
+    pub fn dtype<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<DType> {
+        match operand.into() {
+            Operand::Tensor(tensor) => Ok(tensor.dtype()),
+            Operand::Value(value) => Ok(self.graph.value(self.own("dtype", value)?).dtype),
+        }
+    }
+
+    /// Makes a value a tensor that outlives the recording. It has contents once the recording has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`] if the value belongs to another recording.
+    pub fn keep(&mut self, value: Value) -> Result<Tensor> {
+        let id = self.own("keep", value)?;
+        let shape = self.graph.value(id).shape;
+        let root = self.graph.root(id);
+        let core = &self.core;
+        let info = &mut self.graph.values[root as usize];
+        let storage = info
+            .kept
+            .get_or_insert_with(|| Storage::new(core, info.dtype, None, Contents::Recorded))
+            .clone();
+        Ok(Tensor::from_parts(storage, shape))
+    }
+
+    /// Ends the recording and hands it to the device as one submission. Waits for nothing, unless too many
+    /// submissions are in flight or memory is short.
+    ///
+    /// # Errors
+    ///
+    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
+    pub fn end_recording(mut self) -> Result<Submission> {
+        let graph = std::mem::take(&mut self.graph);
+        let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
+        let submitted = execute(&self.core, graph, std::mem::take(&mut self.leases));
+        if submitted.is_err() {
+            discard(&kept);
+        }
+        Ok(Submission::new(self.core.clone(), submitted?))
+    }
+
+    /// The same contents with another shape of as many elements; nothing is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Length`] if the number of elements differs.
+    pub fn reshape<'a>(&mut self, operand: impl Into<Operand<'a>>, shape: impl Into<Shape>) -> Result<Value> {
+        let (op, shape) = ("reshape", shape.into());
+        let id = self.resolve(op, operand)?;
+        let info = self.graph.value(id);
+        if info.shape.elements() != shape.elements() {
+            return Err(Error::Length { op, shape, got: info.shape.elements() });
+        }
+        let (dtype, root) = (info.dtype, self.graph.root(id));
+        let alias = self.graph.add_value(shape, dtype, Origin::Alias(root));
+        Ok(self.handle(alias))
+    }
+
+    /// A tensor of equal elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`].
+    pub fn fill<T: Element>(&mut self, shape: impl Into<Shape>, element: T) -> Result<Value> {
+        let (op, shape) = ("fill", shape.into());
+        let id = self.produce(op, shape, T::DTYPE)?;
+        let word = bytemuck::cast(element);
+        let access = self.graph.whole(id, true);
+        if access.bytes > 0 {
+            self.push(Node { label: self.label(op, id), work: Work::Fill { word }, accesses: smallvec![access] });
+        }
+        Ok(self.handle(id))
+    }
+
+    /// A copy in memory of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operand.
+    pub fn copy<'a>(&mut self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+        let op = "copy";
+        let from = self.resolve(op, operand)?;
+        let (shape, dtype) = self.kind(from);
+        let to = self.produce(op, shape, dtype)?;
+        let accesses = smallvec![self.graph.whole(from, false), self.graph.whole(to, true)];
+        if self.graph.bytes(to) > 0 {
+            self.push(Node { label: self.label(op, to), work: Work::Copy, accesses });
+        }
+        Ok(self.handle(to))
+    }
+}
+
+/// For the ops.
+impl Recording {
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
+        if value.recording == self.id { Ok(value.id) } else { Err(Error::ForeignValue { op }) }
+    }
+
+    /// The operand as a value of this recording.
+    pub(crate) fn resolve<'a>(&mut self, op: &'static str, operand: impl Into<Operand<'a>>) -> Result<ValueId> {
+        let tensor = match operand.into() {
+            Operand::Value(value) => return self.own(op, value),
+            Operand::Tensor(tensor) => tensor,
+        };
+        if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
+            let name = |core: &Core| core.device.info.name.clone();
+            return Err(Error::ForeignTensor { op, theirs: name(&tensor.storage.core), ours: name(&self.core) });
+        }
+        let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
+        let (shape, dtype) = (tensor.shape(), tensor.dtype());
+        let graph = &mut self.graph;
+        let leases = &mut self.leases;
+        let id = *self.known.entry(lease.address()).or_insert_with(|| {
+            leases.push(lease);
+            graph.add_value(shape, dtype, Origin::Tensor((leases.len() - 1) as u32))
+        });
+        if graph.value(id).shape == shape {
+            return Ok(id);
+        }
+        Ok(graph.add_value(shape, dtype, Origin::Alias(id)))
+    }
+
+    /// A value's shape and type.
+    pub(crate) fn kind(&self, id: ValueId) -> (Shape, DType) {
+        let info = self.graph.value(id);
+        (info.shape, info.dtype)
+    }
+
+    /// A new value that a node of this recording will write.
+    pub(crate) fn produce(&mut self, op: &'static str, shape: Shape, dtype: DType) -> Result<ValueId> {
+        check_size(&self.core, op, shape, dtype)?;
+        Ok(self.graph.add_value(shape, dtype, Origin::Produced))
+    }
+
+    pub(crate) fn label(&self, op: &'static str, id: ValueId) -> Label {
+        let (shape, dtype) = self.kind(id);
+        Label { op: LabelName::Op(op), shape, dtype }
+    }
+
+    pub(crate) fn push(&mut self, node: Node) {
+        self.graph.nodes.push(node);
+    }
+
+    /// The value as users hold it.
+    pub(crate) fn handle(&self, id: ValueId) -> Value {
+        Value { recording: self.id, id }
+    }
+}
+
+/// Refuses what no single buffer of the device can hold, or what 32-bit indices can't reach.
+pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
+    let limit = core.device.info.limits.buffer_bytes.min(u64::from(u32::MAX) * dtype.size_bytes() as u64);
+    let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
+    if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
+}
+
+fn discard(kept: &[Arc<Storage>]) {
+    for storage in kept {
+        storage.settle(None, Contents::Discarded);
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let kept: Vec<_> = self.graph.values.iter().filter_map(|value| value.kept.clone()).collect();
+        discard(&kept);
+    }
+}
+
+/// What a closure given to [`Accelerator::run`](crate::Accelerator::run) may return: values, which become tensors.
+pub trait Outputs {
+    /// The same, kept.
+    type Kept;
+
+    /// Keeps all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`].
+    fn keep(self, recording: &mut Recording) -> Result<Self::Kept>;
+}
+
+impl Outputs for Value {
+    type Kept = Tensor;
+
+    fn keep(self, recording: &mut Recording) -> Result<Tensor> {
+        recording.keep(self)
+    }
+}
+
+impl Outputs for Vec<Value> {
+    type Kept = Vec<Tensor>;
+
+    fn keep(self, recording: &mut Recording) -> Result<Vec<Tensor>> {
+        self.into_iter().map(|value| recording.keep(value)).collect()
+    }
+}
+
+impl<A: Outputs, B: Outputs> Outputs for (A, B) {
+    type Kept = (A::Kept, B::Kept);
+
+    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
+        Ok((self.0.keep(recording)?, self.1.keep(recording)?))
+    }
+}
+
+impl<A: Outputs, B: Outputs, C: Outputs> Outputs for (A, B, C) {
+    type Kept = (A::Kept, B::Kept, C::Kept);
+
+    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
+        Ok((self.0.keep(recording)?, self.1.keep(recording)?, self.2.keep(recording)?))
+    }
+}

@@ -1,0 +1,281 @@
+//! Tensors: shape, type and a block of the pool.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::accelerator::Accelerator;
+use super::core::Core;
+use super::execute;
+use super::pool::Lease;
+use crate::error::{Error, Result};
+use crate::shape::{DType, Element, Shape};
+use crate::vk::buffer::MemoryKind;
+
+/// A dense, row-major tensor in device memory.
+///
+/// A handle: clones and reshapes share the contents, and the memory goes back to the pool when the last of them and
+/// the last submission that uses it are gone. Ops never change a tensor; [`write`](Tensor::write) does, and what was
+/// recorded before the write sees the old contents.
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// let gpu = tidemill::Accelerator::global()?;
+/// let t = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// assert_eq!(t.shape().dims(), [2, 2]);
+/// assert_eq!(t.read::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    pub(crate) storage: Arc<Storage>,
+    shape: Shape,
+}
+
+/// What a tensor's handles share.
+pub(crate) struct Storage {
+    pub(crate) core: Arc<Core>,
+    pub(crate) dtype: DType,
+    state: Mutex<State>,
+}
+
+struct State {
+    lease: Option<Lease>,
+    contents: Contents,
+}
+
+/// Where a tensor's contents come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Nobody has written anything.
+    Unwritten,
+    /// An open recording will write them.
+    Recorded,
+    /// The recording that would have written them is gone.
+    Discarded,
+    /// The host wrote them.
+    Host,
+    /// The submission of this number writes them.
+    Submitted(u64),
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("dtype", &self.dtype).finish_non_exhaustive()
+    }
+}
+
+impl Storage {
+    pub(crate) fn new(core: &Arc<Core>, dtype: DType, lease: Option<Lease>, contents: Contents) -> Arc<Storage> {
+        let state = Mutex::new(State { lease, contents });
+        Arc::new(Storage { core: core.clone(), dtype, state })
+    }
+
+    /// The memory and the contents, once there are any; an error that says why not otherwise.
+    pub(crate) fn settled(&self, op: &'static str, shape: Shape) -> Result<(Lease, Contents)> {
+        let state = self.state.lock();
+        match (state.contents, &state.lease) {
+            (Contents::Host | Contents::Submitted(_), Some(lease)) => Ok((lease.clone(), state.contents)),
+            (Contents::Recorded, _) => Err(Error::NotSubmitted { op, shape }),
+            (Contents::Discarded, _) => Err(Error::Discarded { op, shape }),
+            _ => Err(Error::NotWritten { op, shape }),
+        }
+    }
+
+    /// Settles what a recording promised.
+    pub(crate) fn settle(&self, lease: Option<Lease>, contents: Contents) {
+        let mut state = self.state.lock();
+        state.lease = lease;
+        state.contents = contents;
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({} {})", self.shape, self.storage.dtype)
+    }
+}
+
+impl Tensor {
+    pub(crate) fn from_parts(storage: Arc<Storage>, shape: Shape) -> Tensor {
+        Tensor { storage, shape }
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.storage.dtype
+    }
+
+    /// The size of the contents.
+    pub fn size_bytes(&self) -> u64 {
+        (self.shape.elements() * self.storage.dtype.size_bytes()) as u64
+    }
+
+    /// The accelerator it lives on.
+    pub fn accelerator(&self) -> Accelerator {
+        Accelerator::from_core(self.storage.core.clone())
+    }
+
+    /// The same contents with another shape of as many elements; nothing is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Length`] if the number of elements differs.
+    pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        if shape.elements() != self.shape.elements() {
+            return Err(Error::Length { op: "reshape", shape, got: self.shape.elements() });
+        }
+        Ok(Tensor { storage: self.storage.clone(), shape })
+    }
+
+    /// The contents. Waits for the submission that writes them, and for nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`] if `T` is not the element type; [`Error::NotWritten`], [`Error::NotSubmitted`] or
+    /// [`Error::Discarded`] if there are no contents; [`Error::DeviceLost`].
+    pub fn read<T: Element>(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::zeroed(); self.shape.elements()];
+        self.read_into(&mut data)?;
+        Ok(data)
+    }
+
+    /// The contents, copied to a slice of as many elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Tensor::read), and [`Error::Length`] if the slice's length differs.
+    pub fn read_into<T: Element>(&self, data: &mut [T]) -> Result<()> {
+        let op = "read";
+        self.check::<T>(op, data.len())?;
+        let (lease, contents) = self.storage.settled(op, self.shape)?;
+        execute::read_back(&self.storage.core, &lease, contents, bytemuck::cast_slice_mut(data))
+    }
+
+    /// Overwrites the contents. Never waits for the device: if anything still uses the old contents, they stay as
+    /// they are for it, and the tensor gets new memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`], [`Error::Length`]; [`Error::NotSubmitted`] if an open recording is to write the tensor;
+    /// [`Error::OutOfMemory`].
+    pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
+        let op = "write";
+        self.check::<T>(op, data.len())?;
+        self.write_bytes(op, |bytes| {
+            bytes.copy_from_slice(bytemuck::cast_slice(data));
+            Ok(())
+        })
+    }
+
+    /// Overwrites the contents with what a closure writes straight into mapped memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Tensor::write), and [`Error::Incomplete`] if the closure leaves elements unwritten; then the tensor
+    /// may be left unwritten.
+    pub fn write_with<T: Element>(&self, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
+        let op = "write_with";
+        self.check::<T>(op, self.shape.elements())?;
+        self.write_bytes(op, |bytes| Filler::run(op, bytes, fill))
+    }
+
+    fn write_bytes(&self, op: &'static str, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+        let core = &self.storage.core;
+        core.open()?;
+        core.timeline.reclaim()?;
+        let mut state = self.storage.state.lock();
+        if state.contents == Contents::Recorded {
+            return Err(Error::NotSubmitted { op, shape: self.shape });
+        }
+        let bytes = self.size_bytes();
+        // In place only if nobody else can see the block: no submission in flight and no open recording.
+        let in_place = state.lease.as_ref().filter(|lease| lease.is_unshared()).cloned();
+        let lease = match in_place {
+            Some(lease) => {
+                state.contents = Contents::Unwritten;
+                lease
+            }
+            None => core.acquire(MemoryKind::Device, bytes)?,
+        };
+        core.fill_block(&lease, bytes, write)?;
+        state.lease = Some(lease);
+        state.contents = Contents::Host;
+        Ok(())
+    }
+
+    fn check<T: Element>(&self, op: &'static str, len: usize) -> Result<()> {
+        if T::DTYPE != self.storage.dtype {
+            return Err(Error::Type { op, expected: self.storage.dtype, got: T::DTYPE });
+        }
+        if len != self.shape.elements() {
+            return Err(Error::Length { op, shape: self.shape, got: len });
+        }
+        Ok(())
+    }
+}
+
+/// Writes a tensor's elements in order, straight into mapped memory. What was there before can't be seen.
+#[derive(Debug)]
+pub struct Filler<'a, T> {
+    elements: &'a mut [T],
+    written: usize,
+}
+
+impl<'a, T: Element> Filler<'a, T> {
+    pub(crate) fn run(op: &'static str, bytes: &'a mut [u8], fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
+        let mut filler = Filler { elements: bytemuck::cast_slice_mut(bytes), written: 0 };
+        fill(&mut filler);
+        let (written, expected) = (filler.written, filler.elements.len());
+        if written < expected { Err(Error::Incomplete { op, written, expected }) } else { Ok(()) }
+    }
+
+    /// How many elements are still to be written.
+    pub fn remaining(&self) -> usize {
+        self.elements.len() - self.written
+    }
+
+    /// Writes the next element; one too many is left out and gives `false`.
+    pub fn push(&mut self, element: T) -> bool {
+        let slot = self.elements.get_mut(self.written);
+        let there = slot.is_some();
+        if let Some(slot) = slot {
+            *slot = element;
+            self.written += 1;
+        }
+        there
+    }
+
+    /// Writes the next elements; gives how many there was room for.
+    pub fn extend_from_slice(&mut self, elements: &[T]) -> usize {
+        let n = elements.len().min(self.remaining());
+        self.elements[self.written..self.written + n].copy_from_slice(&elements[..n]);
+        self.written += n;
+        n
+    }
+
+    /// The elements not yet written, set to zero, as a slice to write in any order.
+    pub fn rest(&mut self) -> &mut [T] {
+        let rest = &mut self.elements[self.written..];
+        rest.fill(T::zeroed());
+        self.written += rest.len();
+        rest
+    }
+}
+
+impl<T: Element> Extend<T> for Filler<'_, T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        for element in elements {
+            if !self.push(element) {
+                break;
+            }
+        }
+    }
+}

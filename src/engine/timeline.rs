@@ -1,0 +1,328 @@
+//! Submissions as numbers: who holds what until which number is reached.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::graph::Label;
+use super::pool::Lease;
+use crate::error::{Error, Result};
+use crate::vk::command::{Barrier, Bound, CommandSlot};
+use crate::vk::device::Device;
+use crate::vk::queue::Queue;
+
+/// How many of a submission's labels are kept to be named if the device is lost.
+pub(crate) const LABELS_KEPT: usize = 8;
+/// Staged uploads that have waited for a submission to ride on are sent by themselves beyond this.
+const PENDING_UPLOAD_BYTES: u64 = 64 << 20;
+
+/// A submission's use of a block.
+#[derive(Debug)]
+pub(crate) struct BlockUse {
+    pub(crate) lease: Lease,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// The same, before the submission's first own barrier: only there can earlier submissions be in the way.
+    pub(crate) reads_early: bool,
+    pub(crate) writes_early: bool,
+}
+
+impl BlockUse {
+    pub(crate) fn new(lease: Lease) -> BlockUse {
+        BlockUse { lease, reads: false, writes: false, reads_early: false, writes_early: false }
+    }
+
+    pub(crate) fn note(&mut self, write: bool, early: bool) {
+        if write {
+            self.writes = true;
+            self.writes_early |= early;
+        } else {
+            self.reads = true;
+            self.reads_early |= early;
+        }
+    }
+
+    /// Whether work up to `fenced` being ordered before us is not enough.
+    fn meets_unfenced(&self, fenced: u64) -> bool {
+        let block = self.lease.block();
+        let load = |mark: &std::sync::atomic::AtomicU64| mark.load(std::sync::atomic::Ordering::Acquire);
+        let written = load(&block.last_write) > fenced;
+        let read = load(&block.last_read) > fenced;
+        (self.writes_early && (written || read)) || (self.reads_early && written)
+    }
+}
+
+/// What is handed over to be submitted.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) slot: CommandSlot,
+    pub(crate) uses: Vec<BlockUse>,
+    /// The slot has a barrier of its own.
+    pub(crate) has_barrier: bool,
+    pub(crate) labels: Vec<Label>,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    value: u64,
+    slots: SmallVec<[CommandSlot; 2]>,
+    uses: Vec<BlockUse>,
+    labels: Vec<Label>,
+}
+
+/// A host write on its way to memory that the host can't reach.
+#[derive(Debug)]
+struct Upload {
+    staging: Lease,
+    to: Lease,
+    bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The last number given out.
+    last: u64,
+    /// Everything up to this number is ordered before whatever is submitted next.
+    fenced: u64,
+    in_flight: VecDeque<InFlight>,
+    idle_slots: Vec<CommandSlot>,
+    uploads: Vec<Upload>,
+    upload_bytes: u64,
+}
+
+/// The queue, its numbers, and what is in flight.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    state: Mutex<State>,
+    lost: OnceLock<Error>,
+    max_in_flight: usize,
+    queue: Queue,
+    device: Arc<Device>,
+}
+
+impl Timeline {
+    pub(crate) fn new(device: &Arc<Device>, max_in_flight: usize) -> Result<Timeline> {
+        Ok(Timeline {
+            state: Mutex::default(),
+            lost: OnceLock::new(),
+            max_in_flight,
+            queue: Queue::new(device)?,
+            device: device.clone(),
+        })
+    }
+
+    /// An error if the device is lost.
+    pub(crate) fn alive(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
+    }
+
+    /// Makes the loss of the device sticky, with the labels of what was in flight.
+    fn seal<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| match error {
+            Error::DeviceLost { call, .. } => {
+                let lost = self.lost.get_or_init(|| {
+                    // The state's lock may be held by the caller; then the labels are not to be had.
+                    let in_flight = self.state.try_lock().map_or_else(Vec::new, |state| labels(&state.in_flight));
+                    Error::DeviceLost { call, in_flight: in_flight.into() }
+                });
+                lost.clone()
+            }
+            error => error,
+        })
+    }
+
+    /// A command slot that nothing pending uses.
+    pub(crate) fn take_slot(&self) -> Result<CommandSlot> {
+        let idle = self.state.lock().idle_slots.pop();
+        self.seal(match idle {
+            Some(mut slot) => slot.reset().map(|()| slot),
+            None => CommandSlot::new(&self.device),
+        })
+    }
+
+    /// Submits a job and gives its number. Waits only if too many are in flight.
+    pub(crate) fn submit(&self, job: Job) -> Result<u64> {
+        self.alive()?;
+        self.press_back()?;
+        let mut state = self.state.lock();
+        let sent = self.submit_locked(&mut state, job);
+        drop(state);
+        self.seal(sent)
+    }
+
+    fn submit_locked(&self, state: &mut State, job: Job) -> Result<u64> {
+        let mut uses = job.uses;
+        let mut slots: SmallVec<[CommandSlot; 2]> = SmallVec::new();
+        let uploads = !state.uploads.is_empty();
+        if uploads {
+            let mut slot = match state.idle_slots.pop() {
+                Some(mut slot) => slot.reset().map(|()| slot)?,
+                None => CommandSlot::new(&self.device)?,
+            };
+            uses.extend(encode_uploads(&mut slot, &state.uploads)?);
+            slots.push(slot);
+        }
+        slots.push(job.slot);
+        let opening = uses.iter().any(|u| u.meets_unfenced(state.fenced));
+        let value = state.last + 1;
+        self.queue.submit(opening, &slots, value)?;
+        state.last = value;
+        if opening || uploads || job.has_barrier {
+            state.fenced = value - 1;
+        }
+        for block_use in &uses {
+            if block_use.reads {
+                block_use.lease.block().touch(value, false);
+            }
+            if block_use.writes {
+                block_use.lease.block().touch(value, true);
+            }
+        }
+        state.uploads.clear();
+        state.upload_bytes = 0;
+        state.in_flight.push_back(InFlight { value, slots, uses, labels: job.labels });
+        Ok(value)
+    }
+
+    /// Queues a staged upload in front of the next submission; a large backlog is sent at once.
+    pub(crate) fn upload(&self, staging: Lease, to: Lease, bytes: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        state.upload_bytes += bytes;
+        state.uploads.push(Upload { staging, to, bytes });
+        if state.upload_bytes <= PENDING_UPLOAD_BYTES {
+            return Ok(());
+        }
+        drop(state);
+        self.flush_uploads()
+    }
+
+    /// Sends queued uploads without waiting for a submission to ride on.
+    pub(crate) fn flush_uploads(&self) -> Result<()> {
+        if self.state.lock().uploads.is_empty() {
+            return Ok(());
+        }
+        let mut slot = self.take_slot()?;
+        self.seal(slot.begin().and_then(|()| slot.end()))?;
+        self.submit(Job { slot, uses: Vec::new(), has_barrier: false, labels: Vec::new() }).map(drop)
+    }
+
+    /// Waits for the oldest submission while too many are in flight.
+    fn press_back(&self) -> Result<()> {
+        while self.state.lock().in_flight.len() >= self.max_in_flight {
+            if !self.reclaim()? {
+                self.wait_oldest()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of what finished submissions held; `true` if there was any.
+    pub(crate) fn reclaim(&self) -> Result<bool> {
+        let mut done: SmallVec<[InFlight; 2]> = SmallVec::new();
+        {
+            let mut state = self.state.lock();
+            if state.in_flight.is_empty() {
+                return Ok(false);
+            }
+            let completed = self.queue.completed();
+            let completed = match completed {
+                Ok(completed) => completed,
+                Err(error) => {
+                    drop(state);
+                    return self.seal(Err(error));
+                }
+            };
+            while state.in_flight.front().is_some_and(|oldest| oldest.value <= completed) {
+                if let Some(mut oldest) = state.in_flight.pop_front() {
+                    state.idle_slots.extend(oldest.slots.drain(..));
+                    done.push(oldest);
+                }
+            }
+        }
+        // Leases return their blocks when they are dropped here, outside the lock.
+        Ok(!done.is_empty())
+    }
+
+    /// Whether the number is reached.
+    pub(crate) fn is_complete(&self, value: u64) -> Result<bool> {
+        self.alive()?;
+        Ok(self.seal(self.queue.completed())? >= value)
+    }
+
+    /// Waits for a number; `false` if the time was over before. Changes nothing then.
+    pub(crate) fn wait(&self, value: u64, timeout_ns: u64) -> Result<bool> {
+        self.alive()?;
+        let reached = self.seal(self.queue.wait(value, timeout_ns))?;
+        self.reclaim()?;
+        Ok(reached)
+    }
+
+    /// Waits for the oldest submission in flight; `false` if there is none.
+    pub(crate) fn wait_oldest(&self) -> Result<bool> {
+        let oldest = self.state.lock().in_flight.front().map(|oldest| oldest.value);
+        oldest.map_or(Ok(false), |value| self.wait(value, u64::MAX))
+    }
+
+    /// Waits for everything, queued uploads included.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.flush_uploads()?;
+        let last = self.state.lock().last;
+        self.wait(last, u64::MAX).map(drop)
+    }
+
+    /// The last number given out, and whether nothing is in flight.
+    pub(crate) fn last_and_idle(&self) -> (u64, bool) {
+        let _ = self.reclaim();
+        let state = self.state.lock();
+        (state.last, state.in_flight.is_empty())
+    }
+
+    /// Submissions in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.state.lock().in_flight.len()
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        // Whatever is in flight holds blocks and slots: wait before they go. A lost device has let go of them.
+        let last = self.state.get_mut().last;
+        if self.lost.get().is_none() {
+            let _ = self.queue.wait(last, u64::MAX);
+        }
+    }
+}
+
+/// The copies of staged uploads, closed by a barrier against what follows.
+fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload]) -> Result<Vec<BlockUse>> {
+    slot.begin()?;
+    slot.begin_label("upload");
+    let mut uses = Vec::with_capacity(2 * uploads.len());
+    for (i, upload) in uploads.iter().enumerate() {
+        // Two writes to one tensor in a row.
+        if uploads[..i].iter().any(|earlier| earlier.to.address() == upload.to.address()) {
+            slot.barrier(Barrier::Device);
+        }
+        let bound = |lease| -> Bound<'_> {
+            let lease: &Lease = lease;
+            Bound { buffer: &lease.block().buffer, offset: 0, bytes: upload.bytes }
+        };
+        slot.copy(bound(&upload.staging), bound(&upload.to));
+        for (lease, write) in [(&upload.staging, false), (&upload.to, true)] {
+            let mut block_use = BlockUse::new(lease.clone());
+            block_use.note(write, true);
+            uses.push(block_use);
+        }
+    }
+    slot.barrier(Barrier::Device);
+    slot.end_label();
+    slot.end()?;
+    Ok(uses)
+}
+
+/// The labels of what is in flight, oldest first.
+fn labels(in_flight: &VecDeque<InFlight>) -> Vec<String> {
+    in_flight.iter().flat_map(|f| &f.labels).map(ToString::to_string).collect()
+}

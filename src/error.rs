@@ -1,0 +1,390 @@
+//! One error type for the whole crate. Each variant carries the numbers that disagree and says what to do.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::shape::{DType, MAX_RANK, Shape};
+use crate::spirv::ReflectError;
+
+/// `Result` with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong.
+///
+/// User mistakes are found before anything is recorded: the recording they were made on stays usable. Only
+/// [`Error::DeviceLost`] is final for an [`Accelerator`](crate::Accelerator).
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // ---- the machine ----
+    /// There is no Vulkan loader on this machine.
+    #[error(
+        "no Vulkan loader: looked for {looked_for} on the library path ({detail}); install it: \
+         Debian/Ubuntu `libvulkan1`, Fedora `vulkan-loader`, Windows: the GPU vendor's driver, macOS: the Vulkan SDK"
+    )]
+    NoLoader {
+        /// The library's file name.
+        looked_for: &'static str,
+        /// The system's own words.
+        detail: String,
+    },
+    /// There is a loader, but no driver behind it.
+    #[error(
+        "no Vulkan driver: the loader found none ({detail}); {search}; install one: the GPU vendor's driver, or Mesa's \
+         (Debian/Ubuntu `mesa-vulkan-drivers`, which brings a software driver too)"
+    )]
+    NoDriver {
+        /// The call that said so, and its result.
+        detail: String,
+        /// Where the loader looked.
+        search: String,
+    },
+    /// There are drivers, but no device that Tidemill can use.
+    #[error("no usable Vulkan device among {}: {}", .refused.len(), Refusals(.refused))]
+    NoUsableDevice {
+        /// Every device that was seen, with the reason why it is not usable.
+        refused: Vec<RefusedDevice>,
+    },
+    /// The device that was asked for (by [`Config`](crate::Config) or `TIDEMILL_DEVICE`) is not there or not usable.
+    #[error("no device matches {wanted}; there are: {}", Refusals(.available))]
+    DeviceNotFound {
+        /// What was asked for.
+        wanted: String,
+        /// All devices, with why each does not fit.
+        available: Vec<RefusedDevice>,
+    },
+    /// Validation was asked for and the layer is not installed.
+    #[error(
+        "the layer {layer} is not installed; Debian/Ubuntu: `vulkan-validationlayers`, elsewhere: the Vulkan SDK; \
+         or turn validation off"
+    )]
+    LayerMissing {
+        /// The layer's name.
+        layer: &'static str,
+    },
+    /// A cache folder given by name can't be used. (The default one is left out silently instead.)
+    #[error("cache folder {}: {detail}; choose another with Config::cache_dir, or turn it off", .path.display())]
+    CacheFolder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's own words.
+        detail: String,
+    },
+    /// A Vulkan call failed in a way that has no variant of its own.
+    #[error("{call} failed with {result}")]
+    Vulkan {
+        /// The Vulkan function.
+        call: &'static str,
+        /// The result code's name.
+        result: String,
+    },
+    /// The device is gone: it hung, was reset or was removed. Sticky; build a new accelerator
+    /// (`Accelerator::global()` does so by itself).
+    #[error("the device was lost in {call}; in flight were: {}", List(.in_flight))]
+    DeviceLost {
+        /// The call that found out.
+        call: &'static str,
+        /// Labels of the last dispatches in flight, oldest first.
+        in_flight: Arc<[String]>,
+    },
+    /// The accelerator was closed.
+    #[error("the accelerator is closed")]
+    Closed,
+    /// `close` found that others still hold on to the accelerator.
+    #[error(
+        "the accelerator is still in use: {tensors} tensor blocks alive, {handles} other handles (accelerators, \
+         recordings, submissions); drop them before close()"
+    )]
+    StillInUse {
+        /// Blocks not yet returned to the pool.
+        tensors: usize,
+        /// Other handles.
+        handles: usize,
+    },
+
+    // ---- memory ----
+    /// Device memory is exhausted even after finished work was reclaimed, the pool trimmed and all work in flight
+    /// waited for.
+    #[error(
+        "out of device memory: {requested} bytes requested, {in_use} in use, {cached} cached by the pool; \
+         drop tensors, or work in smaller pieces"
+    )]
+    OutOfMemory {
+        /// The size of the block that could not be had.
+        requested: u64,
+        /// Bytes in blocks that are referred to.
+        in_use: u64,
+        /// Bytes in blocks that the pool keeps.
+        cached: u64,
+    },
+    /// The pool's cap does not allow the block.
+    #[error(
+        "over the pool's cap: {requested} bytes requested, {in_use} in use, the cap is {cap}; \
+         raise it with Config::pool_cap, or drop tensors"
+    )]
+    OverCap {
+        /// The size of the block that was asked for.
+        requested: u64,
+        /// Bytes in blocks that are referred to.
+        in_use: u64,
+        /// The cap.
+        cap: u64,
+    },
+    /// A tensor is larger than the device can address in one buffer.
+    #[error("{op}: shape {shape} needs {bytes} bytes, the device allows {limit} in one buffer")]
+    TooLarge {
+        /// The operation.
+        op: &'static str,
+        /// The shape that was asked for.
+        shape: Shape,
+        /// Its size.
+        bytes: u64,
+        /// The device's limit.
+        limit: u64,
+    },
+
+    // ---- shapes, types and parameters ----
+    /// More dimensions than a tensor can have.
+    #[error("{op}: rank {rank} is above the largest, {}", MAX_RANK)]
+    Rank {
+        /// The operation.
+        op: &'static str,
+        /// The rank asked for.
+        rank: usize,
+    },
+    /// A slice's length and a shape disagree.
+    #[error("{op}: shape {shape} holds {} elements, the data has {got}", .shape.elements())]
+    Length {
+        /// The operation.
+        op: &'static str,
+        /// The shape.
+        shape: Shape,
+        /// The data's length.
+        got: usize,
+    },
+    /// Two operands' shapes do not fit each other.
+    #[error("{op}: lhs {lhs} and rhs {rhs}: {why}")]
+    Shapes {
+        /// The operation.
+        op: &'static str,
+        /// The left operand's shape.
+        lhs: Shape,
+        /// The right operand's shape.
+        rhs: Shape,
+        /// The numbers that disagree.
+        why: String,
+    },
+    /// An operand's element type does not fit.
+    #[error("{op}: the operand is {got}, this needs {expected}")]
+    Type {
+        /// The operation.
+        op: &'static str,
+        /// What is needed.
+        expected: DType,
+        /// What was given.
+        got: DType,
+    },
+    /// A filling closure left some elements unwritten.
+    #[error("{op}: {written} of {expected} elements were written; write them all")]
+    Incomplete {
+        /// The operation.
+        op: &'static str,
+        /// Elements written.
+        written: usize,
+        /// Elements the tensor has.
+        expected: usize,
+    },
+
+    // ---- order of things ----
+    /// A tensor's contents were never written: neither by upload nor by an op.
+    #[error("{op}: tensor {shape} was never written; upload to it, or keep it from a recording that is submitted")]
+    NotWritten {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's shape.
+        shape: Shape,
+    },
+    /// A tensor is the result of a recording that has not been submitted.
+    #[error("{op}: tensor {shape} comes from a recording that has not ended; call end_recording first")]
+    NotSubmitted {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's shape.
+        shape: Shape,
+    },
+    /// A tensor is the result of a recording that was dropped or failed.
+    #[error("{op}: tensor {shape} comes from a recording that was dropped or failed; it has no contents")]
+    Discarded {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's shape.
+        shape: Shape,
+    },
+    /// A value belongs to another recording.
+    #[error("{op}: the value belongs to another recording; keep() it there and use the tensor here")]
+    ForeignValue {
+        /// The operation.
+        op: &'static str,
+    },
+    /// A tensor belongs to another accelerator.
+    #[error("{op}: the tensor lives on {theirs}, this is {ours}; read it and upload it here")]
+    ForeignTensor {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's device.
+        theirs: String,
+        /// This device.
+        ours: String,
+    },
+
+    // ---- kernels ----
+    /// A kernel variant that the catalog has not.
+    #[error("no kernel variant {wanted}; there are: {}", List(.known))]
+    NoSuchVariant {
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A SPIR-V module that can't be understood.
+    #[error("kernel: {0}")]
+    Spirv(#[from] ReflectError),
+    /// A kernel asks for something that the device has not.
+    #[error("kernel {kernel}: needs {needs}, which {device} has not")]
+    KernelNeeds {
+        /// The kernel's name.
+        kernel: String,
+        /// The capability or limit.
+        needs: String,
+        /// The device.
+        device: String,
+    },
+    /// A dispatch's arguments and the kernel's own description disagree.
+    #[error("kernel {kernel}: {mismatch}")]
+    KernelArguments {
+        /// The kernel's name.
+        kernel: String,
+        /// What disagrees.
+        mismatch: KernelMismatch,
+    },
+}
+
+/// What disagrees between a dispatch's arguments and a kernel's reflection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelMismatch {
+    /// The number of bound tensors.
+    #[error("it has {expected} bindings, {got} were given")]
+    BindingCount {
+        /// Bindings in the shader.
+        expected: usize,
+        /// Arguments given.
+        got: usize,
+    },
+    /// A binding whose argument can't serve it.
+    #[error("binding {binding} is {declared}, the argument is {given}")]
+    Binding {
+        /// The binding's number.
+        binding: u32,
+        /// What the shader declares.
+        declared: String,
+        /// What was given.
+        given: &'static str,
+    },
+    /// A fixed-size binding that the tensor is too small for.
+    #[error("binding {binding} needs at least {needs} bytes, the tensor has {got}")]
+    BindingSize {
+        /// The binding's number.
+        binding: u32,
+        /// What the shader's block takes.
+        needs: u64,
+        /// The tensor's size.
+        got: u64,
+    },
+    /// A tensor larger than the device lets a binding be.
+    #[error("binding {binding} would span {got} bytes, the device allows {limit}")]
+    BindingLimit {
+        /// The binding's number.
+        binding: u32,
+        /// The tensor's size.
+        got: u64,
+        /// The device's limit.
+        limit: u64,
+    },
+    /// The number of push-constant bytes.
+    #[error("its push constants are {expected} bytes, {got} were given")]
+    PushConstants {
+        /// Bytes in the shader.
+        expected: u32,
+        /// Bytes given.
+        got: usize,
+    },
+    /// A specialization id that the shader has not.
+    #[error("it has no specialization constant {id}; it has {}", List(.known))]
+    Specialization {
+        /// The id given.
+        id: u32,
+        /// The ids it has.
+        known: Vec<u32>,
+    },
+    /// More workgroups than the device allows, or none given.
+    #[error("{got:?} workgroups are outside the device's {limit:?}")]
+    Groups {
+        /// What was asked for.
+        got: [u32; 3],
+        /// The device's limit.
+        limit: [u32; 3],
+    },
+    /// A workgroup larger than the device allows.
+    #[error("a workgroup of {got:?} invocations exceeds the device's {limit:?} ({total_limit} in total)")]
+    LocalSize {
+        /// The resolved local size.
+        got: [u32; 3],
+        /// The device's limit per dimension.
+        limit: [u32; 3],
+        /// The device's limit of their product.
+        total_limit: u32,
+    },
+}
+
+/// A device that was seen and not used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedDevice {
+    /// The device's name.
+    pub name: String,
+    /// Why it was not used.
+    pub why: String,
+}
+
+/// Writes `name (why)` for each device.
+struct Refusals<'a>(&'a [RefusedDevice]);
+
+impl fmt::Display for Refusals<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none at all");
+        }
+        for (i, device) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "; " };
+            write!(f, "{separator}{} ({})", device.name, device.why)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the items with commas, or `none`.
+struct List<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for List<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (i, item) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}{item}")?;
+        }
+        Ok(())
+    }
+}

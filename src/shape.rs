@@ -1,0 +1,148 @@
+//! Shapes and element types.
+
+use std::fmt;
+
+/// The largest rank a tensor may have.
+pub const MAX_RANK: usize = 4;
+
+/// The extents of a dense, row-major tensor of rank 0 to 4.
+///
+/// ```
+/// use tidemill::Shape;
+/// let s = Shape::from([64, 784]);
+/// assert_eq!(s.rank(), 2);
+/// assert_eq!(s.elements(), 50_176);
+/// assert_eq!(s.to_string(), "[64, 784]");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Shape {
+    dims: [usize; MAX_RANK],
+    rank: u8,
+}
+
+impl Shape {
+    /// A shape from a slice of extents; `None` if there are more than [`MAX_RANK`].
+    pub fn new(extents: &[usize]) -> Option<Shape> {
+        let mut dims = [0; MAX_RANK];
+        dims.get_mut(..extents.len())?.copy_from_slice(extents);
+        Some(Shape { dims, rank: extents.len() as u8 })
+    }
+
+    /// The extents, outermost first.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims[..self.rank()]
+    }
+
+    /// How many dimensions there are; a scalar has none.
+    pub fn rank(&self) -> usize {
+        usize::from(self.rank)
+    }
+
+    /// How many elements there are: the product of the extents, 1 for a scalar. Saturates instead of
+    /// overflowing, so that an absurd shape is refused for its size and never wraps to a small one.
+    pub fn elements(&self) -> usize {
+        self.dims().iter().try_fold(1usize, |n, &d| n.checked_mul(d)).unwrap_or_else(|| {
+            // A zero anywhere wins over the overflow.
+            if self.dims().contains(&0) { 0 } else { usize::MAX }
+        })
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.dims(), f)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<usize> for Shape {
+    fn from(n: usize) -> Shape {
+        Shape::from([n])
+    }
+}
+
+macro_rules! shape_from_array {
+    ($($rank:literal),*) => {$(
+        impl From<[usize; $rank]> for Shape {
+            fn from(extents: [usize; $rank]) -> Shape {
+                let mut dims = [0; MAX_RANK];
+                dims[..$rank].copy_from_slice(&extents);
+                Shape { dims, rank: $rank }
+            }
+        }
+    )*};
+}
+shape_from_array!(0, 1, 2, 3, 4);
+
+/// What a tensor's elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    /// 32-bit IEEE 754 float.
+    F32,
+    /// 32-bit signed integer.
+    I32,
+    /// 32-bit unsigned integer; also what comparisons (0 or 1) and index results are.
+    U32,
+}
+
+impl DType {
+    /// The size of one element.
+    pub fn size_bytes(self) -> usize {
+        match self {
+            DType::F32 | DType::I32 | DType::U32 => 4,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DType::F32 => "f32",
+            DType::I32 => "i32",
+            DType::U32 => "u32",
+        })
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for i32 {}
+    impl Sealed for u32 {}
+}
+
+/// Rust types that a tensor's elements can be read and written as: `f32`, `i32` and `u32`.
+pub trait Element: bytemuck::Pod + Send + Sync + sealed::Sealed {
+    /// The element type that this Rust type stands for.
+    const DTYPE: DType;
+}
+
+impl Element for f32 {
+    const DTYPE: DType = DType::F32;
+}
+impl Element for i32 {
+    const DTYPE: DType = DType::I32;
+}
+impl Element for u32 {
+    const DTYPE: DType = DType::U32;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_scalars_empty_and_absurd_shapes() {
+        assert_eq!(Shape::from([]).elements(), 1);
+        assert_eq!(Shape::from([3, 0, 5]).elements(), 0);
+        assert_eq!(Shape::from([usize::MAX, 2]).elements(), usize::MAX);
+        assert_eq!(Shape::from([usize::MAX, 2, 0]).elements(), 0);
+        assert_eq!(Shape::new(&[1, 2, 3, 4, 5]), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! The logical device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ash::vk;
+use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
+use parking_lot::Mutex;
+
+use super::check;
+use super::instance::Instance;
+use super::physical::DeviceInfo;
+use crate::error::{Error, Result};
+
+/// The logical device with the allocator of its memory.
+pub(crate) struct Device {
+    pub(crate) raw: ash::Device,
+    pub(crate) info: DeviceInfo,
+    pub(crate) memory_types: Vec<vk::MemoryType>,
+    pub(crate) heaps: Vec<vk::MemoryHeap>,
+    pub(crate) push_descriptor: Option<ash::khr::push_descriptor::Device>,
+    /// `None` once the device is being destroyed.
+    pub(crate) allocator: Mutex<Option<Allocator>>,
+    debug_utils: Option<ash::ext::debug_utils::Device>,
+    /// Dropped after the device.
+    pub(crate) instance: Arc<Instance>,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("name", &self.info.name).finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Makes the logical device. With `names`, objects and dispatches are named for tools that look.
+    pub(crate) fn new(instance: Arc<Instance>, info: DeviceInfo, names: bool) -> Result<Arc<Device>> {
+        let priorities = [1.0];
+        let queues = [vk::DeviceQueueCreateInfo::default()
+            .queue_family_index(info.queue_family)
+            .queue_priorities(&priorities)];
+        let has = &info.features;
+        let mut extensions = Vec::new();
+        if has.push_descriptors {
+            extensions.push(ash::khr::push_descriptor::NAME.as_ptr());
+        }
+        if has.memory_budget {
+            extensions.push(ash::ext::memory_budget::NAME.as_ptr());
+        }
+        if has.portability_subset {
+            extensions.push(c"VK_KHR_portability_subset".as_ptr());
+        }
+        let mut v11 =
+            vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(has.storage16);
+        let mut v12 = vk::PhysicalDeviceVulkan12Features::default()
+            .timeline_semaphore(true)
+            .shader_float16(has.float16)
+            .shader_int8(has.int8)
+            .storage_buffer8_bit_access(has.storage8);
+        let mut v13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true).maintenance4(true);
+        let core = vk::PhysicalDeviceFeatures::default()
+            .shader_int64(has.int64)
+            .shader_float64(has.float64)
+            .shader_int16(has.int16);
+        let create = vk::DeviceCreateInfo::default()
+            .queue_create_infos(&queues)
+            .enabled_extension_names(&extensions)
+            .enabled_features(&core)
+            .push_next(&mut v11)
+            .push_next(&mut v12)
+            .push_next(&mut v13);
+        // SAFETY: contracts 1, 6 and 7.
+        let raw = unsafe { instance.raw.create_device(info.raw, &create, None) };
+        let raw = check("vkCreateDevice", raw)?;
+
+        // SAFETY: contract 1.
+        let memory = unsafe { instance.raw.get_physical_device_memory_properties(info.raw) };
+        let mut debug_settings = gpu_allocator::AllocatorDebugSettings::default();
+        debug_settings.log_leaks_on_shutdown = false;
+        let allocator = Allocator::new(&AllocatorCreateDesc {
+            instance: instance.raw.clone(),
+            device: raw.clone(),
+            physical_device: info.raw,
+            debug_settings,
+            buffer_device_address: false,
+            allocation_sizes: gpu_allocator::AllocationSizes::default(),
+        });
+        let allocator = match allocator {
+            Ok(allocator) => allocator,
+            Err(e) => {
+                // SAFETY: contract 1: nothing was made from it yet.
+                unsafe { raw.destroy_device(None) };
+                return Err(Error::Vulkan { call: "gpu_allocator::Allocator::new", result: e.to_string() });
+            }
+        };
+        Ok(Arc::new(Device {
+            memory_types: memory.memory_types_as_slice().to_vec(),
+            heaps: memory.memory_heaps_as_slice().to_vec(),
+            push_descriptor: has
+                .push_descriptors
+                .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
+            debug_utils: (names && instance.debug_utils)
+                .then(|| ash::ext::debug_utils::Device::new(&instance.raw, &raw)),
+            allocator: Mutex::new(Some(allocator)),
+            info,
+            raw,
+            instance,
+        }))
+    }
+
+    /// Where to send names and labels, if anybody looks.
+    pub(crate) fn debug_utils(&self) -> Option<&ash::ext::debug_utils::Device> {
+        self.debug_utils.as_ref()
+    }
+
+    /// Messages of the validation layer since the last call.
+    pub(crate) fn take_messages(&self) -> Vec<String> {
+        self.instance.log.take()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // The allocator frees its memory blocks, so it goes before the device.
+        drop(self.allocator.lock().take());
+        // SAFETY: contracts 1 and 4: every child holds an Arc of this and so is gone, and the queue's owner has waited.
+        unsafe { self.raw.destroy_device(None) };
+    }
+}

@@ -1,0 +1,48 @@
+//! Vulkan, and nothing but: the only layer that names `ash` and the only one with `unsafe`.
+//!
+//! # The contract
+//!
+//! Every `// SAFETY:` comment in this folder cites one of these by number. What the layer above must do is listed
+//! with the item; it can't break memory safety of the host process otherwise, since it never sees a raw handle.
+//!
+//! 1. **Parents outlive children.** Whatever is made from a device holds an `Arc<Device>`, a device holds an
+//!    `Arc<Instance>`, an instance holds the `ash::Entry` and so the loader's library. Handles are destroyed in
+//!    `Drop`, once, by the struct that made them.
+//! 2. **Handles come from the same device.** The layer above gives objects of one device to each other only.
+//!    The engine keeps one device per accelerator and checks tensors for it.
+//! 3. **External synchronization** is by `&mut` or by a lock inside the struct: command pools are reached through
+//!    `&mut CommandSlot`, the queue through its mutex, the allocator through its mutex.
+//! 4. **Nothing pending is destroyed or rewritten.** Whoever submits keeps everything that the command buffer uses
+//!    (buffers, views, pipelines, the slot itself) until the timeline has reached the submission's value.
+//! 5. **Mapped memory** is touched by the host only while no pending submission uses that buffer, or where the
+//!    submission only reads and the host only reads; the layer above says so by calling `Buffer::write_bytes`/`read_bytes`.
+//! 6. **Create-info structs** point to locals that live to the end of the call.
+//! 7. **Limits and features.** Only features that were found on the physical device are enabled, and only enabled
+//!    ones are used; sizes were checked against the device's limits.
+//! 8. **Shaders** come from our own `glsl/` or from an `unsafe fn` whose caller vouches for them.
+
+#![allow(unsafe_code, reason = "this is the layer for it; the contract is above")]
+
+pub(crate) mod buffer;
+pub(crate) mod command;
+pub(crate) mod debug;
+pub(crate) mod device;
+pub(crate) mod exit;
+pub(crate) mod instance;
+pub(crate) mod kernel;
+pub(crate) mod physical;
+pub(crate) mod pipeline;
+pub(crate) mod queue;
+pub mod raw;
+
+use ash::vk;
+
+use crate::error::{Error, Result};
+
+/// Turns a Vulkan result into ours, naming the call.
+pub(crate) fn check<T>(call: &'static str, result: ash::prelude::VkResult<T>) -> Result<T> {
+    result.map_err(|code| match code {
+        vk::Result::ERROR_DEVICE_LOST => Error::DeviceLost { call, in_flight: [].into() },
+        code => Error::Vulkan { call, result: format!("{code:?}") },
+    })
+}

@@ -1,0 +1,387 @@
+//! What devices there are, what they can do, and which one to take.
+
+use std::ffi::CStr;
+use std::fmt;
+
+use ash::vk;
+
+use super::check;
+use super::instance::Instance;
+use crate::error::{Error, RefusedDevice, Result};
+
+/// What kind of device it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// A card with memory of its own.
+    Discrete,
+    /// A GPU that shares the CPU's memory.
+    Integrated,
+    /// A GPU of a virtual machine.
+    Virtual,
+    /// A software driver.
+    Cpu,
+    /// Something else.
+    Other,
+}
+
+impl DeviceKind {
+    fn score(self) -> u32 {
+        match self {
+            DeviceKind::Discrete => 4,
+            DeviceKind::Integrated => 3,
+            DeviceKind::Virtual => 2,
+            DeviceKind::Cpu => 1,
+            DeviceKind::Other => 0,
+        }
+    }
+
+    fn from_name(name: &str) -> Option<DeviceKind> {
+        [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Virtual, DeviceKind::Cpu]
+            .into_iter()
+            .find(|kind| kind.to_string().eq_ignore_ascii_case(name))
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeviceKind::Discrete => "discrete",
+            DeviceKind::Integrated => "integrated",
+            DeviceKind::Virtual => "virtual",
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Other => "other",
+        })
+    }
+}
+
+/// Which device an accelerator should take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceChoice {
+    /// The best one: discrete before integrated before virtual before CPU. `TIDEMILL_DEVICE` overrides it.
+    #[default]
+    Best,
+    /// The device with this index in [`Accelerator::devices`](crate::Accelerator::devices).
+    Index(usize),
+    /// The first device whose name contains this text, whatever the case.
+    Name(String),
+    /// The first device of this kind.
+    Kind(DeviceKind),
+}
+
+impl DeviceChoice {
+    /// What a user writes into `TIDEMILL_DEVICE`: an index, a kind, or a part of a name.
+    pub fn parse(text: &str) -> DeviceChoice {
+        if let Ok(index) = text.parse() {
+            return DeviceChoice::Index(index);
+        }
+        match DeviceKind::from_name(text) {
+            Some(kind) => DeviceChoice::Kind(kind),
+            None => DeviceChoice::Name(text.to_owned()),
+        }
+    }
+
+    fn matches(&self, device: &DeviceInfo) -> bool {
+        match self {
+            DeviceChoice::Best => true,
+            DeviceChoice::Index(index) => device.index == *index,
+            DeviceChoice::Name(part) => device.name.to_lowercase().contains(&part.to_lowercase()),
+            DeviceChoice::Kind(kind) => device.kind == *kind,
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceChoice::Best => f.write_str("the best device"),
+            DeviceChoice::Index(index) => write!(f, "index {index}"),
+            DeviceChoice::Name(part) => write!(f, "a name with {part:?}"),
+            DeviceChoice::Kind(kind) => write!(f, "kind {kind}"),
+        }
+    }
+}
+
+/// The limits that the engine plans by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes that one storage binding may span.
+    pub storage_range_bytes: u64,
+    /// Elements that a texel view may have.
+    pub texel_elements: u64,
+    /// Storage texel bindings that one shader may have.
+    pub texel_bindings: u32,
+    /// Alignment of a binding's offset, good for storage and texel bindings.
+    pub offset_alignment: u64,
+    /// Bytes that one buffer may have.
+    pub buffer_bytes: u64,
+    /// Workgroups per dimension of one dispatch.
+    pub groups: [u32; 3],
+    /// Invocations per dimension of one workgroup.
+    pub local_size: [u32; 3],
+    /// Invocations of one workgroup.
+    pub invocations: u32,
+    /// Bytes of push constants.
+    pub push_constant_bytes: u32,
+    /// Bytes of shared memory per workgroup.
+    pub shared_bytes: u32,
+    /// Invocations of one subgroup.
+    pub subgroup_size: u32,
+    /// Granularity of flushes of memory that is not coherent.
+    pub(crate) non_coherent_atom: u64,
+}
+
+/// What the device can do beyond the baseline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Features {
+    /// `VK_KHR_push_descriptor`.
+    pub push_descriptors: bool,
+    /// `VK_EXT_memory_budget`.
+    pub memory_budget: bool,
+    /// `VK_KHR_portability_subset` is there (and so must be enabled).
+    pub portability_subset: bool,
+    /// Shuffles among the invocations of a subgroup in compute shaders.
+    pub subgroup_shuffle: bool,
+    /// Arithmetic among the invocations of a subgroup in compute shaders.
+    pub subgroup_arithmetic: bool,
+    /// Formatted loads from storage texel buffers of the format that the engine uses.
+    pub storage_texel: bool,
+    /// 64-bit integers in shaders.
+    pub int64: bool,
+    /// 64-bit floats in shaders.
+    pub float64: bool,
+    /// 16-bit floats in shaders.
+    pub float16: bool,
+    /// 16-bit integers in shaders.
+    pub int16: bool,
+    /// 8-bit integers in shaders.
+    pub int8: bool,
+    /// 16-bit values in storage buffers.
+    pub storage16: bool,
+    /// 8-bit values in storage buffers.
+    pub storage8: bool,
+}
+
+/// A Vulkan device, and whether Tidemill can use it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// Its place in the loader's list.
+    pub index: usize,
+    /// Its name.
+    pub name: String,
+    /// What kind it is.
+    pub kind: DeviceKind,
+    /// The driver's name and version text.
+    pub driver: String,
+    /// The Vulkan version it speaks.
+    pub api_version: (u32, u32, u32),
+    /// What the engine plans by.
+    pub limits: Limits,
+    /// What it can do beyond the baseline.
+    pub features: Features,
+    /// Bytes of memory that the device calls its own.
+    pub memory_bytes: u64,
+    /// Why it can't be used; empty if it can.
+    pub refused: Vec<String>,
+    pub(crate) raw: vk::PhysicalDevice,
+    pub(crate) queue_family: u32,
+    /// Names this device and driver in cache files.
+    pub(crate) cache_key: String,
+}
+
+impl DeviceInfo {
+    /// Whether Tidemill can use it.
+    pub fn is_usable(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    fn refusal(&self, otherwise: &str) -> RefusedDevice {
+        let why = if self.is_usable() { otherwise.to_owned() } else { self.refused.join(", ") };
+        RefusedDevice { name: self.name.clone(), why }
+    }
+}
+
+/// Every device there is, usable or not.
+pub(crate) fn enumerate(instance: &Instance) -> Result<Vec<DeviceInfo>> {
+    // SAFETY: contract 1.
+    let devices = unsafe { instance.raw.enumerate_physical_devices() };
+    let devices = match devices {
+        // What the loader answers where there are drivers but no hardware for any of them.
+        Err(vk::Result::ERROR_INITIALIZATION_FAILED) => Vec::new(),
+        other => check("vkEnumeratePhysicalDevices", other)?,
+    };
+    Ok(devices.into_iter().enumerate().map(|(index, raw)| describe(instance, index, raw)).collect())
+}
+
+/// The device to use, or why there is none.
+pub(crate) fn choose(devices: &[DeviceInfo], choice: &DeviceChoice) -> Result<DeviceInfo> {
+    let best = devices
+        .iter()
+        .filter(|d| d.is_usable() && choice.matches(d))
+        // Among equals, the loader's order holds.
+        .max_by_key(|d| (d.kind.score(), std::cmp::Reverse(d.index)));
+    if let Some(best) = best {
+        return Ok(best.clone());
+    }
+    let list = |otherwise: &str| devices.iter().map(|d| d.refusal(otherwise)).collect();
+    Err(match choice {
+        DeviceChoice::Best => Error::NoUsableDevice { refused: list("usable") },
+        _ => Error::DeviceNotFound { wanted: choice.to_string(), available: list("does not match") },
+    })
+}
+
+fn text(chars: std::result::Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
+    chars.map(|c| c.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> DeviceInfo {
+    let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
+    let mut driver = vk::PhysicalDeviceDriverProperties::default();
+    let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
+    // SAFETY: contract 1; needs no more than Vulkan 1.0.
+    let version = unsafe { instance.raw.get_physical_device_properties(raw) }.api_version;
+    let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroup);
+    if version >= vk::API_VERSION_1_2 {
+        properties = properties.push_next(&mut driver);
+    }
+    if version >= vk::API_VERSION_1_3 {
+        properties = properties.push_next(&mut maintenance4);
+    }
+    // SAFETY: contracts 1 and 6; the chain holds only structs of the device's version.
+    unsafe { instance.raw.get_physical_device_properties2(raw, &mut properties) };
+    let properties = properties.properties;
+    let limits = &properties.limits;
+
+    let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
+    let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
+    let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
+    let mut features = vk::PhysicalDeviceFeatures2::default();
+    if version >= vk::API_VERSION_1_3 {
+        features = features.push_next(&mut v11).push_next(&mut v12).push_next(&mut v13);
+    }
+    // SAFETY: contracts 1 and 6.
+    unsafe { instance.raw.get_physical_device_features2(raw, &mut features) };
+    let core = features.features;
+
+    // SAFETY: contract 1.
+    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(raw) }.unwrap_or_default();
+    let has = |name: &CStr| extensions.iter().any(|e| e.extension_name_as_c_str() == Ok(name));
+    // SAFETY: contract 1.
+    let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
+    let memory_bytes = memory
+        .memory_heaps_as_slice()
+        .iter()
+        .filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL))
+        .map(|heap| heap.size)
+        .sum();
+    // SAFETY: contract 1.
+    let format = unsafe { instance.raw.get_physical_device_format_properties(raw, super::buffer::TEXEL_FORMAT) };
+    // SAFETY: contract 1.
+    let families = unsafe { instance.raw.get_physical_device_queue_family_properties(raw) };
+    // The universal queue where there is one: the best trodden path of every driver, and what RenderDoc knows.
+    let family_with = |flags| families.iter().position(|f| f.queue_flags.contains(flags) && f.queue_count > 0);
+    let family = family_with(vk::QueueFlags::COMPUTE | vk::QueueFlags::GRAPHICS)
+        .or_else(|| family_with(vk::QueueFlags::COMPUTE));
+
+    let mut refused = Vec::new();
+    let api_version =
+        (vk::api_version_major(version), vk::api_version_minor(version), vk::api_version_patch(version));
+    if version < vk::API_VERSION_1_3 {
+        refused.push(format!("speaks Vulkan {}.{}, 1.3 is needed", api_version.0, api_version.1));
+    } else {
+        let needed = [
+            (v12.timeline_semaphore, "timelineSemaphore"),
+            (v13.synchronization2, "synchronization2"),
+            (v13.maintenance4, "maintenance4"),
+        ];
+        let missing = needed.iter().filter(|(there, _)| *there == vk::FALSE);
+        refused.extend(missing.map(|(_, name)| format!("lacks the feature {name}")));
+    }
+    if family.is_none() {
+        refused.push("has no queue for compute".to_owned());
+    }
+
+    let in_compute = subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
+    let subgroup_op = |op| in_compute && subgroup.supported_operations.contains(op);
+    let name = text(properties.device_name_as_c_str());
+    let driver = format!("{} {}", text(driver.driver_name_as_c_str()), text(driver.driver_info_as_c_str()));
+    let cache_key = format!(
+        "{name}|{driver}|{:08x}:{:08x}:{:08x}|{}",
+        properties.vendor_id,
+        properties.device_id,
+        properties.driver_version,
+        properties.pipeline_cache_uuid.iter().map(|b| format!("{b:02x}")).collect::<String>()
+    );
+    DeviceInfo {
+        index,
+        name,
+        kind: match properties.device_type {
+            vk::PhysicalDeviceType::DISCRETE_GPU => DeviceKind::Discrete,
+            vk::PhysicalDeviceType::INTEGRATED_GPU => DeviceKind::Integrated,
+            vk::PhysicalDeviceType::VIRTUAL_GPU => DeviceKind::Virtual,
+            vk::PhysicalDeviceType::CPU => DeviceKind::Cpu,
+            _ => DeviceKind::Other,
+        },
+        driver: driver.trim().to_owned(),
+        api_version,
+        limits: Limits {
+            storage_range_bytes: u64::from(limits.max_storage_buffer_range),
+            texel_elements: u64::from(limits.max_texel_buffer_elements),
+            texel_bindings: limits
+                .max_per_stage_descriptor_storage_images
+                .min(limits.max_descriptor_set_storage_images),
+            offset_alignment: limits
+                .min_storage_buffer_offset_alignment
+                .max(limits.min_texel_buffer_offset_alignment)
+                .max(16),
+            buffer_bytes: if maintenance4.max_buffer_size == 0 {
+                u64::MAX
+            } else {
+                maintenance4.max_buffer_size
+            },
+            groups: limits.max_compute_work_group_count,
+            local_size: limits.max_compute_work_group_size,
+            invocations: limits.max_compute_work_group_invocations,
+            push_constant_bytes: limits.max_push_constants_size,
+            shared_bytes: limits.max_compute_shared_memory_size,
+            subgroup_size: subgroup.subgroup_size,
+            non_coherent_atom: limits.non_coherent_atom_size.max(1),
+        },
+        features: Features {
+            push_descriptors: has(ash::khr::push_descriptor::NAME),
+            memory_budget: has(ash::ext::memory_budget::NAME),
+            portability_subset: has(c"VK_KHR_portability_subset"),
+            subgroup_shuffle: subgroup_op(vk::SubgroupFeatureFlags::SHUFFLE),
+            subgroup_arithmetic: subgroup_op(vk::SubgroupFeatureFlags::ARITHMETIC),
+            storage_texel: format.buffer_features.contains(vk::FormatFeatureFlags::STORAGE_TEXEL_BUFFER),
+            int64: core.shader_int64 == vk::TRUE,
+            float64: core.shader_float64 == vk::TRUE,
+            float16: v12.shader_float16 == vk::TRUE,
+            int16: core.shader_int16 == vk::TRUE,
+            int8: v12.shader_int8 == vk::TRUE,
+            storage16: v11.storage_buffer16_bit_access == vk::TRUE,
+            storage8: v12.storage_buffer8_bit_access == vk::TRUE,
+        },
+        memory_bytes,
+        refused,
+        raw,
+        queue_family: family.unwrap_or(0) as u32,
+        cache_key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_choice_is_read_from_text() {
+        assert_eq!(DeviceChoice::parse("1"), DeviceChoice::Index(1));
+        assert_eq!(DeviceChoice::parse("Discrete"), DeviceChoice::Kind(DeviceKind::Discrete));
+        assert_eq!(DeviceChoice::parse("RTX"), DeviceChoice::Name("RTX".into()));
+    }
+}

@@ -1,0 +1,284 @@
+//! Compute pipelines, and their cache on disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ash::vk;
+
+use super::check;
+use super::device::Device;
+use super::kernel::Kernel;
+use crate::error::Result;
+use crate::spirv::TexelFormat;
+
+/// What stands behind a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotKind {
+    Storage,
+    Uniform,
+    Texel(vk::Format),
+}
+
+impl SlotKind {
+    /// A texel view in the shader's format; `None` for formats that no tensor has.
+    pub(crate) fn texel(format: TexelFormat) -> Option<SlotKind> {
+        Some(SlotKind::Texel(match format {
+            TexelFormat::Rgba32f => vk::Format::R32G32B32A32_SFLOAT,
+            TexelFormat::Rgba32i => vk::Format::R32G32B32A32_SINT,
+            TexelFormat::Rgba32ui => vk::Format::R32G32B32A32_UINT,
+            TexelFormat::Rg32f => vk::Format::R32G32_SFLOAT,
+            TexelFormat::Rg32ui => vk::Format::R32G32_UINT,
+            TexelFormat::R32f => vk::Format::R32_SFLOAT,
+            TexelFormat::R32i => vk::Format::R32_SINT,
+            TexelFormat::R32ui => vk::Format::R32_UINT,
+            _ => return None,
+        }))
+    }
+
+    pub(crate) fn descriptor_type(self) -> vk::DescriptorType {
+        match self {
+            SlotKind::Storage => vk::DescriptorType::STORAGE_BUFFER,
+            SlotKind::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
+            SlotKind::Texel(_) => vk::DescriptorType::STORAGE_TEXEL_BUFFER,
+        }
+    }
+}
+
+/// A binding of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) binding: u32,
+    pub(crate) kind: SlotKind,
+}
+
+/// A compute pipeline with the layout that its shader asks for.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    raw: vk::Pipeline,
+    layout: vk::PipelineLayout,
+    set_layout: vk::DescriptorSetLayout,
+    slots: Vec<Slot>,
+    device: Arc<Device>,
+}
+
+impl Pipeline {
+    /// Makes a pipeline; `specialization` is (id, bits) for each constant that differs from the shader's default.
+    pub(crate) fn new(
+        device: &Arc<Device>,
+        cache: &PipelineCache,
+        kernel: &Kernel,
+        slots: Vec<Slot>,
+        specialization: &[(u32, u32)],
+    ) -> Result<Pipeline> {
+        let mut pipeline = Pipeline {
+            raw: vk::Pipeline::null(),
+            layout: vk::PipelineLayout::null(),
+            set_layout: vk::DescriptorSetLayout::null(),
+            slots,
+            device: device.clone(),
+        };
+        let bindings: Vec<_> = pipeline
+            .slots
+            .iter()
+            .map(|slot| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(slot.binding)
+                    .descriptor_type(slot.kind.descriptor_type())
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            })
+            .collect();
+        let flags = match device.push_descriptor {
+            Some(_) => vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR,
+            None => vk::DescriptorSetLayoutCreateFlags::empty(),
+        };
+        let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
+        // SAFETY: contracts 1, 6 and 7.
+        let set_layout = unsafe { device.raw.create_descriptor_set_layout(&info, None) };
+        pipeline.set_layout = check("vkCreateDescriptorSetLayout", set_layout)?;
+
+        let push_bytes = kernel.reflection().push_constant_bytes;
+        let ranges =
+            [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: push_bytes }];
+        let set_layouts = [pipeline.set_layout];
+        let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts);
+        if push_bytes > 0 {
+            info = info.push_constant_ranges(&ranges);
+        }
+        // SAFETY: contracts 1, 6 and 7.
+        let layout = unsafe { device.raw.create_pipeline_layout(&info, None) };
+        pipeline.layout = check("vkCreatePipelineLayout", layout)?;
+
+        let info = vk::ShaderModuleCreateInfo::default().code(kernel.words());
+        // SAFETY: contracts 1, 6 and 8.
+        let module = unsafe { device.raw.create_shader_module(&info, None) };
+        let module = check("vkCreateShaderModule", module)?;
+        let entries: Vec<_> = specialization
+            .iter()
+            .enumerate()
+            .map(|(i, &(id, _))| vk::SpecializationMapEntry { constant_id: id, offset: 4 * i as u32, size: 4 })
+            .collect();
+        let data: Vec<u8> = specialization.iter().flat_map(|(_, bits)| bits.to_ne_bytes()).collect();
+        let specialization = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
+        let entry_point = super::debug::c_name(&kernel.reflection().entry_point);
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(&entry_point)
+            .specialization_info(&specialization);
+        let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(pipeline.layout)];
+        // SAFETY: contracts 1, 2, 6, 7 and 8. The cache needs no external synchronization.
+        let made = unsafe { device.raw.create_compute_pipelines(cache.raw, &infos, None) };
+        // SAFETY: contract 1: a pipeline does not need its module once it is made.
+        unsafe { device.raw.destroy_shader_module(module, None) };
+        pipeline.raw = check("vkCreateComputePipelines", made.map_err(|(_, code)| code))?[0];
+        device.name_object(pipeline.raw, kernel.name());
+        cache.dirty.store(true, Ordering::Release);
+        Ok(pipeline)
+    }
+
+    pub(crate) fn raw(&self) -> vk::Pipeline {
+        self.raw
+    }
+
+    pub(crate) fn layout(&self) -> vk::PipelineLayout {
+        self.layout
+    }
+
+    pub(crate) fn set_layout(&self) -> vk::DescriptorSetLayout {
+        self.set_layout
+    }
+
+    /// Its bindings, in the order in which arguments are given.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // SAFETY: contracts 1 and 4; null handles are ignored.
+        unsafe { self.device.raw.destroy_pipeline(self.raw, None) };
+        // SAFETY: as above.
+        unsafe { self.device.raw.destroy_pipeline_layout(self.layout, None) };
+        // SAFETY: as above.
+        unsafe { self.device.raw.destroy_descriptor_set_layout(self.set_layout, None) };
+    }
+}
+
+/// The driver's pipeline cache, kept in a file of its own per device and driver.
+#[derive(Debug)]
+pub(crate) struct PipelineCache {
+    raw: vk::PipelineCache,
+    file: Option<PathBuf>,
+    /// Whether the file was there, meant for this device and whole.
+    loaded: bool,
+    dirty: AtomicBool,
+    device: Arc<Device>,
+}
+
+/// Before the driver's own data: our mark, and the key of device and driver (the driver's own header can't tell two
+/// versions of a software driver apart).
+const MAGIC: &[u8; 8] = b"TIDEMPC1";
+
+impl PipelineCache {
+    /// Opens the cache; a file that is missing, foreign or corrupt is a miss.
+    pub(crate) fn new(device: &Arc<Device>, folder: Option<&Path>) -> Result<PipelineCache> {
+        let key = &device.info.cache_key;
+        let file = folder.map(|folder| folder.join(format!("pipelines-{:016x}.bin", fnv1a(key.as_bytes()))));
+        let stored = file.as_ref().and_then(|file| std::fs::read(file).ok());
+        let data = stored.as_deref().and_then(|bytes| unwrap_file(bytes, key)).unwrap_or_default();
+        let make = |data: &[u8]| {
+            let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
+            // SAFETY: contracts 1 and 6; the data was written by this driver: key and checksum say so.
+            unsafe { device.raw.create_pipeline_cache(&info, None) }
+        };
+        // A driver that dislikes its own old data gets none.
+        let raw = check("vkCreatePipelineCache", make(data).or_else(|_| make(&[])))?;
+        device.name_object(raw, "tidemill pipeline cache");
+        let loaded = !data.is_empty();
+        Ok(PipelineCache { raw, file, loaded, dirty: AtomicBool::new(false), device: device.clone() })
+    }
+
+    /// The file it is kept in.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Whether an earlier process's file was taken up.
+    pub(crate) fn was_loaded(&self) -> bool {
+        self.loaded
+    }
+
+    /// Writes the file if pipelines were made since the last time. A disk that refuses costs the next start some
+    /// time and nothing else, so it is not an error.
+    pub(crate) fn save(&self) {
+        let Some(file) = &self.file else { return };
+        if !self.dirty.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        // SAFETY: contract 1.
+        let Ok(data) = (unsafe { self.device.raw.get_pipeline_cache_data(self.raw) }) else { return };
+        write_atomically(file, &wrap_file(&data, &self.device.info.cache_key));
+    }
+}
+
+impl Drop for PipelineCache {
+    fn drop(&mut self) {
+        self.save();
+        // SAFETY: contract 1.
+        unsafe { self.device.raw.destroy_pipeline_cache(self.raw, None) };
+    }
+}
+
+/// FNV-1a, 64 bits: to name and check files, not to keep secrets.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn wrap_file(data: &[u8], key: &str) -> Vec<u8> {
+    let mut file = Vec::with_capacity(data.len() + key.len() + 28);
+    file.extend_from_slice(MAGIC);
+    file.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    file.extend_from_slice(key.as_bytes());
+    file.extend_from_slice(&fnv1a(data).to_le_bytes());
+    file.extend_from_slice(data);
+    file
+}
+
+fn unwrap_file<'a>(file: &'a [u8], key: &str) -> Option<&'a [u8]> {
+    let rest = file.strip_prefix(MAGIC)?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let rest = (u32::from_le_bytes(*length) as usize == key.len()).then_some(rest)?;
+    let rest = rest.strip_prefix(key.as_bytes())?;
+    let (sum, data) = rest.split_first_chunk::<8>()?;
+    (u64::from_le_bytes(*sum) == fnv1a(data)).then_some(data)
+}
+
+/// Writes beside the file and renames over it, so that a reader sees the old or the new one, whole.
+fn write_atomically(file: &Path, bytes: &[u8]) {
+    let beside = file.with_extension(format!("{}.tmp", std::process::id()));
+    if std::fs::write(&beside, bytes).is_err() || std::fs::rename(&beside, file).is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_file_is_taken_only_whole_and_for_its_own_device() {
+        let file = wrap_file(b"data", "device|driver");
+        assert_eq!(unwrap_file(&file, "device|driver"), Some(&b"data"[..]));
+        assert_eq!(unwrap_file(&file, "device|drivex"), None);
+        assert_eq!(unwrap_file(&file, "device"), None);
+        for cut in 0..file.len() {
+            assert_eq!(unwrap_file(&file[..cut], "device|driver"), None, "cut at {cut}");
+        }
+        let mut flipped = file.clone();
+        flipped[file.len() - 1] ^= 1;
+        assert_eq!(unwrap_file(&flipped, "device|driver"), None);
+    }
+}

@@ -1,0 +1,4 @@
+//! Everything that needs a device, on a real driver with validation and synchronization validation on.
+
+mod harness;
+mod elementwise;
