@@ -1,4 +1,5 @@
 //! Everything that needs a device, on a real driver with validation and synchronization validation on.
 
-mod harness;
+mod cases;
 mod elementwise;
+mod harness;
