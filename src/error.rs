@@ -185,6 +185,54 @@ pub enum Error {
         /// What was given.
         got: DType,
     },
+    /// An axis that the operand has not.
+    #[error("{op}: axis {axis} is out of range for rank {rank}")]
+    Axis {
+        /// The operation.
+        op: &'static str,
+        /// The axis asked for.
+        axis: isize,
+        /// The operand's rank.
+        rank: usize,
+    },
+    /// An order of dimensions that is none.
+    #[error("{op}: the order {order:?} does not name each of the {} dimensions of {shape} once", .shape.rank())]
+    Permutation {
+        /// The operation.
+        op: &'static str,
+        /// The order asked for.
+        order: Vec<usize>,
+        /// The operand's shape.
+        shape: Shape,
+    },
+    /// A range that reaches out of its dimension.
+    #[error("{op}: the range {range:?} of dimension {dimension} does not lie in shape {shape}")]
+    SliceRange {
+        /// The operation.
+        op: &'static str,
+        /// The dimension.
+        dimension: usize,
+        /// The range asked for.
+        range: std::ops::Range<usize>,
+        /// The operand's shape.
+        shape: Shape,
+    },
+    /// A padding that does not fit the operand's rank.
+    #[error("{op}: {pads} pairs for shape {shape}, which has {} dimensions", .shape.rank())]
+    PadRank {
+        /// The operation.
+        op: &'static str,
+        /// Pairs given.
+        pads: usize,
+        /// The operand's shape.
+        shape: Shape,
+    },
+    /// An operation on a list of operands got none.
+    #[error("{op}: there are no operands")]
+    NoOperands {
+        /// The operation.
+        op: &'static str,
+    },
     /// A filling closure left some elements unwritten.
     #[error("{op}: {written} of {expected} elements were written; write them all")]
     Incomplete {

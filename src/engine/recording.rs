@@ -265,9 +265,9 @@ impl Recording {
     }
 }
 
-/// Refuses what no single buffer of the device can hold, or what 32-bit indices can't reach.
+/// Refuses what no single buffer of the device can hold, or 2^31 elements and more, which indices can't reach.
 pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
-    let limit = core.device.info.limits.buffer_bytes.min(u64::from(u32::MAX) * dtype.size_bytes() as u64);
+    let limit = core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
     let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
     if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
 }

@@ -1,3 +1,5 @@
 //! The operations: each checks its operands, names its output and appends a node. None waits or reads.
 
 mod elementwise;
+mod generate;
+mod layout;

@@ -19,6 +19,9 @@ fn every_case_passes_on_every_variant() {
     let report = table::run_table(&table::all(), true, config, |_| ()).unwrap();
     let failures: Vec<_> = report.rows.values().flat_map(|row| row.failures.clone()).collect();
     let (cases, failed) = report.totals();
+    for (op, row) in &report.rows {
+        println!("{op}: {} cases, worst {:.3e} {}", row.cases, row.worst.worst, row.worst.bound.unit());
+    }
     println!("{cases} cases, {failed} failed, {} guard bytes touched", report.guard_bytes_touched);
     assert!(failures.is_empty(), "{} of {cases}:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(report.guard_bytes_touched, 0);

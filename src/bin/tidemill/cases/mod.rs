@@ -3,6 +3,7 @@
 
 pub mod data;
 mod elementwise;
+mod layout;
 pub mod reference;
 
 use std::collections::BTreeMap;
@@ -180,6 +181,7 @@ pub fn compare_words(expected: &[u32], got: &[u32]) -> Check {
 pub fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     elementwise::cases(&mut cases);
+    layout::cases(&mut cases);
     cases
 }
 

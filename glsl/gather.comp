@@ -1,0 +1,54 @@
+#version 460
+//! build: LOAD=BUFFER,TEXEL
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "lib/load.glsl"
+#include "lib/division.glsl"
+
+// Rows of a table by their numbers. A number outside the table gives a row of zeros.
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint VECS = 8;      // groups of four elements per invocation
+layout(constant_id = 2) const uint SPAN = 8;      // neighbouring invocations that walk side by side
+layout(constant_id = 3) const bool ALIGNED = false;  // rows are multiples of four elements
+
+layout(constant_id = 4) const bool SINGLE = false;   // rows are single elements: no division by one
+
+layout(push_constant, std430) uniform Push {
+    uint count;   // elements of this window of the output
+    uint first;   // where the window begins in the whole output
+    uint width;   // elements of a row
+    uint magic;   // division by the width
+    uint shift;
+    uint height;  // rows of the table
+};
+
+INPUT(0, table)
+INPUT(1, rows)
+layout(binding = 2, std430) writeonly restrict buffer Out { uvec4 result[]; };
+
+uint fetch(uint element) {
+    uint row = SINGLE ? element : divide(element, magic, shift), column = element - row * width;
+    uint wanted = rows(row >> 2)[row & 3u];
+    uint at = min(wanted, height - 1) * width + column;
+    return wanted < height ? table(at >> 2)[at & 3u] : 0u;
+}
+
+void main() {
+    uint local = gl_LocalInvocationID.x;
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
+    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
+        uint i = begin + v * SPAN;
+        if (4 * i >= count) break;
+        uint element = first + 4 * i;
+        if (ALIGNED) {
+            uint row = divide(element, magic, shift), column = element - row * width;
+            uint wanted = rows(row >> 2)[row & 3u];
+            uvec4 found = table((min(wanted, height - 1) * width + column) >> 2);
+            result[i] = wanted < height ? found : uvec4(0);
+        } else {
+            [[dont_unroll]] for (uint e = 0; e < min(4u, count - 4 * i); e++) result[i][e] = fetch(element + e);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "lib/philox.glsl"
+
+// Tensors from nothing: counts and random numbers.
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint VECS = 8;  // groups of four elements per invocation
+layout(constant_id = 2) const uint SPAN = 8;  // neighbouring invocations that walk side by side
+layout(constant_id = 3) const uint KIND = 0;
+
+#define IOTA_U32 0
+#define IOTA_F32 1
+#define UNIFORM 2
+#define NORMAL 3
+
+layout(push_constant, std430) uniform Push {
+    uint count;  // elements of this window of the output
+    uint first;  // where the window begins in the whole output, a multiple of 4
+    uvec2 seed;
+};
+
+layout(binding = 0, std430) writeonly restrict buffer Out { uvec4 result[]; };
+
+uvec4 generate(uint element) {
+    if (KIND == IOTA_U32) return element + uvec4(0, 1, 2, 3);
+    if (KIND == IOTA_F32) return floatBitsToUint(vec4(element + uvec4(0, 1, 2, 3)));
+    uvec4 bits = philox(uvec4(element >> 2, 0, 0, 0), seed);
+    if (KIND == UNIFORM) return floatBitsToUint(unit(bits));
+    return floatBitsToUint(normal(bits));
+}
+
+void main() {
+    uint local = gl_LocalInvocationID.x;
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
+    uint whole = count >> 2;
+    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
+        uint i = begin + v * SPAN;
+        if (4 * i >= count) break;
+        uvec4 r = generate(first + 4 * i);
+        if (i < whole) {
+            result[i] = r;
+        } else {
+            [[dont_unroll]] for (uint e = 0; e < (count & 3u); e++) result[i][e] = r[e];
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Tensors from nothing: counts and random numbers.
+
+use smallvec::smallvec;
+
+use crate::engine::graph::{Access, Node};
+use crate::engine::linear::Linear;
+use crate::engine::recording::{Recording, Value};
+use crate::error::Result;
+use crate::shape::{DType, Element, Shape};
+
+/// The push constants of `glsl/generate.comp`.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct GeneratePush {
+    count: u32,
+    first: u32,
+    seed: [u32; 2],
+}
+
+/// Numbers as in `glsl/generate.comp`.
+#[derive(Clone, Copy)]
+enum Kind {
+    IotaU32 = 0,
+    IotaF32 = 1,
+    Uniform = 2,
+    Normal = 3,
+}
+
+impl Recording {
+    /// 0, 1, 2, … in row-major order. As f32, counts are rounded beyond 2^24.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`](crate::Error::TooLarge).
+    pub fn iota<T: Element>(&mut self, shape: impl Into<Shape>) -> Result<Value> {
+        let kind = if T::DTYPE == DType::F32 { Kind::IotaF32 } else { Kind::IotaU32 };
+        self.generate("iota", shape.into(), T::DTYPE, kind, 0)
+    }
+
+    /// Random f32 numbers, uniform in [0, 1): multiples of 2^-24, by the counter-based generator Philox 4x32-10.
+    /// Seed and place alone decide an element, and its bits are the same on every device.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x: Vec<f32> = gpu.run(|r| r.random_uniform([1000], 7))?.read()?;
+    /// assert!(x.iter().all(|x| (0.0..1.0).contains(x)));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`](crate::Error::TooLarge).
+    pub fn random_uniform(&mut self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
+        self.generate("random_uniform", shape.into(), DType::F32, Kind::Uniform, seed)
+    }
+
+    /// Random f32 numbers, normal with mean 0 and variance 1, by Box and Muller's transform of the numbers that
+    /// [`random_uniform`](Recording::random_uniform) is made from.
+    ///
+    /// # Accuracy
+    ///
+    /// Within 4e-6 of the exact transform (measured on lavapipe: 1.4e-6; the divisions and the square root inside are
+    /// those of the device, which Vulkan allows 2.5 ULP each).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`](crate::Error::TooLarge).
+    pub fn random_normal(&mut self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
+        self.generate("random_normal", shape.into(), DType::F32, Kind::Normal, seed)
+    }
+
+    fn generate(&mut self, op: &'static str, shape: Shape, dtype: DType, kind: Kind, seed: u64) -> Result<Value> {
+        let output = self.produce(op, shape, dtype)?;
+        let linear = Linear::new(self.core(), 0, &[]);
+        let whole = self.graph().whole(output, true);
+        let seed = [seed as u32, (seed >> 32) as u32];
+        for (first, count) in linear.windows(shape.elements() as u64) {
+            let push = GeneratePush { count: count as u32, first: first as u32, seed };
+            let work = linear.dispatch(self.core(), "generate", &[(3, kind as u32)], &push, count)?;
+            let access = Access { offset: 4 * first, bytes: 4 * count, ..whole };
+            self.push(Node { label: self.label(op, output), work, accesses: smallvec![access] });
+        }
+        Ok(self.handle(output))
+    }
+}
