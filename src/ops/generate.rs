@@ -60,8 +60,8 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// Within 4e-6 of the exact transform (measured on lavapipe: 1.4e-6; the divisions and the square root inside are
-    /// those of the device, which Vulkan allows 2.5 ULP each).
+    /// Within 2e-6 of the exact transform, in units of the larger of 1 and the result (measured on lavapipe: 2.2e-7;
+    /// the division and the square root inside are the device's own, which Vulkan allows a few ULP each).
     ///
     /// # Errors
     ///

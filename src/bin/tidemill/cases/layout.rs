@@ -319,7 +319,7 @@ fn random(out: &mut Vec<Case>) {
                         radius * if i % 2 == 0 { turn.cos() } else { turn.sin() }
                     })
                     .collect();
-                Ok::<Check, _>(compare(&expected, &y, Bound::Absolute(4e-6)))
+                Ok::<Check, _>(compare(&expected, &y, Bound::Absolute(2e-6)))
             }));
         }
     }
