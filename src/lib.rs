@@ -1,4 +1,46 @@
-//! Tidemill: a low-level Vulkan compute engine.
+//! A low-level Vulkan compute engine: pooled memory, recordings on one timeline, kernels tuned per device.
+//!
+//! # The primary types
+//!
+//! - [`Accelerator`]: the device and all that is owned once. [`Accelerator::global`] is the process's own.
+//! - [`Tensor`]: device memory with a shape; [`upload`](Accelerator::upload) makes one, [`read`](Tensor::read) brings it
+//!   back.
+//! - [`Recording`]: a list of operations between [`begin_recording`](Accelerator::begin_recording) and
+//!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
+//! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
+//! - [`Kernel`] and [`Dispatch`]: shaders of your own.
+//!
+//! # A chain of operations
+//!
+//! ```
+//! # fn main() -> tidemill::Result<()> {
+//! let gpu = tidemill::Accelerator::global()?;
+//! let a = gpu.upload(&[1.0f32, 2.0, 3.0], [3])?;
+//! let b = gpu.upload(&[10.0f32, 20.0, 30.0], [3])?;
+//!
+//! let mut r = gpu.begin_recording()?;
+//! let sum = r.add(&a, &b)?;
+//! let scaled = r.mul(sum, &a)?;
+//! let kept = r.keep(scaled)?;
+//! r.end_recording()?.wait()?;
+//! assert_eq!(kept.read::<f32>()?, [11.0, 44.0, 99.0]);
+//! # Ok(()) }
+//! ```
+//!
+//! # When not to use it
+//!
+//! For a few thousand elements once in a while, a loop on the CPU is faster than any submission. The engine pays
+//! where work is large, or where many operations go in one recording.
+//!
+//! # Errors
+//!
+//! All functions give [`Result`]; [`Error`] says which numbers disagree and what to do. User mistakes are found
+//! before anything is recorded, and the recording stays usable.
+//!
+//! # Features
+//!
+//! - `shaderc`: compiles `glsl/` while building, instead of embedding the SPIR-V that comes with the crate.
+//! - `cli`: the command line `tidemill`.
 
 mod engine;
 mod error;
@@ -22,3 +64,16 @@ pub use shape::{DType, Element, MAX_RANK, Shape};
 pub use vk::kernel::Kernel;
 pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits};
 pub use vk::raw;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Accelerator>();
+    shared::<Tensor>();
+    shared::<Recording>();
+    shared::<Submission>();
+    shared::<Kernel>();
+};
