@@ -3,3 +3,4 @@
 mod cases;
 mod elementwise;
 mod harness;
+mod layout;

@@ -1,0 +1,72 @@
+//! Layout ops: what is refused, and that the recording stays usable.
+
+use tidemill::{Error, Result, Value};
+
+use crate::harness::gpu;
+
+#[test]
+fn mistakes_are_named_and_leave_the_recording_usable() {
+    let gpu = gpu();
+    let x = gpu.upload(&[1u32, 2, 3, 4, 5, 6], [2, 3]).unwrap();
+    let y = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let said = |result: Result<Value>| result.unwrap_err().to_string();
+    assert_eq!(
+        said(r.permute(&x, &[0, 0])),
+        "permute: the order [0, 0] does not name each of the 2 dimensions of [2, 3] once"
+    );
+    assert_eq!(
+        said(r.transpose(&y)),
+        "permute: the order [1, 0] does not name each of the 1 dimensions of [2] once"
+    );
+    assert_eq!(
+        said(r.slice(&x, &[0..2, 2..4])),
+        "slice: the range 2..4 of dimension 1 does not lie in shape [2, 3]"
+    );
+    assert_eq!(
+        said(r.broadcast_to(&x, [4, 3])),
+        "broadcast_to: lhs [2, 3] and rhs [4, 3]: 2 can't be stretched to 4 in dimension 0"
+    );
+    assert_eq!(said(r.broadcast_to(&x, [3])), "broadcast_to: lhs [2, 3] and rhs [3]: rank 2 can't become 1");
+    assert_eq!(
+        said(r.concat(&[(&x).into(), (&y).into()], 0)),
+        "concat: the operand is f32, this needs u32"
+    );
+    assert_eq!(said(r.concat(&[(&x).into()], 2)), "concat: axis 2 is out of range for rank 2");
+    assert_eq!(said(r.concat(&[], 0)), "concat: there are no operands");
+    let z = gpu.upload(&[1u32, 2], [2]).unwrap();
+    assert_eq!(
+        said(r.concat(&[(&x).into(), (&z).into()], 0)),
+        "concat: lhs [2, 3] and rhs [2]: they must agree in all dimensions but 0"
+    );
+    assert_eq!(
+        said(r.stack(&[(&x).into(), (&z).into()], 0)),
+        "stack: lhs [2, 3] and rhs [2]: they must have one shape"
+    );
+    let deep = gpu.upload(&[1u32], [1, 1, 1, 1]).unwrap();
+    assert_eq!(said(r.stack(&[(&deep).into()], 0)), "stack: rank 5 is above the largest, 4");
+    assert_eq!(said(r.pad(&x, &[(1, 1)], 0u32)), "pad: 1 pairs for shape [2, 3], which has 2 dimensions");
+    assert_eq!(said(r.pad(&x, &[(0, 0), (0, 0)], 0.0f32)), "pad: the operand is f32, this needs u32");
+    assert_eq!(said(r.gather_rows(&x, &y)), "gather_rows: the operand is f32, this needs u32");
+    assert!(matches!(r.reshape(&x, [7]), Err(Error::Length { got: 6, .. })));
+
+    let kept = r.permute(&x, &[1, 0]).and_then(|v| r.keep(v)).unwrap();
+    r.end_recording().unwrap().wait().unwrap();
+    assert_eq!(kept.read::<u32>().unwrap(), [1, 4, 2, 5, 3, 6]);
+}
+
+#[test]
+fn a_reshape_shares_and_a_chain_of_views_composes() {
+    let gpu = gpu();
+    let x = gpu.run(|r| r.iota::<u32>([4, 6])).unwrap();
+    let y = gpu
+        .run(|r| {
+            let flat = r.reshape(&x, [24])?;
+            let cut = r.slice(flat, &[4..20])?;
+            let square = r.reshape(cut, [4, 4])?;
+            r.transpose(square)
+        })
+        .unwrap();
+    let expected: Vec<u32> = (0..16).map(|i| 4 + (i % 4) * 4 + i / 4).collect();
+    assert_eq!(y.read::<u32>().unwrap(), expected);
+}
