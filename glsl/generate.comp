@@ -36,14 +36,11 @@ void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
     uint whole = count >> 2;
-    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
+    [[unroll]] for (uint v = 0; v < VECS; v++) {
         uint i = begin + v * SPAN;
-        if (4 * i >= count) break;
-        uvec4 r = generate(first + 4 * i);
-        if (i < whole) {
-            result[i] = r;
-        } else {
-            [[dont_unroll]] for (uint e = 0; e < (count & 3u); e++) result[i][e] = r[e];
-        }
+        if (i < whole) result[i] = generate(first + 4 * i);
     }
+    // The last one to three elements: a loop that hardly ever runs, since a software driver runs both sides of a branch.
+    uint tail = group == whole / (gl_WorkGroupSize.x * VECS) && local == 0 ? count & 3u : 0u;
+    [[dont_unroll]] for (uint e = 0; e < tail; e++) result[whole][e] = generate(first + 4 * whole)[e];
 }

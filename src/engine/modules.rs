@@ -7,10 +7,6 @@
 pub(crate) struct EmbeddedModule {
     /// Kernel and lowercased define values: `map.texel.8`.
     pub(crate) name: &'static str,
-    /// The stem of its file under `glsl/`.
-    pub(crate) kernel: &'static str,
-    /// What was defined for it, in the order of the file's `//! build:` line.
-    pub(crate) defines: &'static [(&'static str, &'static str)],
     bytes: &'static Aligned<[u8]>,
 }
 
@@ -19,11 +15,6 @@ impl EmbeddedModule {
     pub(crate) fn words(&self) -> &'static [u32] {
         // Can't panic: `Aligned` gives the alignment, and build.rs embeds whole words only.
         bytemuck::cast_slice(&self.bytes.0)
-    }
-
-    /// What `key` was defined to.
-    pub(crate) fn define(&self, key: &str) -> Option<&'static str> {
-        self.defines.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
     }
 }
 
@@ -48,11 +39,7 @@ mod tests {
     fn every_module_is_found_by_its_name_and_begins_with_the_magic_number() {
         for module in MODULES {
             assert_eq!(find(module.name).map(|index| MODULES[index].name), Some(module.name));
-            assert!(module.name.starts_with(module.kernel));
             assert_eq!(module.words().first(), Some(&0x0723_0203), "{}", module.name);
-            for (key, value) in module.defines {
-                assert_eq!(module.define(key), Some(*value));
-            }
         }
         assert!(find("no such module").is_none());
     }

@@ -65,11 +65,6 @@ impl Lease {
         }
     }
 
-    /// Bytes that were asked for; the block may have more.
-    pub(crate) fn requested(&self) -> u64 {
-        self.0.requested
-    }
-
     /// Whether nobody else holds the block.
     pub(crate) fn is_unshared(&self) -> bool {
         Arc::strong_count(&self.0) == 1

@@ -68,6 +68,7 @@ pub(crate) struct Job {
 struct InFlight {
     value: u64,
     slots: SmallVec<[CommandSlot; 2]>,
+    #[expect(dead_code, reason = "held, not read: the leases in it go with the submission")]
     uses: Vec<BlockUse>,
     labels: Vec<Label>,
 }

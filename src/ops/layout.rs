@@ -37,6 +37,28 @@ struct GatherPush {
     height: u32,
 }
 
+/// The ranges that [`Recording::slice`] takes: one, or an array or slice of them.
+#[derive(Clone, Debug)]
+pub struct Ranges(SmallVec<[Range<usize>; MAX_RANK]>);
+
+impl From<Range<usize>> for Ranges {
+    fn from(range: Range<usize>) -> Ranges {
+        Ranges(smallvec![range])
+    }
+}
+
+impl<const N: usize> From<[Range<usize>; N]> for Ranges {
+    fn from(ranges: [Range<usize>; N]) -> Ranges {
+        Ranges(ranges.into_iter().collect())
+    }
+}
+
+impl From<&[Range<usize>]> for Ranges {
+    fn from(ranges: &[Range<usize>]) -> Ranges {
+        Ranges(ranges.iter().cloned().collect())
+    }
+}
+
 impl Recording {
     /// The dimensions in another order: dimension `i` of the result is dimension `order[i]` of the operand.
     ///
@@ -84,13 +106,14 @@ impl Recording {
         self.permute(operand, &order)
     }
 
-    /// A box of the operand: one range per dimension, outermost first; dimensions left out are taken whole.
+    /// A box of the operand: one range per dimension, outermost first; dimensions left out are taken whole. A single
+    /// range may stand alone: `r.slice(&x, 3..7)`.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1u32, 2, 3, 4, 5, 6], [2, 3])?;
-    /// let y = gpu.run(|r| r.slice(&x, &[0..2, 1..3]))?;
+    /// let y = gpu.run(|r| r.slice(&x, [0..2, 1..3]))?;
     /// assert_eq!(y.read::<u32>()?, [2, 3, 5, 6]);
     /// # Ok(()) }
     /// ```
@@ -98,14 +121,14 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::SliceRange`] if a range does not lie inside its dimension, or there are more ranges than dimensions.
-    pub fn slice<'a>(&mut self, operand: impl Into<Operand<'a>>, ranges: &[Range<usize>]) -> Result<Value> {
+    pub fn slice<'a>(&mut self, operand: impl Into<Operand<'a>>, ranges: impl Into<Ranges>) -> Result<Value> {
         let op = "slice";
         let id = self.resolve(op, operand)?;
         let (shape, _) = self.kind(id);
         let strides = dense_strides(&shape);
         let mut extents: SmallVec<[usize; MAX_RANK]> = SmallVec::from_slice(shape.dims());
         let mut offset = 0u32;
-        for (d, range) in ranges.iter().enumerate() {
+        for (d, range) in ranges.into().0.iter().enumerate() {
             let inside = extents.get(d).is_some_and(|&extent| range.start <= range.end && range.end <= extent);
             if !inside {
                 return Err(Error::SliceRange { op, dimension: d, range: range.clone(), shape });

@@ -2,4 +2,4 @@
 
 mod elementwise;
 mod generate;
-mod layout;
+pub(crate) mod layout;

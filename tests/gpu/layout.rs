@@ -20,7 +20,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
         "permute: the order [1, 0] does not name each of the 1 dimensions of [2] once"
     );
     assert_eq!(
-        said(r.slice(&x, &[0..2, 2..4])),
+        said(r.slice(&x, [0..2, 2..4])),
         "slice: the range 2..4 of dimension 1 does not lie in shape [2, 3]"
     );
     assert_eq!(
@@ -62,7 +62,7 @@ fn a_reshape_shares_and_a_chain_of_views_composes() {
     let y = gpu
         .run(|r| {
             let flat = r.reshape(&x, [24])?;
-            let cut = r.slice(flat, &[4..20])?;
+            let cut = r.slice(flat, 4..20)?;
             let square = r.reshape(cut, [4, 4])?;
             r.transpose(square)
         })

@@ -1,5 +1,7 @@
 //! Everything that needs a device, on a real driver with validation and synchronization validation on.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod cases;
 mod elementwise;
 mod harness;

@@ -109,17 +109,17 @@ fn slices(out: &mut Vec<Case>) {
             });
             result
         };
-        out.push(mover("slice", what, from, move |r, x| r.slice(x, &record_ranges), expected));
+        out.push(mover("slice", what, from, move |r, x| r.slice(x, record_ranges.as_slice()), expected));
     };
     for range in [0..0, 0..1, 0..100, 1..100, 3..98, 4..8, 97..100, 0..4, 50..51] {
-        add(&[100], &[range]);
+        add(&[100], std::slice::from_ref(&range));
     }
     for rows in [0..9, 2..5, 8..9] {
         for columns in [0..16, 0..4, 4..12, 1..16, 15..16, 3..7, 5..5] {
             add(&[9, 16], &[rows.clone(), columns]);
         }
     }
-    add(&[9, 17], &[1..4]);
+    add(&[9, 17], std::slice::from_ref(&(1..4)));
     for box_ in [[0..3, 1..4, 2..6], [1..2, 0..5, 0..7], [0..3, 4..5, 6..7], [2..3, 2..3, 2..3]] {
         add(&[3, 5, 7], &box_);
         add(&[2, 3, 5, 7].map(|n| n + 1), &[0..2, 1..2, 2..4, 0..8]);

@@ -20,8 +20,11 @@ pub struct Case {
     pub what: String,
     /// Too slow for variants that were made for another kind of device.
     pub large: bool,
-    run: Box<dyn Fn(&Accelerator) -> Result<Check> + Send + Sync>,
+    run: Run,
 }
+
+/// Carries a case out.
+type Run = Box<dyn Fn(&Accelerator) -> Result<Check> + Send + Sync>;
 
 impl Case {
     /// A case; `run` carries it out and compares.
