@@ -27,13 +27,6 @@ INPUT(0, table)
 INPUT(1, rows)
 layout(binding = 2, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
-uint fetch(uint element) {
-    uint row = SINGLE ? element : divide(element, magic, shift), column = element - row * width;
-    uint wanted = rows(row >> 2)[row & 3u];
-    uint at = min(wanted, height - 1) * width + column;
-    return wanted < height ? table(at >> 2)[at & 3u] : 0u;
-}
-
 void main() {
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
@@ -48,7 +41,15 @@ void main() {
             uvec4 found = table((min(wanted, height - 1) * width + column) >> 2);
             result[i] = wanted < height ? found : uvec4(0);
         } else {
-            [[dont_unroll]] for (uint e = 0; e < min(4u, count - 4 * i); e++) result[i][e] = fetch(element + e);
+            [[unroll]] for (uint e = 0; e < 4; e++) {
+                // Beyond the end, the last element's row is looked up once more and not stored.
+                uint one = min(element + e, first + count - 1);
+                uint row = SINGLE ? one : divide(one, magic, shift), column = one - row * width;
+                uint wanted = rows(row >> 2)[row & 3u];
+                uint at = min(wanted, height - 1) * width + column;
+                uint found = table(at >> 2)[at & 3u];
+                if (4 * i + e < count) result[i][e] = wanted < height ? found : 0u;
+            }
         }
     }
 }

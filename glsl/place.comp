@@ -8,9 +8,14 @@
 // Puts a dense tensor into a box of a larger one: concatenation and padding.
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint VECS = 8;      // groups of four elements per invocation
-layout(constant_id = 2) const uint SPAN = 8;      // neighbouring invocations that walk side by side
-layout(constant_id = 3) const bool ALIGNED = false;  // four neighbours of the input are four aligned ones of the output
+layout(constant_id = 1) const uint VECS = 8;    // groups of four elements per invocation
+layout(constant_id = 2) const uint SPAN = 8;    // neighbouring invocations that walk side by side
+layout(constant_id = 3) const uint FIT = 0;     // how a group of four lies in the output
+layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the input, so that nobody divides in vain
+
+#define ALIGNED 1  // four neighbours of the input are four aligned ones of the output
+#define ROWS 2     // a group lies in one row or in two: rows have at least four elements, without gaps between
+#define SINGLE 3   // each element for itself
 
 layout(push_constant, std430) uniform Push {
     uint count;       // elements of the input
@@ -25,12 +30,12 @@ layout(push_constant, std430) uniform Push {
 INPUT(0, source)
 layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
-// Where an element of the input goes.
-uint locate(uint element) {
-    uint q = divide(element, magic[0], shifts & 31u);
-    uint at = to + (element - q * extents[0]) * strides[0];
+// Where a row of the input begins in the output.
+uint row_begin(uint q) {
+    if (DIMS <= 2) return to + q * strides[1];
     uint p = divide(q, magic[1], (shifts >> 8) & 31u);
-    at += (q - p * extents[1]) * strides[1];
+    uint at = to + (q - p * extents[1]) * strides[1];
+    if (DIMS <= 3) return at + p * strides[2];
     uint o = divide(p, magic[2], (shifts >> 16) & 31u);
     return at + (p - o * extents[2]) * strides[2] + o * strides[3];
 }
@@ -40,15 +45,27 @@ void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
     [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
-        if (4 * i >= count) break;
-        uvec4 elements = source((from >> 2) + i);
-        if (ALIGNED) {
-            result[locate(4 * i) >> 2] = elements;
+        uint element = 4 * (begin + v * SPAN);
+        if (element >= count) break;
+        uvec4 elements = source((from + element) >> 2);
+        uint q = DIMS == 1 ? 0 : divide(element, magic[0], shifts & 31u);
+        uint column = element - q * extents[0];
+        if (DIMS == 1) column = element;
+        uint row = row_begin(q);
+        if (FIT == ALIGNED) {
+            result[(row + column) >> 2] = elements;
+        } else if (FIT == ROWS) {
+            uint next = row_begin(q + 1) - extents[0];
+            [[unroll]] for (uint e = 0; e < 4; e++) {
+                uint at = (column + e < extents[0] ? row : next) + column + e;
+                if (element + e < count) result[at >> 2][at & 3u] = elements[e];
+            }
         } else {
-            [[dont_unroll]] for (uint e = 0; e < min(4u, count - 4 * i); e++) {
-                uint at = locate(4 * i + e);
-                result[at >> 2][at & 3u] = elements[e];
+            [[unroll]] for (uint e = 0; e < 4; e++) {
+                uint q = DIMS == 1 ? 0 : divide(element + e, magic[0], shifts & 31u);
+                uint column = DIMS == 1 ? element + e : element + e - q * extents[0];
+                uint at = row_begin(q) + column * strides[0];
+                if (element + e < count) result[at >> 2][at & 3u] = elements[e];
             }
         }
     }

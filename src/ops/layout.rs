@@ -25,6 +25,14 @@ struct PlacePush {
     strides: [u32; 4],
 }
 
+/// How a group of four elements lies in the output; numbers as in `glsl/place.comp`.
+#[derive(Clone, Copy)]
+enum Fit {
+    Aligned = 1,
+    Rows = 2,
+    Single = 3,
+}
+
 /// The push constants of `glsl/gather.comp`.
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -345,7 +353,12 @@ impl Recording {
         }
         let linear = Linear::new(self.core(), 1, &[from_access.bytes]);
         let limits = self.core().catalog.limits;
-        let aligned = steps[0] == 1 && extents[0] % 4 == 0 && to % 4 == 0 && steps[1..].iter().all(|s| s % 4 == 0);
+        let multiples = extents[0] % 4 == 0 && to % 4 == 0 && steps[1..].iter().all(|s| s % 4 == 0);
+        let fit = match (steps[0], extents[0]) {
+            (1, _) if multiples => Fit::Aligned,
+            (1, 4..) => Fit::Rows,
+            _ => Fit::Single,
+        };
         // A large output is bound in parts: so many of the outermost rows at a time.
         let (rows, row) = (*extents.last().unwrap_or(&1), *steps.last().unwrap_or(&1));
         let row_elements: u64 = extents[..extents.len() - 1].iter().map(|&e| u64::from(e)).product();
@@ -376,8 +389,8 @@ impl Recording {
                 strides,
             };
             let target = Access { offset, bytes: end - offset, ..to_access };
-            let specialization = (3, u32::from(aligned));
-            let work = linear.dispatch(self.core(), "place", &[specialization], &push, n * row_elements)?;
+            let specialization = [(3, fit as u32), (4, extents.len() as u32)];
+            let work = linear.dispatch(self.core(), "place", &specialization, &push, n * row_elements)?;
             let label = self.label(op, output);
             self.push(Node { label, work, accesses: smallvec![from_access, target] });
             begin += n;
