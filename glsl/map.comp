@@ -95,7 +95,11 @@ uvec4 operand(uint code, uint i) {
 
 uvec4 run(uint word, uint i) {
     uint a = (word >> 8) & 255u, b = (word >> 16) & 255u, c = word >> 24;
-    return apply(word & 255u, operand(a, i), operand(b, i), operand(c, i));
+    // Unused operands repeat the first: it is read once.
+    uvec4 x = operand(a, i), y = x, z = x;
+    if (b != a) y = operand(b, i);
+    if (c != a) z = operand(c, i);
+    return apply(word & 255u, x, y, z);
 }
 
 void main() {

@@ -233,6 +233,18 @@ pub enum Error {
         /// The operation.
         op: &'static str,
     },
+    /// A parameter that makes no sense.
+    #[error("{op}: {name} is {value}; it must {rule}")]
+    Parameter {
+        /// The operation.
+        op: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What it must be or do.
+        rule: String,
+    },
     /// A filling closure left some elements unwritten.
     #[error("{op}: {written} of {expected} elements were written; write them all")]
     Incomplete {

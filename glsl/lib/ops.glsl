@@ -2,13 +2,137 @@
 // Operands and results are raw bits. Bodies are `precise`, so that no driver contracts a multiplication and an
 // addition and fused and unfused results are the same bits.
 
+#include "lib/math.glsl"
+
 #define OP_COPY 0
+
+// Two operands.
 #define OP_ADD_F32 1
 #define OP_SUB_F32 2
 #define OP_MUL_F32 3
 #define OP_DIV_F32 4
+#define OP_POW_F32 5
+#define OP_MIN_F32 6
+#define OP_MAX_F32 7
+#define OP_ADD_INT 8
+#define OP_SUB_INT 9
+#define OP_MUL_INT 10
+#define OP_DIV_I32 11
+#define OP_DIV_U32 12
+#define OP_MIN_I32 13
+#define OP_MAX_I32 14
+#define OP_MIN_U32 15
+#define OP_MAX_U32 16
 
-#define F(x) uintBitsToFloat(x)
+// Comparisons: 0 or 1.
+#define OP_EQ_F32 17
+#define OP_NE_F32 18
+#define OP_LT_F32 19
+#define OP_LE_F32 20
+#define OP_EQ_INT 21
+#define OP_NE_INT 22
+#define OP_LT_I32 23
+#define OP_LE_I32 24
+#define OP_LT_U32 25
+#define OP_LE_U32 26
+
+// a ? b : c
+#define OP_SELECT 27
+
+// One operand; b and c are parameters.
+#define OP_NEG_F32 28
+#define OP_ABS_F32 29
+#define OP_SIGN_F32 30
+#define OP_FLOOR_F32 31
+#define OP_CEIL_F32 32
+#define OP_ROUND_F32 33
+#define OP_SQRT_F32 34
+#define OP_RSQRT_F32 35
+#define OP_RECIP_F32 36
+#define OP_EXP_F32 37
+#define OP_LOG_F32 38
+#define OP_SIN_F32 39
+#define OP_COS_F32 40
+#define OP_RELU_F32 41
+#define OP_LEAKY_RELU_F32 42
+#define OP_ELU_F32 43
+#define OP_CLIP_F32 44
+#define OP_SIGMOID_F32 45
+#define OP_TANH_F32 46
+#define OP_SWISH_F32 47
+#define OP_GELU_F32 48
+#define OP_GELU_ERF_F32 49
+#define OP_SOFTPLUS_F32 50
+#define OP_NEG_I32 51
+#define OP_ABS_I32 52
+#define OP_SIGN_I32 53
+
+// Casts.
+#define OP_F32_TO_I32 54
+#define OP_F32_TO_U32 55
+#define OP_I32_TO_F32 56
+#define OP_U32_TO_F32 57
+
+// Integers in the order of the floats; the two zeros are equal.
+ivec4 ordered(uvec4 a) {
+    ivec4 m = ivec4(magnitude(a));
+    return mix(m, -m, is_negative(a));
+}
+
+// Likewise, with -0 below +0.
+ivec4 strictly_ordered(uvec4 a) { return ivec4(a ^ (uvec4(ivec4(a) >> 31) >> 1)); }
+
+uvec4 truth(bvec4 b) { return mix(uvec4(0), uvec4(1), b); }
+
+// Comparisons with NaN are false.
+uvec4 unless_nan(bvec4 b, uvec4 x, uvec4 y) {
+    uvec4 larger = max(magnitude(x), magnitude(y));
+    return mix(truth(b), uvec4(0), is_nan(larger));
+}
+
+uvec4 min_f32(uvec4 a, uvec4 b) {
+    uvec4 r = mix(b, a, lessThan(strictly_ordered(a), strictly_ordered(b)));
+    return mix(mix(r, b, is_nan(b)), a, is_nan(a));
+}
+
+uvec4 max_f32(uvec4 a, uvec4 b) {
+    uvec4 r = mix(b, a, greaterThan(strictly_ordered(a), strictly_ordered(b)));
+    return mix(mix(r, b, is_nan(b)), a, is_nan(a));
+}
+
+// Division by 0 gives 0, and the one quotient that does not fit wraps: neither is left to the driver.
+uvec4 div_i32(ivec4 a, ivec4 b) {
+    bvec4 zero = equal(b, ivec4(0)), minus_one = equal(b, ivec4(-1));
+    ivec4 r = a / mix(mix(b, ivec4(1), zero), ivec4(1), minus_one);
+    return uvec4(mix(mix(r, -a, minus_one), ivec4(0), zero));
+}
+
+uvec4 div_u32(uvec4 a, uvec4 b) {
+    bvec4 zero = equal(b, uvec4(0));
+    return mix(a / mix(b, uvec4(1), zero), uvec4(0), zero);
+}
+
+uvec4 f32_to_i32(uvec4 a) {
+    // 2^31 and beyond, and NaN, must not reach the conversion.
+    bvec4 fits = lessThan(magnitude(a), uvec4(0x4f000000u));
+    ivec4 r = ivec4(F(mix(uvec4(0), a, fits)));
+    uvec4 end = mix(uvec4(0x7fffffffu), uvec4(0x80000000u), is_negative(a));
+    return mix(mix(end, uvec4(r), fits), uvec4(0), is_nan(a));
+}
+
+uvec4 f32_to_u32(uvec4 a) {
+    // From 2^31 on the bits of the mantissa are moved by hand.
+    bvec4 fits = lessThan(a, uvec4(0x4f000000u)), large = lessThan(a, uvec4(0x4f800000u));
+    uvec4 r = uvec4(ivec4(F(mix(uvec4(0), a, fits))));
+    r = mix(mix(uvec4(0xffffffffu), ((a & 0x007fffffu) | 0x00800000u) << 8, large), r, fits);
+    return mix(mix(r, uvec4(0), is_negative(a)), uvec4(0), is_nan(a));
+}
+
+uvec4 u32_to_f32(uvec4 a) {
+    // By halves that are exact: the one rounding is that of the sum.
+    precise vec4 r = vec4(a >> 16) * 65536.0 + vec4(a & 0xffffu);
+    return U(r);
+}
 
 uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     precise vec4 r;
@@ -17,7 +141,67 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_SUB_F32: r = F(a) - F(b); break;
     case OP_MUL_F32: r = F(a) * F(b); break;
     case OP_DIV_F32: r = F(a) / F(b); break;
+    case OP_POW_F32: r = pow_f32(F(a), F(b)); break;
+    case OP_MIN_F32: return min_f32(a, b);
+    case OP_MAX_F32: return max_f32(a, b);
+    case OP_ADD_INT: return a + b;
+    case OP_SUB_INT: return a - b;
+    case OP_MUL_INT: return a * b;
+    case OP_DIV_I32: return div_i32(ivec4(a), ivec4(b));
+    case OP_DIV_U32: return div_u32(a, b);
+    case OP_MIN_I32: return uvec4(min(ivec4(a), ivec4(b)));
+    case OP_MAX_I32: return uvec4(max(ivec4(a), ivec4(b)));
+    case OP_MIN_U32: return min(a, b);
+    case OP_MAX_U32: return max(a, b);
+    case OP_EQ_F32: return unless_nan(equal(ordered(a), ordered(b)), a, b);
+    case OP_NE_F32: return 1u - unless_nan(equal(ordered(a), ordered(b)), a, b);
+    case OP_LT_F32: return unless_nan(lessThan(ordered(a), ordered(b)), a, b);
+    case OP_LE_F32: return unless_nan(lessThanEqual(ordered(a), ordered(b)), a, b);
+    case OP_EQ_INT: return truth(equal(a, b));
+    case OP_NE_INT: return truth(notEqual(a, b));
+    case OP_LT_I32: return truth(lessThan(ivec4(a), ivec4(b)));
+    case OP_LE_I32: return truth(lessThanEqual(ivec4(a), ivec4(b)));
+    case OP_LT_U32: return truth(lessThan(a, b));
+    case OP_LE_U32: return truth(lessThanEqual(a, b));
+    case OP_SELECT: return mix(b, c, equal(a, uvec4(0)));
+    case OP_NEG_F32: return a ^ 0x80000000u;
+    case OP_ABS_F32: return magnitude(a);
+    case OP_SIGN_F32:
+        return mix(sign_bit(a) | ONE_BITS, a, bvec4(truth(is_nan(a)) | truth(equal(magnitude(a), uvec4(0)))));
+    case OP_FLOOR_F32: r = floor(F(a)); break;
+    case OP_CEIL_F32: r = ceil(F(a)); break;
+    case OP_ROUND_F32: r = roundEven(F(a)); break;
+    case OP_SQRT_F32: r = sqrt(F(a)); break;
+    case OP_RSQRT_F32: r = inversesqrt(F(a)); break;
+    case OP_RECIP_F32: r = 1.0 / F(a); break;
+    case OP_EXP_F32: r = exp_f32(F(a)); break;
+    case OP_LOG_F32: r = log_f32(F(a)); break;
+    case OP_SIN_F32: r = sin_f32(F(a)); break;
+    case OP_COS_F32: r = cos_f32(F(a)); break;
+    case OP_RELU_F32: return max_f32(a, uvec4(0));
+    case OP_LEAKY_RELU_F32: {
+        precise vec4 below = F(a) * F(b);
+        return mix(a, U(below), is_negative(a));
+    }
+    case OP_ELU_F32: {
+        precise vec4 below = F(b) * expm1_of_negative(F(a));
+        return mix(mix(a, U(below), is_negative(a)), a, is_nan(a));
+    }
+    case OP_CLIP_F32: return max_f32(min_f32(a, c), b);
+    case OP_SIGMOID_F32: r = sigmoid_f32(F(a)); break;
+    case OP_TANH_F32: r = tanh_f32(F(a)); break;
+    case OP_SWISH_F32: r = swish_f32(F(a)); break;
+    case OP_GELU_F32: r = gelu_f32(F(a)); break;
+    case OP_GELU_ERF_F32: r = gelu_erf_f32(F(a)); break;
+    case OP_SOFTPLUS_F32: r = softplus_f32(F(a)); break;
+    case OP_NEG_I32: return 0u - a;
+    case OP_ABS_I32: return mix(a, 0u - a, is_negative(a));
+    case OP_SIGN_I32: return uvec4(sign(ivec4(a)));
+    case OP_F32_TO_I32: return f32_to_i32(a);
+    case OP_F32_TO_U32: return f32_to_u32(a);
+    case OP_I32_TO_F32: r = vec4(ivec4(a)); break;
+    case OP_U32_TO_F32: return u32_to_f32(a);
     default: return a;
     }
-    return floatBitsToUint(r);
+    return U(r);
 }

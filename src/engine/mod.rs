@@ -14,6 +14,7 @@ pub(crate) mod linear;
 pub(crate) mod map;
 pub(crate) mod memory;
 pub(crate) mod modules;
+pub(crate) mod op_code;
 pub(crate) mod pipelines;
 pub(crate) mod pool;
 pub(crate) mod recording;

@@ -1,72 +1,242 @@
-//! Elementwise operations.
+//! What all elementwise operations share: broadcasting, the choice of the code by element type, and the node.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use crate::engine::graph::{Node, Work};
-use crate::engine::map::{Map, MapInput, OpCode, Operand as MapOperand, Step, dense_strides};
+use crate::engine::graph::{Node, ValueId, Work};
+use crate::engine::map::{MAX_INPUTS, Map, MapInput, OpCode, Operand as MapOperand, Step, dense_strides};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
-use crate::shape::DType;
+use crate::shape::{DType, Element, MAX_RANK, Shape};
+
+/// The codes of an operation for each element type it has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Codes {
+    f32: Option<OpCode>,
+    i32: Option<OpCode>,
+    u32: Option<OpCode>,
+}
+
+impl Codes {
+    pub(super) const fn f32(code: OpCode) -> Codes {
+        Codes { f32: Some(code), i32: None, u32: None }
+    }
+
+    /// f32 and i32: what needs a sign.
+    pub(super) const fn signed(f32: OpCode, i32: OpCode) -> Codes {
+        Codes { f32: Some(f32), i32: Some(i32), u32: None }
+    }
+
+    pub(super) const fn all(f32: OpCode, i32: OpCode, u32: OpCode) -> Codes {
+        Codes { f32: Some(f32), i32: Some(i32), u32: Some(u32) }
+    }
+
+    fn of(self, op: &'static str, got: DType) -> Result<OpCode> {
+        let (code, other) = match got {
+            DType::F32 => (self.f32, DType::I32),
+            DType::I32 => (self.i32, DType::F32),
+            DType::U32 => (self.u32, if self.i32.is_some() { DType::I32 } else { DType::F32 }),
+        };
+        code.ok_or(Error::Type { op, expected: other, got })
+    }
+}
+
+/// An operand of a node: a value, or the bits of a scalar.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arg {
+    Value(ValueId),
+    Scalar(u32),
+}
+
+/// The shape that both shapes stretch to, as NumPy has it: aligned at the last dimension, ones repeat.
+pub(super) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shape> {
+    let rank = lhs.rank().max(rhs.rank());
+    let extent = |shape: &Shape, d: usize| {
+        (d + shape.rank()).checked_sub(rank).map_or(1, |inner| shape.dims()[inner])
+    };
+    let mut extents = [0; MAX_RANK];
+    for (d, both) in extents[..rank].iter_mut().enumerate() {
+        *both = match (extent(&lhs, d), extent(&rhs, d)) {
+            (a, b) if a == b => a,
+            (1, b) => b,
+            (a, 1) => a,
+            (a, b) => {
+                let why = format!("{a} != {b} in dimension {d}");
+                return Err(Error::Shapes { op, lhs, rhs, why });
+            }
+        };
+    }
+    Shape::new(&extents[..rank]).ok_or(Error::Rank { op, rank })
+}
+
+/// The strides with which a dense tensor is read as if it had the larger shape.
+fn broadcast_strides(from: &Shape, to: &Shape) -> [u32; MAX_RANK] {
+    let dense = dense_strides(from);
+    let added = to.rank() - from.rank();
+    let mut strides = [0; MAX_RANK];
+    for (d, &extent) in from.dims().iter().enumerate() {
+        // Where one element is repeated the stride stays 0.
+        if extent == to.dims()[added + d] {
+            strides[added + d] = dense[d];
+        }
+    }
+    strides
+}
+
+/// A parameter that must be a number, and not infinite.
+pub(super) fn finite(op: &'static str, name: &'static str, value: f32) -> Result<()> {
+    if value.is_finite() { Ok(()) } else { Err(parameter(op, name, value, "be finite")) }
+}
+
+/// A parameter that must be a number.
+pub(super) fn not_nan(op: &'static str, name: &'static str, value: f32) -> Result<()> {
+    if value.is_nan() { Err(parameter(op, name, value, "be a number")) } else { Ok(()) }
+}
+
+pub(super) fn parameter(op: &'static str, name: &'static str, value: f32, rule: &str) -> Error {
+    Error::Parameter { op, name, value: f64::from(value), rule: rule.to_owned() }
+}
+
+/// A scalar's bits and, if it is one, the float.
+pub(super) fn scalar_bits<T: Element>(scalar: T) -> (u32, Option<f32>) {
+    let bits = bytemuck::cast(scalar);
+    (bits, (T::DTYPE == DType::F32).then(|| f32::from_bits(bits)))
+}
 
 impl Recording {
-    /// `lhs + rhs`, element for element.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Shapes`] if the shapes differ, [`Error::Type`] if an operand is not f32.
-    pub fn add<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
-        self.binary("add", OpCode::AddF32, lhs.into(), rhs.into())
+    /// An operation of one operand and up to two parameters.
+    pub(super) fn unary(
+        &mut self,
+        op: &'static str,
+        codes: Codes,
+        operand: Operand<'_>,
+        parameters: &[f32],
+    ) -> Result<Value> {
+        let id = self.resolve(op, operand)?;
+        let (_, dtype) = self.kind(id);
+        let code = codes.of(op, dtype)?;
+        let mut args: SmallVec<[Arg; 3]> = SmallVec::from_slice(&[Arg::Value(id)]);
+        args.extend(parameters.iter().map(|p| Arg::Scalar(p.to_bits())));
+        self.elementwise(op, code, &args, dtype)
     }
 
-    /// `lhs - rhs`, element for element.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Recording::add).
-    pub fn sub<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
-        self.binary("sub", OpCode::SubF32, lhs.into(), rhs.into())
-    }
-
-    /// `lhs * rhs`, element for element.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Recording::add).
-    pub fn mul<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
-        self.binary("mul", OpCode::MulF32, lhs.into(), rhs.into())
-    }
-
-    /// `lhs / rhs`, element for element.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Recording::add).
-    pub fn div<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
-        self.binary("div", OpCode::DivF32, lhs.into(), rhs.into())
-    }
-
-    fn binary(&mut self, op: &'static str, code: OpCode, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value> {
+    /// An operation of two operands of one type. The result is of that type, or of `result`.
+    pub(super) fn binary(
+        &mut self,
+        op: &'static str,
+        codes: Codes,
+        lhs: Operand<'_>,
+        rhs: Operand<'_>,
+        result: Option<DType>,
+    ) -> Result<Value> {
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
-        let ((shape, dtype), (other, other_dtype)) = (self.kind(a), self.kind(b));
-        for got in [dtype, other_dtype] {
-            if got != DType::F32 {
-                return Err(Error::Type { op, expected: DType::F32, got });
-            }
+        let ((_, expected), (_, got)) = (self.kind(a), self.kind(b));
+        let code = codes.of(op, expected)?;
+        if expected != got {
+            return Err(Error::Type { op, expected, got });
         }
-        if shape != other {
-            let why = "the shapes must be equal".to_owned();
-            return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
+        self.elementwise(op, code, &[Arg::Value(a), Arg::Value(b)], result.unwrap_or(expected))
+    }
+
+    /// An operation of an operand and a scalar of its type. With `swapped` the scalar comes first.
+    pub(super) fn with_scalar<T: Element>(
+        &mut self,
+        op: &'static str,
+        codes: Codes,
+        operand: Operand<'_>,
+        scalar: T,
+        swapped: bool,
+        result: Option<DType>,
+    ) -> Result<Value> {
+        let id = self.resolve(op, operand)?;
+        let (_, got) = self.kind(id);
+        let code = codes.of(op, got)?;
+        if got != T::DTYPE {
+            return Err(Error::Type { op, expected: T::DTYPE, got });
+        }
+        let (bits, _) = scalar_bits(scalar);
+        let mut args = [Arg::Value(id), Arg::Scalar(bits)];
+        if swapped {
+            args.reverse();
+        }
+        self.elementwise(op, code, &args, result.unwrap_or(got))
+    }
+
+    /// Appends the node of an operation whose operands' types are right.
+    pub(super) fn elementwise(
+        &mut self,
+        op: &'static str,
+        code: OpCode,
+        args: &[Arg],
+        dtype: DType,
+    ) -> Result<Value> {
+        let values = || args.iter().filter_map(|arg| if let Arg::Value(id) = arg { Some(*id) } else { None });
+        let mut shape = Shape::default();
+        // Pair by pair, so that a refusal names the two shapes that disagree.
+        for (k, a) in values().enumerate() {
+            for b in values().skip(k + 1) {
+                broadcast(op, self.kind(a).0, self.kind(b).0)?;
+            }
+            shape = broadcast(op, shape, self.kind(a).0)?;
         }
         let output = self.produce(op, shape, dtype)?;
-        let strides = dense_strides(&shape);
-        let mut inputs: SmallVec<[MapInput; 3]> = smallvec![MapInput { value: a, strides, offset: 0 }];
-        if b != a {
-            inputs.push(MapInput { value: b, strides, offset: 0 });
+        let mut inputs: SmallVec<[MapInput; MAX_INPUTS]> = SmallVec::new();
+        let (mut scalars, mut scalar_count) = ([0; 3], 0);
+        let mut operands: SmallVec<[MapOperand; 3]> = SmallVec::new();
+        for arg in args {
+            operands.push(match *arg {
+                Arg::Scalar(bits) => {
+                    scalars[scalar_count] = bits;
+                    scalar_count += 1;
+                    MapOperand::Scalar(scalar_count as u8 - 1)
+                }
+                Arg::Value(value) => {
+                    // An operand that comes twice is bound once.
+                    let known = inputs.iter().position(|input| input.value == value);
+                    let slot = known.unwrap_or(inputs.len());
+                    if known.is_none() {
+                        let strides = broadcast_strides(&self.kind(value).0, &shape);
+                        inputs.push(MapInput { value, strides, offset: 0 });
+                    }
+                    MapOperand::Input(slot as u8)
+                }
+            });
         }
-        let second = MapOperand::Input(u8::from(b != a));
-        let step = Step { op: code, operands: [MapOperand::Input(0), second, MapOperand::Input(0)] };
-        let map = Map { step, inputs, scalars: [0; 3], output };
+        let operand = |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
+        let step = Step { op: code, operands: [operand(0), operand(1), operand(2)] };
+        let map = Map { step, inputs, scalars, output };
         self.push(Node { label: self.label(op, output), work: Work::Map(map), accesses: SmallVec::new() });
         Ok(self.handle(output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_stretch_as_numpy_has_it() {
+        let both = |a: &[usize], b: &[usize]| {
+            broadcast("add", Shape::new(a).unwrap(), Shape::new(b).unwrap()).map(|s| s.dims().to_vec())
+        };
+        assert_eq!(both(&[], &[]).unwrap(), []);
+        assert_eq!(both(&[], &[2, 3]).unwrap(), [2, 3]);
+        assert_eq!(both(&[3], &[2, 1]).unwrap(), [2, 3]);
+        assert_eq!(both(&[2, 1, 4, 1], &[3, 1, 5]).unwrap(), [2, 3, 4, 5]);
+        assert_eq!(both(&[1], &[0]).unwrap(), [0]);
+        let said = |a: &[usize], b: &[usize]| both(a, b).unwrap_err().to_string();
+        assert_eq!(said(&[4, 3], &[5, 3]), "add: lhs [4, 3] and rhs [5, 3]: 4 != 5 in dimension 0");
+        assert_eq!(said(&[2, 4, 3], &[5, 3]), "add: lhs [2, 4, 3] and rhs [5, 3]: 4 != 5 in dimension 1");
+        assert_eq!(said(&[0], &[3]), "add: lhs [0] and rhs [3]: 0 != 3 in dimension 0");
+    }
+
+    #[test]
+    fn repeated_dimensions_have_stride_0() {
+        let strides = |a: &[usize], b: &[usize]| {
+            broadcast_strides(&Shape::new(a).unwrap(), &Shape::new(b).unwrap())
+        };
+        assert_eq!(strides(&[3], &[2, 3]), [0, 1, 0, 0]);
+        assert_eq!(strides(&[2, 1], &[2, 3]), [1, 0, 0, 0]);
+        assert_eq!(strides(&[3, 1, 1], &[2, 3, 4, 5]), [0, 1, 0, 0]);
+        assert_eq!(strides(&[], &[7]), [0; 4]);
     }
 }

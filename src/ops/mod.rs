@@ -1,5 +1,11 @@
 //! The operations: each checks its operands, names its output and appends a node. None waits or reads.
 
+mod activation;
+mod binary;
+mod cast;
+mod compare;
 mod elementwise;
 mod generate;
 pub(crate) mod layout;
+mod scalar;
+mod unary;

@@ -1,7 +1,7 @@
 //! The table of cases, on every variant in the catalog.
 
 #[path = "../../src/bin/tidemill/cases/mod.rs"]
-mod table;
+pub mod table;
 
 use std::sync::{Arc, Mutex};
 

@@ -2,7 +2,7 @@
 //! and the accuracy statement in the docs is its output.
 
 pub mod data;
-mod elementwise;
+pub mod elementwise;
 mod layout;
 pub mod reference;
 

@@ -1,0 +1,135 @@
+//! Activation functions.
+
+use super::elementwise::{Codes, finite, not_nan, parameter};
+use super::unary::unary;
+use crate::engine::map::OpCode;
+use crate::engine::recording::{Operand, Recording, Value};
+use crate::error::Result;
+
+unary! { "# Activation functions";
+    /// The operand where it is above 0, else 0; f32. Exact. NaN stays NaN, −0 becomes 0, denormals are kept.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[-1.0f32, 0.5, 2.0], [3])?;
+    /// assert_eq!(gpu.run(|r| r.relu(&x))?.read::<f32>()?, [0.0, 0.5, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    relu: Codes::f32(OpCode::ReluF32);
+
+    /// 1 / (1 + e⁻ˣ); f32. 0 for −∞, 1 for ∞, NaN for NaN; ½ for zeros.
+    ///
+    /// # Accuracy
+    ///
+    /// @sigmoid@
+    sigmoid: Codes::f32(OpCode::SigmoidF32);
+
+    /// The hyperbolic tangent; f32. ±1 for ±∞, NaN for NaN; zeros and denormals stay what they are.
+    ///
+    /// # Accuracy
+    ///
+    /// @tanh@
+    tanh: Codes::f32(OpCode::TanhF32);
+
+    /// x / (1 + e⁻ˣ), also called SiLU; f32. −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign.
+    ///
+    /// # Accuracy
+    ///
+    /// @swish@
+    swish: Codes::f32(OpCode::SwishF32);
+
+    /// The Gaussian error linear unit in its tanh form, x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))); f32. −0 for −∞,
+    /// ∞ for ∞, NaN for NaN; zeros keep their sign. [`gelu_erf`](Recording::gelu_erf) is the exact form.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[-1.0f32, 0.0, 1.0], [3])?;
+    /// let y = gpu.run(|r| r.gelu(&x))?.read::<f32>()?;
+    /// assert!((y[0] + 0.158808).abs() < 1e-6 && y[1] == 0.0 && (y[2] - 0.841192).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Accuracy
+    ///
+    /// @gelu@
+    gelu: Codes::f32(OpCode::GeluF32);
+
+    /// The Gaussian error linear unit in its exact form, x/2 · (1 + erf(x / √2)); f32. −0 for −∞, ∞ for ∞, NaN for NaN;
+    /// zeros keep their sign.
+    ///
+    /// # Accuracy
+    ///
+    /// @gelu_erf@
+    gelu_erf: Codes::f32(OpCode::GeluErfF32);
+
+    /// log(1 + eˣ); f32. 0 for −∞, ∞ for ∞, NaN for NaN.
+    ///
+    /// # Accuracy
+    ///
+    /// @softplus@
+    softplus: Codes::f32(OpCode::SoftplusF32);
+}
+
+/// # Activation functions with parameters
+impl Recording {
+    /// The operand where it is above 0, else `alpha` times the operand; f32. NaN stays NaN.
+    ///
+    /// # Accuracy
+    ///
+    /// Correctly rounded (½ ULP), as Vulkan guarantees.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
+    /// `alpha` is not finite.
+    pub fn leaky_relu<'a>(&mut self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+        let op = "leaky_relu";
+        finite(op, "alpha", alpha)?;
+        self.unary(op, Codes::f32(OpCode::LeakyReluF32), operand.into(), &[alpha])
+    }
+
+    /// The operand where it is above 0, else `alpha` · (eˣ − 1); f32. −`alpha` for −∞, NaN for NaN.
+    ///
+    /// # Accuracy
+    ///
+    /// @elu@
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
+    /// `alpha` is not finite.
+    pub fn elu<'a>(&mut self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+        let op = "elu";
+        finite(op, "alpha", alpha)?;
+        self.unary(op, Codes::f32(OpCode::EluF32), operand.into(), &[alpha])
+    }
+
+    /// The operand, but not below `lo` and not above `hi`; f32. Exact, denormals included; NaN stays NaN. An infinite
+    /// bound is none. [`min_scalar`](Recording::min_scalar) and [`max_scalar`](Recording::max_scalar) do integers.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[-2.0f32, 0.5, 7.0], [3])?;
+    /// assert_eq!(gpu.run(|r| r.clip(&x, -1.0, 1.0))?.read::<f32>()?, [-1.0, 0.5, 1.0]);
+    /// let refused = gpu.run(|r| r.clip(&x, 2.0, 1.0)).unwrap_err();
+    /// assert_eq!(refused.to_string(), "clip: lo is 2; it must not be above hi, which is 1");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
+    /// a bound is NaN or `lo` is above `hi`.
+    pub fn clip<'a>(&mut self, operand: impl Into<Operand<'a>>, lo: f32, hi: f32) -> Result<Value> {
+        let op = "clip";
+        not_nan(op, "lo", lo)?;
+        not_nan(op, "hi", hi)?;
+        if lo > hi {
+            return Err(parameter(op, "lo", lo, &format!("not be above hi, which is {hi}")));
+        }
+        self.unary(op, Codes::f32(OpCode::ClipF32), operand.into(), &[lo, hi])
+    }
+}

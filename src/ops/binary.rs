@@ -1,0 +1,117 @@
+//! Operations of two operands.
+
+use super::elementwise::Codes;
+use crate::engine::map::OpCode;
+use crate::engine::recording::{Operand, Recording, Value};
+use crate::error::Result;
+
+/// What these operations have in common stands once.
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident: $codes:expr;)*) => {
+        /// # Operations of two operands
+        ///
+        /// Shapes broadcast as in NumPy: they are aligned at the last dimension, and an extent of 1 (or one that
+        /// is missing) repeats. The operands have one element type, which is the result's, too.
+        impl Recording {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Shapes`](crate::Error::Shapes) with the extents that disagree,
+            /// [`Error::Type`](crate::Error::Type) if the operands' types differ or the operation has no such type.
+            pub fn $name<'a>(
+                &mut self,
+                lhs: impl Into<Operand<'a>>,
+                rhs: impl Into<Operand<'a>>,
+            ) -> Result<Value> {
+                self.binary(stringify!($name), $codes, lhs.into(), rhs.into(), None)
+            }
+        )*}
+    };
+}
+
+binary! {
+    /// `lhs + rhs`; f32, i32, u32. Integers wrap. Operands of different shapes broadcast as in NumPy.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+    /// let row = gpu.upload(&[10.0f32, 20.0, 30.0], [3])?;
+    /// let y = gpu.run(|r| r.add(&x, &row))?;
+    /// assert_eq!(y.read::<f32>()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
+    ///
+    /// let short = gpu.upload(&[1.0f32, 2.0], [2])?;
+    /// let refused = gpu.run(|r| r.add(&x, &short)).unwrap_err();
+    /// assert_eq!(refused.to_string(), "add: lhs [2, 3] and rhs [2]: 3 != 2 in dimension 1");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// NaN, infinities and signed zeros as in IEEE 754; a device may take denormals for zeros.
+    ///
+    /// # Accuracy
+    ///
+    /// Correctly rounded (½ ULP), as Vulkan guarantees.
+    add: Codes::all(OpCode::AddF32, OpCode::AddInt, OpCode::AddInt);
+
+    /// `lhs - rhs`; f32, i32, u32. Integers wrap.
+    ///
+    /// NaN, infinities and signed zeros as in IEEE 754; a device may take denormals for zeros.
+    ///
+    /// # Accuracy
+    ///
+    /// Correctly rounded (½ ULP), as Vulkan guarantees.
+    sub: Codes::all(OpCode::SubF32, OpCode::SubInt, OpCode::SubInt);
+
+    /// `lhs * rhs`; f32, i32, u32. Integers wrap.
+    ///
+    /// NaN, infinities and signed zeros as in IEEE 754; a device may take denormals for zeros.
+    ///
+    /// # Accuracy
+    ///
+    /// Correctly rounded (½ ULP), as Vulkan guarantees.
+    mul: Codes::all(OpCode::MulF32, OpCode::MulInt, OpCode::MulInt);
+
+    /// `lhs / rhs`; f32, i32, u32.
+    ///
+    /// f32: NaN, infinities and zeros as in IEEE 754 (1 / −0 = −∞, 0 / 0 is NaN); a device may take denormals for
+    /// zeros. Integers are cut towards zero; a division by 0 gives 0, and `i32::MIN / -1` wraps to `i32::MIN`.
+    ///
+    /// # Accuracy
+    ///
+    /// Measured ½ ULP; Vulkan guarantees 2.5 ULP for divisors from 2⁻¹²⁶ to 2¹²⁶.
+    div: Codes::all(OpCode::DivF32, OpCode::DivI32, OpCode::DivU32);
+
+    /// `lhs` to the power of `rhs`; f32.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[2.0f32, -2.0, 9.0], [3])?;
+    /// let y = gpu.upload(&[10.0f32, 3.0, 0.5], [3])?;
+    /// let p = gpu.run(|r| r.pow(&x, &y))?;
+    /// assert_eq!(p.read::<f32>()?, [1024.0, -8.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Special values are those of [`f32::powf`] and C: 1 to any power and anything to the power of 0 are 1, NaN
+    /// included; a negative number to a power that is no integer is NaN; zeros and infinities keep their sign for
+    /// odd integers only. Denormal operands count as what they are.
+    ///
+    /// # Accuracy
+    ///
+    /// @pow@
+    pow: Codes::f32(OpCode::PowF32);
+
+    /// The smaller of the two; f32, i32, u32.
+    ///
+    /// If either is NaN the result is NaN, as NumPy's `minimum` has it; −0 is below +0. Exact, denormals included,
+    /// on every device: it goes by the bits.
+    min: Codes::all(OpCode::MinF32, OpCode::MinI32, OpCode::MinU32);
+
+    /// The larger of the two; f32, i32, u32.
+    ///
+    /// If either is NaN the result is NaN, as NumPy's `maximum` has it; +0 is above −0. Exact, denormals included,
+    /// on every device: it goes by the bits.
+    max: Codes::all(OpCode::MaxF32, OpCode::MaxI32, OpCode::MaxU32);
+}

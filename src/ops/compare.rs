@@ -1,0 +1,122 @@
+//! Comparisons, and the choice between two operands.
+
+use super::elementwise::{Arg, Codes, not_nan, scalar_bits};
+use crate::engine::map::OpCode;
+use crate::engine::recording::{Operand, Recording, Value};
+use crate::error::{Error, Result};
+use crate::shape::{DType, Element};
+
+const EQ: Codes = Codes::all(OpCode::EqF32, OpCode::EqInt, OpCode::EqInt);
+const NE: Codes = Codes::all(OpCode::NeF32, OpCode::NeInt, OpCode::NeInt);
+const LT: Codes = Codes::all(OpCode::LtF32, OpCode::LtI32, OpCode::LtU32);
+const LE: Codes = Codes::all(OpCode::LeF32, OpCode::LeI32, OpCode::LeU32);
+
+/// What comparisons have in common stands once. `>` and `>=` are `<` and `<=` with the sides swapped.
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident, $with_scalar:ident: $codes:expr, $swapped:expr;)*) => {
+        /// # Comparisons
+        ///
+        /// The result is u32: 1 where it holds, 0 elsewhere. Shapes broadcast as in NumPy. Zeros of either sign are
+        /// equal, and every comparison with NaN is false except [`ne`](Recording::ne). Exact, denormals included, on
+        /// every device: they go by the bits.
+        impl Recording {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the operands' types differ.
+            pub fn $name<'a>(
+                &mut self,
+                lhs: impl Into<Operand<'a>>,
+                rhs: impl Into<Operand<'a>>,
+            ) -> Result<Value> {
+                let (lhs, rhs) = (lhs.into(), rhs.into());
+                let (lhs, rhs) = if $swapped { (rhs, lhs) } else { (lhs, rhs) };
+                self.binary(stringify!($name), $codes, lhs, rhs, Some(DType::U32))
+            }
+
+            #[doc = concat!("As [`", stringify!($name), "`](Recording::", stringify!($name), "), with a scalar on the")]
+            /// right, which must not be NaN.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Type`] if the operand and the scalar are not of one type, [`Error::Parameter`] if the scalar
+            /// is NaN.
+            pub fn $with_scalar<'a, T: Element>(
+                &mut self,
+                operand: impl Into<Operand<'a>>,
+                scalar: T,
+            ) -> Result<Value> {
+                let op = stringify!($with_scalar);
+                if let (_, Some(float)) = scalar_bits(scalar) {
+                    not_nan(op, "scalar", float)?;
+                }
+                self.with_scalar(op, $codes, operand.into(), scalar, $swapped, Some(DType::U32))
+            }
+        )*}
+    };
+}
+
+comparisons! {
+    /// 1 where `lhs == rhs`; f32, i32, u32.
+    eq, eq_scalar: EQ, false;
+    /// 1 where `lhs != rhs`; f32, i32, u32.
+    ne, ne_scalar: NE, false;
+    /// 1 where `lhs < rhs`; f32, i32, u32.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let a = gpu.upload(&[1.0f32, 2.0, f32::NAN], [3])?;
+    /// let b = gpu.upload(&[2.0f32, 2.0, 0.0], [3])?;
+    /// assert_eq!(gpu.run(|r| r.lt(&a, &b))?.read::<u32>()?, [1, 0, 0]);
+    /// # Ok(()) }
+    /// ```
+    lt, lt_scalar: LT, false;
+    /// 1 where `lhs <= rhs`; f32, i32, u32.
+    le, le_scalar: LE, false;
+    /// 1 where `lhs > rhs`; f32, i32, u32.
+    gt, gt_scalar: LT, true;
+    /// 1 where `lhs >= rhs`; f32, i32, u32.
+    ge, ge_scalar: LE, true;
+}
+
+impl Recording {
+    /// `a` where the mask is not 0, `b` elsewhere; all three broadcast. The mask is u32, as comparisons give it; `a`
+    /// and `b` are of any one type. Bits pass unchanged.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[-1.0f32, 2.0, -3.0], [3])?;
+    /// let y = gpu.run(|r| {
+    ///     let negative = r.lt_scalar(&x, 0.0)?;
+    ///     let doubled = r.scale(&x, 2.0)?;
+    ///     r.select(negative, doubled, &x)
+    /// })?;
+    /// assert_eq!(y.read::<f32>()?, [-2.0, 2.0, -6.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the mask is not u32 or the types of `a`
+    /// and `b` differ.
+    pub fn select<'a>(
+        &mut self,
+        mask: impl Into<Operand<'a>>,
+        a: impl Into<Operand<'a>>,
+        b: impl Into<Operand<'a>>,
+    ) -> Result<Value> {
+        let op = "select";
+        let (mask, a, b) = (self.resolve(op, mask)?, self.resolve(op, a)?, self.resolve(op, b)?);
+        let ((_, got), (_, expected), (_, other)) = (self.kind(mask), self.kind(a), self.kind(b));
+        if got != DType::U32 {
+            return Err(Error::Type { op, expected: DType::U32, got });
+        }
+        if expected != other {
+            return Err(Error::Type { op, expected, got: other });
+        }
+        self.elementwise(op, OpCode::Select, &[Arg::Value(mask), Arg::Value(a), Arg::Value(b)], expected)
+    }
+}

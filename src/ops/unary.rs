@@ -1,0 +1,108 @@
+//! Operations of one operand.
+
+use super::elementwise::Codes;
+use crate::engine::map::OpCode;
+use crate::engine::recording::{Operand, Recording, Value};
+use crate::error::Result;
+
+/// What these operations have in common stands once.
+macro_rules! unary {
+    ($title:literal; $($(#[$doc:meta])* $name:ident: $codes:expr;)*) => {
+        #[doc = $title]
+        impl Recording {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Type`](crate::Error::Type) if the operation has no such element type.
+            pub fn $name<'a>(&mut self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+                self.unary(stringify!($name), $codes, operand.into(), &[])
+            }
+        )*}
+    };
+}
+pub(super) use unary;
+
+unary! { "# Operations of one operand";
+    /// The operand with the other sign; f32, i32. `-i32::MIN` wraps. Exact: NaN stays NaN, denormals are kept, 0 becomes −0.
+    neg: Codes::signed(OpCode::NegF32, OpCode::NegI32);
+
+    /// The magnitude; f32, i32. That of `i32::MIN` wraps to itself. Exact: NaN stays NaN, denormals are kept, −0 becomes 0.
+    abs: Codes::signed(OpCode::AbsF32, OpCode::AbsI32);
+
+    /// 1 for what is above 0, −1 for what is below; f32, i32. Zeros keep their sign, NaN stays NaN, and denormals
+    /// count as what they are.
+    sign: Codes::signed(OpCode::SignF32, OpCode::SignI32);
+
+    /// The largest integer that is not above; f32. Exact. NaN, infinities and −0 stay what they are; a device may take
+    /// denormals for zeros.
+    floor: Codes::f32(OpCode::FloorF32);
+
+    /// The smallest integer that is not below; f32. Exact. NaN, infinities and −0 stay what they are, and what lies
+    /// between −1 and 0 becomes −0; a device may take denormals for zeros.
+    ceil: Codes::f32(OpCode::CeilF32);
+
+    /// The nearest integer, of two the even one (2.5 becomes 2, as [`f32::round_ties_even`] and NumPy have it); f32.
+    /// Exact. NaN, infinities and −0 stay what they are.
+    round: Codes::f32(OpCode::RoundF32);
+
+    /// The square root; f32. √−0 = −0, √∞ = ∞; NaN for NaN and for what is below 0.
+    ///
+    /// # Accuracy
+    ///
+    /// @sqrt@
+    sqrt: Codes::f32(OpCode::SqrtF32);
+
+    /// 1 over the square root; f32. ∞ for 0, −∞ for −0, 0 for ∞; NaN for NaN and for what is below 0.
+    ///
+    /// # Accuracy
+    ///
+    /// @rsqrt@
+    rsqrt: Codes::f32(OpCode::RsqrtF32);
+
+    /// 1 over the operand; f32. ±∞ for ±0, ±0 for ±∞, NaN for NaN. A device may take denormals for zeros.
+    ///
+    /// # Accuracy
+    ///
+    /// @recip@
+    recip: Codes::f32(OpCode::RecipF32);
+
+    /// e to the power of the operand; f32. 0 for −∞, ∞ from 88.73 on, NaN for NaN; denormal results where the device
+    /// has them.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[0.0f32, 1.0, f32::NEG_INFINITY], [3])?;
+    /// let y = gpu.run(|r| r.exp(&x))?;
+    /// assert_eq!(y.read::<f32>()?, [1.0, std::f32::consts::E, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Accuracy
+    ///
+    /// @exp@
+    exp: Codes::f32(OpCode::ExpF32);
+
+    /// The natural logarithm; f32. −∞ for zeros, ∞ for ∞; NaN for NaN and for what is below 0. Denormals count as what
+    /// they are, on every device.
+    ///
+    /// # Accuracy
+    ///
+    /// @log@
+    log: Codes::f32(OpCode::LogF32);
+
+    /// The sine of an angle in radians; f32, at every magnitude. −0 for −0; NaN for NaN and for infinities.
+    ///
+    /// # Accuracy
+    ///
+    /// @sin@
+    sin: Codes::f32(OpCode::SinF32);
+
+    /// The cosine of an angle in radians; f32, at every magnitude. NaN for NaN and for infinities.
+    ///
+    /// # Accuracy
+    ///
+    /// @cos@
+    cos: Codes::f32(OpCode::CosF32);
+}
