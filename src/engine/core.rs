@@ -30,6 +30,7 @@ pub(crate) struct Core {
     /// Why there is no cache folder, if one was wanted.
     pub(crate) cache_problem: Option<String>,
     closed: AtomicBool,
+    pub(crate) fusion: bool,
     pub(crate) device: Arc<Device>,
 }
 
@@ -63,6 +64,7 @@ impl Core {
             counters: Counters::default(),
             cache_problem,
             closed: AtomicBool::new(false),
+            fusion: !config.no_fusion,
             device,
         }))
     }

@@ -153,7 +153,7 @@ impl Recording {
                 (_, None) => (Shape::default(), DType::F32),
             },
         );
-        let label = Label { op: LabelName::Kernel(run.kernel.name().into()), shape, dtype };
+        let label = Label { op: LabelName::Text(run.kernel.name().into()), shape, dtype };
         let pipeline = PipelineKey { kernel: run.kernel.clone(), specialization: run.specialization };
         let work = Work::Dispatch { pipeline, push: run.push, groups: run.groups };
         self.push(Node { label, work, accesses });

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::core::Core;
+use super::fuse::fuse;
 use super::graph::{Access, Graph, Label, Node, Work};
 use super::hazard::{BlockAccess, Hazards};
 use super::memory::{Assignment, Home, assign};
@@ -20,6 +21,9 @@ use crate::vk::command::{Barrier, Bound, CommandSlot};
 /// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
 pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) -> Result<u64> {
     core.open()?;
+    if core.fusion {
+        fuse(&mut graph);
+    }
     lower(core, &mut graph)?;
     let (assignment, blocks) = give_memory(core, &graph, leases)?;
     let block_of = |access: &Access| -> Option<u32> {

@@ -33,6 +33,28 @@ op_codes! {
     F32ToI32, F32ToU32, I32ToF32, U32ToF32,
 }
 
+impl OpCode {
+    /// Whether `glsl/lib/ops.glsl` leaves it out of the light set, since it takes long to compile.
+    pub(crate) fn is_heavy(self) -> bool {
+        use OpCode::*;
+        matches!(
+            self,
+            PowF32
+                | ExpF32
+                | LogF32
+                | SinF32
+                | CosF32
+                | EluF32
+                | SigmoidF32
+                | TanhF32
+                | SwishF32
+                | GeluF32
+                | GeluErfF32
+                | SoftplusF32
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::engine::graph::{Node, ValueId, Work};
-use crate::engine::map::{MAX_INPUTS, Map, MapInput, OpCode, Operand as MapOperand, Step, dense_strides};
+use crate::engine::map::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, MAX_RANK, Shape};
@@ -180,14 +180,13 @@ impl Recording {
         }
         let output = self.produce(op, shape, dtype)?;
         let mut inputs: SmallVec<[MapInput; MAX_INPUTS]> = SmallVec::new();
-        let (mut scalars, mut scalar_count) = ([0; 3], 0);
+        let mut scalars: SmallVec<[u32; MAX_SCALARS]> = SmallVec::new();
         let mut operands: SmallVec<[MapOperand; 3]> = SmallVec::new();
         for arg in args {
             operands.push(match *arg {
                 Arg::Scalar(bits) => {
-                    scalars[scalar_count] = bits;
-                    scalar_count += 1;
-                    MapOperand::Scalar(scalar_count as u8 - 1)
+                    scalars.push(bits);
+                    MapOperand::Scalar(scalars.len() as u8 - 1)
                 }
                 Arg::Value(value) => {
                     // An operand that comes twice is bound once.
@@ -202,8 +201,7 @@ impl Recording {
             });
         }
         let operand = |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
-        let step = Step { op: code, operands: [operand(0), operand(1), operand(2)] };
-        let map = Map { step, inputs, scalars, output };
+        let map = Map::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
         self.push(Node { label: self.label(op, output), work: Work::Map(map), accesses: SmallVec::new() });
         Ok(self.handle(output))
     }

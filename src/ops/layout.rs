@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::engine::division::{Divisions, division};
 use crate::engine::graph::{Access, Node, ValueId, Work};
 use crate::engine::linear::Linear;
-use crate::engine::map::{Map, MapInput, OpCode, Operand as MapOperand, Step, dense_strides};
+use crate::engine::map::{Map, MapInput, OpCode, Operand as MapOperand, dense_strides};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, MAX_RANK, Shape};
@@ -187,9 +187,8 @@ impl Recording {
         let shape = Shape::new(extents).ok_or(Error::Rank { op, rank: extents.len() })?;
         let (_, dtype) = self.kind(input);
         let output = self.produce(op, shape, dtype)?;
-        let operands = [MapOperand::Input(0); 3];
         let inputs = smallvec![MapInput { value: input, strides, offset }];
-        let map = Map { step: Step { op: OpCode::Copy, operands }, inputs, scalars: [0; 3], output };
+        let map = Map::single(OpCode::Copy, [MapOperand::Input(0); 3], inputs, SmallVec::new(), output);
         self.push(Node { label: self.label(op, output), work: Work::Map(map), accesses: SmallVec::new() });
         Ok(self.handle(output))
     }

@@ -5,5 +5,6 @@
 mod accuracy;
 mod cases;
 mod elementwise;
+mod fusion;
 mod harness;
 mod layout;
