@@ -50,9 +50,8 @@ pub(super) enum Arg {
 /// The shape that both shapes stretch to, as NumPy has it: aligned at the last dimension, ones repeat.
 pub(super) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shape> {
     let rank = lhs.rank().max(rhs.rank());
-    let extent = |shape: &Shape, d: usize| {
-        (d + shape.rank()).checked_sub(rank).map_or(1, |inner| shape.dims()[inner])
-    };
+    let extent =
+        |shape: &Shape, d: usize| (d + shape.rank()).checked_sub(rank).map_or(1, |inner| shape.dims()[inner]);
     let mut extents = [0; MAX_RANK];
     for (d, both) in extents[..rank].iter_mut().enumerate() {
         *both = match (extent(&lhs, d), extent(&rhs, d)) {
@@ -119,21 +118,26 @@ impl Recording {
         self.elementwise(op, code, &args, dtype)
     }
 
-    /// An operation of two operands of one type. The result is of that type, or of `result`.
+    /// An operation of two operands of one type, for the shader the other way round if `swapped`. The result is of
+    /// that type, or of `result`.
     pub(super) fn binary(
         &mut self,
         op: &'static str,
         codes: Codes,
         lhs: Operand<'_>,
         rhs: Operand<'_>,
+        swapped: bool,
         result: Option<DType>,
     ) -> Result<Value> {
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
-        let ((_, expected), (_, got)) = (self.kind(a), self.kind(b));
+        let ((shape, expected), (other, got)) = (self.kind(a), self.kind(b));
         let code = codes.of(op, expected)?;
         if expected != got {
             return Err(Error::Type { op, expected, got });
         }
+        // Refused in the user's order.
+        broadcast(op, shape, other)?;
+        let (a, b) = if swapped { (b, a) } else { (a, b) };
         self.elementwise(op, code, &[Arg::Value(a), Arg::Value(b)], result.unwrap_or(expected))
     }
 
@@ -229,9 +233,8 @@ mod tests {
 
     #[test]
     fn repeated_dimensions_have_stride_0() {
-        let strides = |a: &[usize], b: &[usize]| {
-            broadcast_strides(&Shape::new(a).unwrap(), &Shape::new(b).unwrap())
-        };
+        let strides =
+            |a: &[usize], b: &[usize]| broadcast_strides(&Shape::new(a).unwrap(), &Shape::new(b).unwrap());
         assert_eq!(strides(&[3], &[2, 3]), [0, 1, 0, 0]);
         assert_eq!(strides(&[2, 1], &[2, 3]), [1, 0, 0, 0]);
         assert_eq!(strides(&[3, 1, 1], &[2, 3, 4, 5]), [0, 1, 0, 0]);

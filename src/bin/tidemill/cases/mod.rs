@@ -4,6 +4,7 @@
 pub mod data;
 pub mod elementwise;
 mod layout;
+mod pairs;
 pub mod reference;
 
 use std::collections::BTreeMap;
@@ -184,6 +185,7 @@ pub fn compare_words(expected: &[u32], got: &[u32]) -> Check {
 pub fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     elementwise::cases(&mut cases);
+    pairs::cases(&mut cases);
     layout::cases(&mut cases);
     cases
 }
