@@ -341,7 +341,8 @@ mod tests {
 
     #[test]
     fn division_by_multiplication_is_exact() {
-        let divisors = (1..70).chain([127, 128, 1000, 65_535, 65_536, 65_537, 1 << 20, (1 << 30) - 1, 1 << 30, ENDLESS]);
+        let divisors =
+            (1..70).chain([127, 128, 1000, 65_535, 65_536, 65_537, 1 << 20, (1 << 30) - 1, 1 << 30, ENDLESS]);
         for d in divisors.filter(|&d| d > 1) {
             let (multiplier, shift) = division(d);
             let near = (1..40).map(|k| (k * u64::from(d)).min((1 << 31) - 1) as u32);

@@ -45,7 +45,13 @@ impl Recording {
         self.binary("div", OpCode::DivF32, lhs.into(), rhs.into())
     }
 
-    fn binary(&mut self, op: &'static str, code: OpCode, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value> {
+    fn binary(
+        &mut self,
+        op: &'static str,
+        code: OpCode,
+        lhs: Operand<'_>,
+        rhs: Operand<'_>,
+    ) -> Result<Value> {
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((shape, dtype), (other, other_dtype)) = (self.kind(a), self.kind(b));
         for got in [dtype, other_dtype] {
