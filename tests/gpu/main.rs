@@ -3,3 +3,8 @@
 mod cases;
 mod elementwise;
 mod harness;
+mod kernels;
+mod pool;
+mod recording;
+mod sizes;
+mod transfers;
