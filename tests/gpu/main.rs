@@ -2,6 +2,7 @@
 
 mod cases;
 mod elementwise;
+mod fixtures;
 mod harness;
 mod kernels;
 mod pool;
