@@ -50,9 +50,30 @@ enum Suits {
 /// Every variant there is.
 static VARIANTS: &[Variant] = &[
     // 64 lanes x 8 is what `bench elementwise` likes best on lavapipe.
-    Variant { family: Family::Map, name: "texel-64x8", load: Load::Texel, local_size: 64, vecs: 8, suits: Suits::Software },
-    Variant { family: Family::Map, name: "buffer-256x1", load: Load::Buffer, local_size: 256, vecs: 1, suits: Suits::Gpu },
-    Variant { family: Family::Map, name: "buffer-64x8", load: Load::Buffer, local_size: 64, vecs: 8, suits: Suits::Candidate },
+    Variant {
+        family: Family::Map,
+        name: "texel-64x8",
+        load: Load::Texel,
+        local_size: 64,
+        vecs: 8,
+        suits: Suits::Software,
+    },
+    Variant {
+        family: Family::Map,
+        name: "buffer-256x1",
+        load: Load::Buffer,
+        local_size: 256,
+        vecs: 1,
+        suits: Suits::Gpu,
+    },
+    Variant {
+        family: Family::Map,
+        name: "buffer-64x8",
+        load: Load::Buffer,
+        local_size: 64,
+        vecs: 8,
+        suits: Suits::Candidate,
+    },
 ];
 
 impl Family {
@@ -156,12 +177,7 @@ pub(crate) struct MapModule {
     heavy: bool,
 }
 
-const fn map(
-    name: &'static str,
-    load: Load,
-    [inputs, steps, outputs]: [usize; 3],
-    heavy: bool,
-) -> MapModule {
+const fn map(name: &'static str, load: Load, [inputs, steps, outputs]: [usize; 3], heavy: bool) -> MapModule {
     MapModule { name, load, inputs, steps, outputs, heavy }
 }
 

@@ -155,15 +155,19 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
             }
         })
         .collect();
-    let scalars: SmallVec<[Operand; 4]> =
-        later.scalars.iter().map(|bits| Operand::Scalar(position_or_push(&mut both.scalars, *bits))).collect();
+    let scalars: SmallVec<[Operand; 4]> = later
+        .scalars
+        .iter()
+        .map(|bits| Operand::Scalar(position_or_push(&mut both.scalars, *bits)))
+        .collect();
     let before = both.steps.len() as u8;
     let moved = |operand: Operand| match operand {
         Operand::Input(k) => inputs[usize::from(k)],
         Operand::Scalar(k) => scalars[usize::from(k)],
         Operand::Step(k) => Operand::Step(before + k),
     };
-    both.steps.extend(later.steps.iter().map(|step| Step { op: step.op, operands: step.operands.map(moved) }));
+    both.steps
+        .extend(later.steps.iter().map(|step| Step { op: step.op, operands: step.operands.map(moved) }));
     both.outputs.extend(later.outputs.iter().map(|o| MapOutput { step: before + o.step, value: o.value }));
     both
 }

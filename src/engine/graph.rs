@@ -144,9 +144,7 @@ mod tests {
 
     #[test]
     fn labels_read_well() {
-        let label = |shape: Shape| {
-            Label { op: LabelName::Op("add"), shape, dtype: DType::F32 }.to_string()
-        };
+        let label = |shape: Shape| Label { op: LabelName::Op("add"), shape, dtype: DType::F32 }.to_string();
         assert_eq!(label([64, 784].into()), "add 64x784 f32");
         assert_eq!(label([].into()), "add scalar f32");
     }

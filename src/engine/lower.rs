@@ -112,7 +112,8 @@ impl Map {
         catalog: &Catalog,
         out: &mut Vec<Node>,
     ) -> Result<()> {
-        let shape = self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
+        let shape =
+            self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
         let elements = shape.elements() as u64;
         if elements == 0 {
             return Ok(());
@@ -220,7 +221,13 @@ impl Map {
             (1, variant.vecs),
             (2, catalog.limits.subgroup_size.clamp(1, variant.local_size)),
             // All ones stand for an input that is not used.
-            (3, modes.iter().enumerate().fold(u32::MAX, |all, (k, &mode)| all & !(15 << (4 * k)) | (mode as u32) << (4 * k))),
+            (
+                3,
+                modes
+                    .iter()
+                    .enumerate()
+                    .fold(u32::MAX, |all, (k, &mode)| all & !(15 << (4 * k)) | (mode as u32) << (4 * k))
+            ),
             (4, space.extents.len() as u32),
         ];
         if self.steps.len() > 1 {

@@ -3,7 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::engine::graph::{Node, ValueId, Work};
-use crate::engine::map::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides};
+use crate::engine::map::{
+    MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
+};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, MAX_RANK, Shape};
@@ -204,7 +206,8 @@ impl Recording {
                 }
             });
         }
-        let operand = |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
+        let operand =
+            |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
         let map = Map::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
         self.push(Node { label: self.label(op, output), work: Work::Map(map), accesses: SmallVec::new() });
         Ok(self.handle(output))
