@@ -1,0 +1,4 @@
+//! What we are measured against: the same driver driven bare, and the CPU at its best.
+
+pub(crate) mod stream;
+pub(crate) mod vulkan;
