@@ -15,13 +15,13 @@ use tidemill::Accelerator;
 use crate::Outcome;
 use crate::style::{Style, complain, print};
 use runner::{Effort, Runner};
-use work::{Result, Work};
+use work::Make;
 
 /// What can be said to `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only this group
-    #[arg(value_parser = PossibleValuesParser::new(GROUPS.iter().map(|group| group.name)))]
+    /// Only this group, or only this work
+    #[arg(value_parser = PossibleValuesParser::new(names()))]
     group: Option<String>,
     /// Print one JSON object a line
     #[arg(long)]
@@ -31,10 +31,10 @@ pub(crate) struct Args {
     quick: bool,
 }
 
-/// Works that belong together. Each is made when its turn comes, so that only one holds memory.
+/// Works that belong together.
 struct Group {
     name: &'static str,
-    works: &'static [fn(&Accelerator) -> Result<Work>],
+    works: &'static [(&'static str, Make)],
 }
 
 /// Every group; a new one is a file beside this and a row here.
@@ -42,6 +42,12 @@ static GROUPS: &[Group] = &[
     Group { name: "overhead", works: overhead::WORKS },
     Group { name: "elementwise", works: elementwise::WORKS },
 ];
+
+/// Groups, then works.
+fn names() -> impl Iterator<Item = &'static str> {
+    let works = GROUPS.iter().flat_map(|group| group.works.iter().map(|(name, _)| *name));
+    GROUPS.iter().map(|group| group.name).chain(works)
+}
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let runner = Runner::new(if args.quick { Effort::QUICK } else { Effort::FULL })?;
@@ -54,19 +60,22 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print(&format!("{}, {}\n\n{}", device.name, device.driver, report::head(style)))?;
     }
     let mut code = ExitCode::SUCCESS;
-    let groups = GROUPS.iter().filter(|group| args.group.as_deref().is_none_or(|name| name == group.name));
-    for make in groups.flat_map(|group| group.works) {
-        match make(&gpu).and_then(|work| runner.measure(work)) {
-            Ok(Some(measured)) if args.json => print(&report::json_line(&measured))?,
-            Ok(Some(measured)) => print(&report::row(&measured, style))?,
-            Ok(None) => {}
-            Err(error) => {
-                complain(&*error);
-                code = ExitCode::FAILURE;
+    let wanted =
+        |group: &str, work: &str| args.group.as_deref().is_none_or(|name| name == group || name == work);
+    for group in GROUPS {
+        for (name, make) in group.works.iter().filter(|(name, _)| wanted(group.name, name)) {
+            match make(&gpu).and_then(|work| runner.measure(name, work)) {
+                Ok(Some(measured)) if args.json => print(&report::json_line(&measured))?,
+                Ok(Some(measured)) => print(&report::row(&measured, style))?,
+                Ok(None) => {}
+                Err(error) => {
+                    complain(&*error);
+                    code = ExitCode::FAILURE;
+                }
             }
-        }
-        if runner.stopped() {
-            return Ok(ExitCode::from(130));
+            if runner.stopped() {
+                return Ok(ExitCode::from(130));
+            }
         }
     }
     Ok(code)

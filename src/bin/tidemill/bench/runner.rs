@@ -77,18 +77,18 @@ impl Runner {
     }
 
     /// Measures a work; `None` if it was stopped before there was anything to say.
-    pub(crate) fn measure(&self, mut work: Work) -> Result<Option<Measured>> {
-        match self.pairs(&mut work) {
+    pub(crate) fn measure(&self, name: &'static str, mut work: Work) -> Result<Option<Measured>> {
+        match self.pairs(name, &mut work) {
             // Ctrl-C goes to the processes that a work starts, too.
             Err(_) if self.stopped() => Ok(None),
             Ok(pairs) if pairs.is_empty() => Ok(None),
-            other => other.map(|pairs| Some(summary(&work, &pairs))),
+            other => other.map(|pairs| Some(summary(name, &work, &pairs))),
         }
     }
 
     /// The times of both sides, once what they give has been found right.
-    fn pairs(&self, work: &mut Work) -> Result<Vec<(Duration, Option<Duration>)>> {
-        let mut progress = Progress::new(work.name, self.effort.most);
+    fn pairs(&self, name: &'static str, work: &mut Work) -> Result<Vec<(Duration, Option<Duration>)>> {
+        let mut progress = Progress::new(name, self.effort.most);
         let mut run = |check: bool| -> Result<(Duration, Option<Duration>)> {
             let ours = (work.ours)(check)?;
             let anchor = work.anchor.as_mut().map(|(_, side): &mut (_, Side)| side(check)).transpose()?;
@@ -112,7 +112,7 @@ impl Runner {
     }
 }
 
-fn summary(work: &Work, pairs: &[(Duration, Option<Duration>)]) -> Measured {
+fn summary(name: &'static str, work: &Work, pairs: &[(Duration, Option<Duration>)]) -> Measured {
     let figure = |time: Duration| work.unit.figure(time, work.amount);
     let mut ours: Vec<f64> = pairs.iter().map(|(ours, _)| figure(*ours)).collect();
     let mut theirs: Vec<f64> = pairs.iter().filter_map(|(_, anchor)| anchor.map(figure)).collect();
@@ -127,7 +127,7 @@ fn summary(work: &Work, pairs: &[(Duration, Option<Duration>)]) -> Measured {
     let spread = if anchor.is_some() { &mut ratios } else { &mut ours };
     let (p10, p90) = (percentile(spread, 0.1), percentile(spread, 0.9));
     Measured {
-        name: work.name,
+        name,
         n: work.n,
         unit: work.unit,
         bar: work.bar,
@@ -179,14 +179,14 @@ mod tests {
     fn work(bar: Bar, anchor: bool) -> Work {
         let side = || -> Side { Box::new(|_| Ok(Duration::ZERO)) };
         let anchor = anchor.then(|| ("anchor", side()));
-        Work { name: "test", n: 1, unit: Unit::Micros, amount: 10.0, bar, ours: side(), anchor }
+        Work { n: 1, unit: Unit::Micros, amount: 10.0, bar, ours: side(), anchor }
     }
 
     #[test]
     fn the_ratio_is_the_median_over_pairs_of_our_speed_over_theirs() {
         let us = Duration::from_micros;
         let pairs = [(us(20), Some(us(10))), (us(40), Some(us(80))), (us(30), Some(us(30)))];
-        let measured = summary(&work(Bar::Ratio(0.9), true), &pairs);
+        let measured = summary("test", &work(Bar::Ratio(0.9), true), &pairs);
         let (_, theirs, ratio) = measured.anchor.unwrap();
         assert_eq!((measured.figure, theirs, ratio), (3.0, 3.0, 1.0));
         assert_eq!((measured.p10, measured.p90, measured.pairs), (0.5, 2.0, 3));
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn without_an_anchor_the_figure_is_judged() {
         let pairs: Vec<_> = (1..=11).map(|i| (Duration::from_micros(10 * i), None)).collect();
-        let measured = summary(&work(Bar::AtMost(6.0), false), &pairs);
+        let measured = summary("test", &work(Bar::AtMost(6.0), false), &pairs);
         assert_eq!((measured.figure, measured.p10, measured.p90), (6.0, 2.0, 10.0));
         assert!(measured.passes() && measured.anchor.is_none());
     }

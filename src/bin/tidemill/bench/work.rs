@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
+use tidemill::Accelerator;
+
 /// Anything may go wrong in a bench, and all of it is for a person to read.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -49,10 +51,11 @@ pub(crate) enum Bar {
     Ratio(f64),
 }
 
+/// Makes a work when its turn comes, so that only one holds memory.
+pub(crate) type Make = fn(&Accelerator) -> Result<Work>;
+
 /// Something that is measured, and what it is measured against.
 pub(crate) struct Work {
-    /// Stable, and listed in `docs/benchmarks.md`.
-    pub(crate) name: &'static str,
     /// The size of the problem.
     pub(crate) n: usize,
     pub(crate) unit: Unit,
