@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tidemill::{Accelerator, Tensor};
 
+use super::anchor::clock::Spent;
 use super::anchor::vulkan::Bare;
 use super::work::{Bar, Make, Result, Side, Unit, Work, expect};
 use crate::cold_start;
@@ -30,7 +31,8 @@ fn chained(steps: usize) -> impl Fn(usize) -> f32 {
     move |i| i as f32 + 0.5 * steps as f32
 }
 
-/// Records a chain of adds, submits it, and waits: the times until `end_recording` returned and until all was done.
+/// Records a chain of adds, submits it, and waits: this thread's CPU time until `end_recording` returned, and the wall
+/// time until all was done.
 fn chain(
     gpu: &Accelerator,
     a: &Tensor,
@@ -38,7 +40,7 @@ fn chain(
     steps: usize,
     check: bool,
 ) -> Result<(Duration, Duration)> {
-    let begun = Instant::now();
+    let (begun, spent) = (Instant::now(), Spent::begin());
     let mut r = gpu.begin_recording()?;
     let mut value = r.add(a, b)?;
     for _ in 1..steps {
@@ -46,7 +48,7 @@ fn chain(
     }
     let kept = r.keep(value)?;
     let submission = r.end_recording()?;
-    let recorded = begun.elapsed();
+    let recorded = spent.elapsed();
     submission.wait()?;
     let completed = begun.elapsed();
     if check {
