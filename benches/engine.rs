@@ -2,6 +2,7 @@
 //! Comparisons with other systems are `./dev bench`.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+#![allow(clippy::expect_used, reason = "a bench without a device has nothing to measure")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,6 +1,8 @@
 //! A process may end while the background thread is inside the driver's compiler. Its own `main`, so that it is the
 //! main thread that leaves: it starts itself again and again, each time to leave at another moment.
 
+#![allow(clippy::expect_used, reason = "a test with a main of its own")]
+
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
