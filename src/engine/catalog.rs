@@ -152,7 +152,7 @@ impl Catalog {
 
     /// The kernel of an embedded module; reflected when first asked for.
     pub(crate) fn kernel(&self, module: &'static str) -> Result<&Kernel> {
-        let index = modules::find(module).ok_or(Error::NoSuchVariant {
+        let index = modules::find(module).ok_or_else(|| Error::NoSuchVariant {
             wanted: module.to_owned(),
             known: MODULES.iter().map(|m| m.name.to_owned()).collect(),
         })?;
