@@ -61,6 +61,7 @@ pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
 pub use ops::layout::Ranges;
 pub use error::{Error, KernelMismatch, RefusedDevice, Result};
+pub use ops::axes::Axes;
 pub use shape::{DType, Element, MAX_RANK, Shape};
 pub use vk::kernel::Kernel;
 pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits};

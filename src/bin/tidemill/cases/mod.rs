@@ -4,7 +4,9 @@
 pub mod data;
 pub mod elementwise;
 mod layout;
+mod reduce;
 pub mod reference;
+mod softmax;
 
 use std::collections::BTreeMap;
 
@@ -185,6 +187,8 @@ pub fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     elementwise::cases(&mut cases);
     layout::cases(&mut cases);
+    reduce::cases(&mut cases);
+    softmax::cases(&mut cases);
     cases
 }
 
