@@ -1,13 +1,13 @@
 //! What an accelerator owns once, shared by everything made from it.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::catalog::Catalog;
 use super::config::{CacheDir, Config};
 use super::housekeeping::Housekeeper;
 use super::pipelines::Pipelines;
-use super::pool::{Lease, Pool};
+use super::pool::{Lease, Pool, Shortage};
 use super::timeline::Timeline;
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
@@ -27,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) catalog: Catalog,
     pub(crate) pool: Arc<Pool>,
     pub(crate) counters: Counters,
+    /// Tensors alive; each holds a reference to this.
+    pub(crate) tensors: AtomicUsize,
     /// Why there is no cache folder, if one was wanted.
     pub(crate) cache_problem: Option<String>,
     closed: AtomicBool,
@@ -62,6 +64,7 @@ impl Core {
             catalog,
             pool: Pool::new(&device, config.pool_cap, config.memory_checks),
             counters: Counters::default(),
+            tensors: AtomicUsize::new(0),
             cache_problem,
             closed: AtomicBool::new(false),
             fusion: !config.no_fusion,
@@ -81,8 +84,9 @@ impl Core {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// A block from the pool. When there is none: reclaim finished work, free what the pool caches, then wait for
-    /// the oldest submission, one after the other until none is in flight; only then it is an error.
+    /// A block from the pool. When there is none: reclaim finished work, free what the pool caches, send uploads that
+    /// wait for company, then wait for the oldest submission, one after the other until none is in flight; only then
+    /// it is an error.
     pub(crate) fn acquire(&self, kind: MemoryKind, bytes: u64) -> Result<Lease> {
         if let Some(lease) = self.pool.try_hit(kind, bytes) {
             return Ok(lease);
@@ -97,9 +101,13 @@ impl Core {
                 Ok(lease) => return Ok(lease),
                 Err(shortage) => shortage,
             };
-            let freed = self.timeline.reclaim()? | (self.pool.trim() > 0);
-            if !freed && !self.timeline.wait_oldest()? {
-                return Err(self.pool.shortage(shortage, bytes));
+            // What is cached does not count against the cap.
+            let freed = self.timeline.reclaim()? || (shortage == Shortage::Memory && self.pool.trim() > 0);
+            if !freed {
+                self.timeline.flush_uploads()?;
+                if !self.timeline.wait_oldest()? {
+                    return Err(self.pool.shortage(shortage, bytes));
+                }
             }
             if let Some(lease) = self.pool.try_hit(kind, bytes) {
                 return Ok(lease);
@@ -108,7 +116,11 @@ impl Core {
     }
 
     /// Writes host data to a fresh block: in place where the memory is mapped, through staging where it is not.
-    pub(crate) fn fill<R>(&self, bytes: u64, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<(Lease, R)> {
+    pub(crate) fn fill<R>(
+        &self,
+        bytes: u64,
+        write: impl FnOnce(&mut [u8]) -> Result<R>,
+    ) -> Result<(Lease, R)> {
         let lease = self.acquire(MemoryKind::Device, bytes)?;
         let result = self.fill_block(&lease, bytes, write)?;
         Ok((lease, result))
@@ -150,7 +162,10 @@ fn device_choice(config: &Config) -> DeviceChoice {
 fn cache_folder(wanted: &CacheDir) -> Result<(Option<std::path::PathBuf>, Option<String>)> {
     let Some(path) = wanted.path() else { return Ok((None, None)) };
     let usable = std::fs::create_dir_all(&path).and_then(|()| {
-        let probe = path.join(format!(".probe-{}", std::process::id()));
+        // Several accelerators may be made at once.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let probe =
+            path.join(format!(".probe-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
         std::fs::write(&probe, b"")?;
         std::fs::remove_file(&probe)
     });

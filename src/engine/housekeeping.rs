@@ -77,6 +77,9 @@ impl Housekeeper {
             .name("tidemill housekeeping".to_owned())
             .spawn(move || work(&theirs, &weak, wanted));
         // Without a thread nothing is warmed or saved early; all still works.
+        if thread.is_err() {
+            shared.status.lock().finished = true;
+        }
         let thread = Arc::new(Mutex::new(thread.ok()));
         let (hook_shared, hook_thread) = (shared.clone(), thread.clone());
         let exit = ExitHook::new(Arc::new(move || stop(&hook_shared, &hook_thread)));

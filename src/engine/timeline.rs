@@ -17,6 +17,8 @@ use crate::vk::queue::Queue;
 pub(crate) const LABELS_KEPT: usize = 8;
 /// Staged uploads that have waited for a submission to ride on are sent by themselves beyond this.
 const PENDING_UPLOAD_BYTES: u64 = 64 << 20;
+/// The same, by number: each holds a block of staging memory however small it is.
+const PENDING_UPLOADS: usize = 256;
 
 /// A submission's use of a block.
 #[derive(Debug)]
@@ -125,7 +127,8 @@ impl Timeline {
             Error::DeviceLost { call, .. } => {
                 let lost = self.lost.get_or_init(|| {
                     // The state's lock may be held by the caller; then the labels are not to be had.
-                    let in_flight = self.state.try_lock().map_or_else(Vec::new, |state| labels(&state.in_flight));
+                    let in_flight =
+                        self.state.try_lock().map_or_else(Vec::new, |state| labels(&state.in_flight));
                     Error::DeviceLost { call, in_flight: in_flight.into() }
                 });
                 lost.clone()
@@ -192,7 +195,7 @@ impl Timeline {
         let mut state = self.state.lock();
         state.upload_bytes += bytes;
         state.uploads.push(Upload { staging, to, bytes });
-        if state.upload_bytes <= PENDING_UPLOAD_BYTES {
+        if state.upload_bytes <= PENDING_UPLOAD_BYTES && state.uploads.len() <= PENDING_UPLOADS {
             return Ok(());
         }
         drop(state);
@@ -288,10 +291,11 @@ impl Timeline {
 
 impl Drop for Timeline {
     fn drop(&mut self) {
-        // Whatever is in flight holds blocks and slots: wait before they go. A lost device has let go of them.
+        // Whatever is in flight holds blocks and slots: wait before they go. Where the timeline can't be asked any
+        // more, the queue can: a lost one answers at once.
         let last = self.state.get_mut().last;
-        if self.lost.get().is_none() {
-            let _ = self.queue.wait(last, u64::MAX);
+        if self.lost.get().is_some() || self.queue.wait(last, u64::MAX).is_err() {
+            self.queue.wait_idle();
         }
     }
 }
