@@ -128,7 +128,11 @@ pub(crate) fn slots(kernel: &Kernel) -> Result<Vec<Slot>> {
                 BindingKind::StorageTexel { format } => match SlotKind::texel(format) {
                     Some(kind) => kind,
                     None => {
-                        return Err(refuse(b.binding, b.kind.to_string(), "a view in a stated 32-bit format"));
+                        return Err(refuse(
+                            b.binding,
+                            b.kind.to_string(),
+                            "a view in a stated 32-bit format",
+                        ));
                     }
                 },
                 BindingKind::UniformTexel | BindingKind::Other(_) => {

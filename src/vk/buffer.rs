@@ -4,8 +4,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use ash::vk;
-use gpu_allocator::MemoryLocation;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
+use gpu_allocator::{AllocationError, MemoryLocation};
 use parking_lot::Mutex;
 
 use super::check;
@@ -156,24 +156,26 @@ impl Buffer {
         let flags = device.memory_types[index as usize].property_flags;
         buffer.coherent = flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
         buffer.cached = flags.contains(vk::MemoryPropertyFlags::HOST_CACHED);
+        let allocate = |requirements, allocation_scheme| {
+            let location = MemoryLocation::Unknown;
+            let desc = AllocationCreateDesc { name, requirements, location, linear: true, allocation_scheme };
+            device.allocator.lock().as_mut().map(|allocator| allocator.allocate(&desc))
+        };
+        let mut shared = requirements;
         if !buffer.coherent {
             // Whole atoms of its own: a flush or an invalidation never reaches a neighbour's bytes.
             let atom = device.info.limits.non_coherent_atom;
-            requirements.alignment = requirements.alignment.max(atom);
-            requirements.size = requirements.size.next_multiple_of(atom);
+            shared.alignment = requirements.alignment.max(atom);
+            shared.size = requirements.size.next_multiple_of(atom);
         }
-        let allocation = device.allocator.lock().as_mut().map(|allocator| {
-            allocator.allocate(&AllocationCreateDesc {
-                name,
-                requirements,
-                location: MemoryLocation::Unknown,
-                linear: true,
-                allocation_scheme: AllocationScheme::GpuAllocatorManaged,
-            })
-        });
+        let mut allocation = allocate(shared, AllocationScheme::GpuAllocatorManaged);
+        if matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
+            // The allocator asks for large pieces to cut up; there may be room for just this one.
+            allocation = allocate(requirements, AllocationScheme::DedicatedBuffer(raw));
+        }
         let allocation = match allocation {
             Some(Ok(allocation)) => allocation,
-            Some(Err(gpu_allocator::AllocationError::OutOfMemory)) => return Ok(None),
+            Some(Err(AllocationError::OutOfMemory)) => return Ok(None),
             Some(Err(e)) => return Err(Error::Vulkan { call: "vkAllocateMemory", result: e.to_string() }),
             None => return Err(Error::Closed),
         };
@@ -270,16 +272,16 @@ impl Buffer {
         Ok(())
     }
 
-    /// The buffer's first bytes as a range of its memory, in whole atoms: `new` made room for them.
+    /// The buffer's first bytes as a range of its memory: in whole atoms, or up to the end of memory of its own.
     fn mapped_range(&self, bytes: u64) -> Option<vk::MappedMemoryRange<'static>> {
-        if self.coherent {
+        if self.coherent || bytes == 0 {
             return None;
         }
         let allocation = self.allocation.as_ref()?;
         let atom = self.device.info.limits.non_coherent_atom;
         // SAFETY: the handle is only named in the range below, the allocation stays here.
         let memory = unsafe { allocation.memory() };
-        let size = bytes.next_multiple_of(atom);
+        let size = bytes.next_multiple_of(atom).min(allocation.size());
         Some(vk::MappedMemoryRange::default().memory(memory).offset(allocation.offset()).size(size))
     }
 

@@ -5,6 +5,7 @@
 mod accuracy;
 mod cases;
 mod elementwise;
+mod fixtures;
 mod fusion;
 mod harness;
 mod kernels;

@@ -4,8 +4,8 @@ use std::thread;
 
 use tidemill::{DType, Dispatch, Error};
 
+use crate::fixtures::kernel;
 use crate::harness::{config, gpu, gpu_with};
-use crate::kernels::kernel;
 
 #[test]
 fn statistics_say_what_is_live_cached_and_wasted() {

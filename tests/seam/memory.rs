@@ -100,6 +100,8 @@ pub(super) unsafe fn allocate(
     if fake.is_some() {
         // Software drivers put the type that has everything first.
         info.memory_type_index = 0;
+        // Whether memory is dedicated is between the two of us: the driver has other ideas of the buffer's size.
+        info.p_next = std::ptr::null();
     }
     let result = unsafe { real::vkAllocateMemory(device, &info, c, out) };
     if let (Some(flags), vk::Result::SUCCESS) = (fake, result) {
@@ -143,7 +145,8 @@ fn transfer(call: &str, ranges: &[vk::MappedMemoryRange<'_>], to_device: bool) -
                 s.violations.push(format!("{call}: the memory is coherent or not mapped"));
                 continue;
             };
-            let real = std::ptr::with_exposed_provenance_mut::<u8>(allocation.mapped).wrapping_add(offset as usize);
+            let real =
+                std::ptr::with_exposed_provenance_mut::<u8>(allocation.mapped).wrapping_add(offset as usize);
             let shadow = shadow.as_mut_ptr().cast::<u8>().wrapping_add(offset as usize);
             let (from, to) = if to_device { (shadow, real) } else { (real, shadow) };
             unsafe { std::ptr::copy_nonoverlapping(from, to, size as usize) };

@@ -38,13 +38,15 @@ struct Rule {
     error: vk::Result,
 }
 
-/// Holds submissions back until it is opened: each waits for a semaphore that the host signals.
-#[derive(Clone, Copy, Debug, Default)]
-struct Gate {
-    closed: bool,
-    semaphore: vk::Semaphore,
-    value: u64,
+/// A submission that is held back.
+struct Held {
+    queue: vk::Queue,
+    commands: Vec<vk::CommandBuffer>,
+    signals: Vec<(vk::Semaphore, u64)>,
 }
+
+/// Vulkan wants one at a time at the queue, and the gate may be opened from any thread.
+static QUEUE: Mutex<()> = Mutex::new(());
 
 #[derive(Default)]
 struct State {
@@ -54,8 +56,8 @@ struct State {
     fail_at: Option<u64>,
     failed: Option<&'static str>,
     rules: Vec<Rule>,
-    gate: Gate,
-    device: vk::Device,
+    gate_closed: bool,
+    held: Vec<Held>,
     live_instances: i64,
     live_devices: i64,
     skip_barriers: bool,
@@ -66,6 +68,8 @@ struct State {
     memory: Option<FakeMemory>,
     allocations: HashMap<vk::DeviceMemory, memory::Allocation>,
     violations: Vec<String>,
+    /// Of each descriptor pool, how many sets it has and how many are given out.
+    descriptor_sets: HashMap<vk::DescriptorPool, (u32, u32)>,
 }
 
 /// The test's turn. What it arranges ends with it.
@@ -137,12 +141,9 @@ impl Seam {
         state(|s| (s.live_instances, s.live_devices))
     }
 
-    /// From now on, nothing that is submitted begins.
+    /// From now on, the driver does not get what is submitted.
     pub fn close_gate(&self) {
-        state(|s| {
-            s.gate.closed = true;
-            s.gate.value += 1;
-        });
+        state(|s| s.gate_closed = true);
     }
 
     /// Lets go of what was held back.
@@ -194,14 +195,25 @@ impl Drop for Seam {
 
 /// Can be called from any thread, while another waits for what is held back.
 pub fn open_gate() {
-    let (device, gate) = state(|s| {
-        s.gate.closed = false;
-        (s.device, s.gate)
+    let _one_at_a_time = QUEUE.lock();
+    let held = state(|s| {
+        s.gate_closed = false;
+        std::mem::take(&mut s.held)
     });
-    if gate.semaphore != vk::Semaphore::null() {
-        let info = vk::SemaphoreSignalInfo::default().semaphore(gate.semaphore).value(gate.value);
-        let signalled = unsafe { table::real::vkSignalSemaphore(device, &info) };
-        assert_eq!(signalled, vk::Result::SUCCESS);
+    for Held { queue, commands, signals } in held {
+        let commands: Vec<_> =
+            commands.into_iter().map(|c| vk::CommandBufferSubmitInfo::default().command_buffer(c)).collect();
+        let all = vk::PipelineStageFlags2::ALL_COMMANDS;
+        let signals: Vec<_> = signals
+            .into_iter()
+            .map(|(semaphore, value)| {
+                vk::SemaphoreSubmitInfo::default().semaphore(semaphore).value(value).stage_mask(all)
+            })
+            .collect();
+        let info =
+            vk::SubmitInfo2::default().command_buffer_infos(&commands).signal_semaphore_infos(&signals);
+        let sent = unsafe { table::real::vkQueueSubmit2(queue, 1, &info, vk::Fence::null()) };
+        assert_eq!(sent, vk::Result::SUCCESS);
     }
 }
 
@@ -232,22 +244,21 @@ unsafe extern "system" fn get_instance_proc_addr(
     let real = real_address(instance, name)?;
     if instance != vk::Instance::null() {
         *INSTANCE.lock() = instance;
-        // Needed by the seam itself, whoever asks for it.
-        for own in [c"vkSignalSemaphore", c"vkDestroySemaphore", c"vkCreateSemaphore"] {
-            if let Some(real) = real_address(instance, own.as_ptr()) {
-                table::wrap(own, real);
-            }
-        }
     }
     let name = unsafe { CStr::from_ptr(name) };
     if name == c"vkGetDeviceProcAddr" {
         let ours: vk::PFN_vkGetDeviceProcAddr = get_device_proc_addr;
-        return Some(unsafe { std::mem::transmute::<vk::PFN_vkGetDeviceProcAddr, unsafe extern "system" fn()>(ours) });
+        return Some(unsafe {
+            std::mem::transmute::<vk::PFN_vkGetDeviceProcAddr, unsafe extern "system" fn()>(ours)
+        });
     }
     Some(table::wrap(name, real))
 }
 
-unsafe extern "system" fn get_device_proc_addr(device: vk::Device, name: *const c_char) -> vk::PFN_vkVoidFunction {
+unsafe extern "system" fn get_device_proc_addr(
+    device: vk::Device,
+    name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
     let instance = *INSTANCE.lock();
     let of_device = real_address(instance, c"vkGetDeviceProcAddr".as_ptr())?;
     let of_device: vk::PFN_vkGetDeviceProcAddr = unsafe { std::mem::transmute(of_device) };

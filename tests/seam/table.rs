@@ -7,7 +7,7 @@ use ash::vk;
 use ash::vk::AllocationCallbacks as Callbacks;
 use parking_lot::RwLock;
 
-use super::{enter, memory, state};
+use super::{Held, QUEUE, enter, memory, state};
 
 static REAL: RwLock<Option<HashMap<&'static str, unsafe extern "system" fn()>>> = RwLock::new(None);
 
@@ -16,7 +16,6 @@ macro_rules! vulkan {
     (
         wrapped { $(fn $name:ident($($arg:ident: $type:ty),*);)* }
         hooked { $(fn $hooked:ident($($harg:ident: $htype:ty),*) $(-> $hret:ty)?;)* }
-        own { $(fn $own:ident($($oarg:ident: $otype:ty),*) $(-> $oret:ty)?;)* }
     ) => {
         #[allow(non_snake_case, reason = "Vulkan's own names")]
         pub(super) mod real {
@@ -28,10 +27,6 @@ macro_rules! vulkan {
             $(pub(in super::super) unsafe fn $hooked($($harg: $htype),*) $(-> $hret)? {
                 type Function = unsafe extern "system" fn($($htype),*) $(-> $hret)?;
                 unsafe { std::mem::transmute::<unsafe extern "system" fn(), Function>(find(stringify!($hooked)))($($harg),*) }
-            })*
-            $(pub(in super::super) unsafe fn $own($($oarg: $otype),*) $(-> $oret)? {
-                type Function = unsafe extern "system" fn($($otype),*) $(-> $oret)?;
-                unsafe { std::mem::transmute::<unsafe extern "system" fn(), Function>(find(stringify!($own)))($($oarg),*) }
             })*
         }
 
@@ -48,20 +43,16 @@ macro_rules! vulkan {
             let (name, wrapper) = match name.to_bytes() {
                 $(name if name == stringify!($name).as_bytes() => {
                     let wrapper: unsafe extern "system" fn($($type),*) -> vk::Result = $name;
-                    (stringify!($name), Some(wrapper as *const c_void))
+                    (stringify!($name), wrapper as *const c_void)
                 })*
                 $(name if name == stringify!($hooked).as_bytes() => {
                     let wrapper: unsafe extern "system" fn($($htype),*) $(-> $hret)? = $hooked;
-                    (stringify!($hooked), Some(wrapper as *const c_void))
+                    (stringify!($hooked), wrapper as *const c_void)
                 })*
-                $(name if name == stringify!($own).as_bytes() => (stringify!($own), None),)*
                 _ => return real,
             };
             REAL.write().get_or_insert_with(HashMap::new).insert(name, real);
-            match wrapper {
-                Some(wrapper) => unsafe { std::mem::transmute::<*const c_void, unsafe extern "system" fn()>(wrapper) },
-                None => real,
-            }
+            unsafe { std::mem::transmute::<*const c_void, unsafe extern "system" fn()>(wrapper) }
         }
     };
 }
@@ -91,17 +82,17 @@ vulkan! {
         fn vkResetCommandPool(device: vk::Device, pool: vk::CommandPool, flags: vk::CommandPoolResetFlags);
         fn vkBeginCommandBuffer(buffer: vk::CommandBuffer, info: *const vk::CommandBufferBeginInfo<'_>);
         fn vkEndCommandBuffer(buffer: vk::CommandBuffer);
-        fn vkCreateDescriptorPool(device: vk::Device, info: *const vk::DescriptorPoolCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::DescriptorPool);
-        fn vkAllocateDescriptorSets(device: vk::Device, info: *const vk::DescriptorSetAllocateInfo<'_>, out: *mut vk::DescriptorSet);
-        fn vkResetDescriptorPool(device: vk::Device, pool: vk::DescriptorPool, flags: vk::DescriptorPoolResetFlags);
         fn vkCreateSemaphore(device: vk::Device, info: *const vk::SemaphoreCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::Semaphore);
         fn vkCreateQueryPool(device: vk::Device, info: *const vk::QueryPoolCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::QueryPool);
         fn vkGetQueryPoolResults(device: vk::Device, pool: vk::QueryPool, first: u32, count: u32, size: usize, data: *mut c_void, stride: u64, flags: vk::QueryResultFlags);
         fn vkGetSemaphoreCounterValue(device: vk::Device, semaphore: vk::Semaphore, value: *mut u64);
         fn vkWaitSemaphores(device: vk::Device, info: *const vk::SemaphoreWaitInfo<'_>, timeout: u64);
-        fn vkQueueWaitIdle(queue: vk::Queue);
     }
     hooked {
+        fn vkQueueWaitIdle(queue: vk::Queue) -> vk::Result;
+        fn vkCreateDescriptorPool(device: vk::Device, info: *const vk::DescriptorPoolCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::DescriptorPool) -> vk::Result;
+        fn vkAllocateDescriptorSets(device: vk::Device, info: *const vk::DescriptorSetAllocateInfo<'_>, out: *mut vk::DescriptorSet) -> vk::Result;
+        fn vkResetDescriptorPool(device: vk::Device, pool: vk::DescriptorPool, flags: vk::DescriptorPoolResetFlags) -> vk::Result;
         fn vkCreateInstance(info: *const vk::InstanceCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::Instance) -> vk::Result;
         fn vkDestroyInstance(instance: vk::Instance, c: *const Callbacks<'_>);
         fn vkCreateDevice(physical: vk::PhysicalDevice, info: *const vk::DeviceCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::Device) -> vk::Result;
@@ -124,10 +115,6 @@ vulkan! {
         fn vkDestroyBuffer(device: vk::Device, buffer: vk::Buffer, c: *const Callbacks<'_>);
         fn vkCmdPushDescriptorSetKHR(buffer: vk::CommandBuffer, point: vk::PipelineBindPoint, layout: vk::PipelineLayout, set: u32, count: u32, writes: *const vk::WriteDescriptorSet<'_>);
         fn vkCmdCopyBuffer(buffer: vk::CommandBuffer, from: vk::Buffer, to: vk::Buffer, count: u32, regions: *const vk::BufferCopy);
-    }
-    own {
-        fn vkSignalSemaphore(device: vk::Device, info: *const vk::SemaphoreSignalInfo<'_>) -> vk::Result;
-        fn vkDestroySemaphore(device: vk::Device, semaphore: vk::Semaphore, c: *const Callbacks<'_>);
     }
 }
 
@@ -171,8 +158,6 @@ unsafe extern "system" fn vkCreateDevice(
     if result == vk::Result::SUCCESS {
         state(|s| {
             s.live_devices += 1;
-            s.device = unsafe { *out };
-            s.gate.semaphore = vk::Semaphore::null();
         });
     }
     result
@@ -181,12 +166,8 @@ unsafe extern "system" fn vkCreateDevice(
 #[allow(non_snake_case, reason = "Vulkan's own names")]
 unsafe extern "system" fn vkDestroyDevice(device: vk::Device, c: *const Callbacks<'_>) {
     enter("vkDestroyDevice", false);
-    let gate = state(|s| {
-        s.live_devices -= 1;
-        if s.device == device { std::mem::take(&mut s.gate).semaphore } else { vk::Semaphore::null() }
-    });
-    unsafe { real::vkDestroySemaphore(device, gate, std::ptr::null()) };
     unsafe { real::vkDestroyDevice(device, c) };
+    state(|s| s.live_devices -= 1);
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
@@ -204,7 +185,8 @@ unsafe extern "system" fn vkEnumerateDeviceExtensionProperties(
         return result;
     }
     let mut all = vec![vk::ExtensionProperties::default(); n as usize];
-    let result = unsafe { real::vkEnumerateDeviceExtensionProperties(physical, layer, &mut n, all.as_mut_ptr()) };
+    let result =
+        unsafe { real::vkEnumerateDeviceExtensionProperties(physical, layer, &mut n, all.as_mut_ptr()) };
     all.truncate(n as usize);
     state(|s| all.retain(|e| !s.hidden_extensions.iter().any(|h| e.extension_name_as_c_str() == Ok(h))));
     if !out.is_null() {
@@ -319,7 +301,11 @@ unsafe extern "system" fn vkAllocateMemory(
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
-unsafe extern "system" fn vkFreeMemory(device: vk::Device, memory: vk::DeviceMemory, c: *const Callbacks<'_>) {
+unsafe extern "system" fn vkFreeMemory(
+    device: vk::Device,
+    memory: vk::DeviceMemory,
+    c: *const Callbacks<'_>,
+) {
     enter("vkFreeMemory", false);
     state(|s| s.allocations.remove(&memory));
     unsafe { real::vkFreeMemory(device, memory, c) };
@@ -367,28 +353,42 @@ unsafe extern "system" fn vkQueueSubmit2(
     fence: vk::Fence,
 ) -> vk::Result {
     enter!("vkQueueSubmit2");
-    let (device, mut gate) = state(|s| (s.device, s.gate));
-    if !gate.closed || count == 0 {
+    let _one_at_a_time = QUEUE.lock();
+    if !state(|s| s.gate_closed) {
         return unsafe { real::vkQueueSubmit2(queue, count, infos, fence) };
     }
-    if gate.semaphore == vk::Semaphore::null() {
-        let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
-        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
-        let made = unsafe { real::vkCreateSemaphore(device, &info, std::ptr::null(), &mut gate.semaphore) };
-        assert_eq!(made, vk::Result::SUCCESS);
-        state(|s| s.gate.semaphore = gate.semaphore);
+    for info in unsafe { std::slice::from_raw_parts(infos, count as usize) } {
+        let (commands, signals) = unsafe {
+            (
+                std::slice::from_raw_parts(
+                    info.p_command_buffer_infos,
+                    info.command_buffer_info_count as usize,
+                ),
+                std::slice::from_raw_parts(
+                    info.p_signal_semaphore_infos,
+                    info.signal_semaphore_info_count as usize,
+                ),
+            )
+        };
+        let commands = commands.iter().map(|info| info.command_buffer).collect();
+        let signals = signals.iter().map(|info| (info.semaphore, info.value)).collect();
+        state(|s| s.held.push(Held { queue, commands, signals }));
     }
-    let wait = [vk::SemaphoreSubmitInfo::default()
-        .semaphore(gate.semaphore)
-        .value(gate.value)
-        .stage_mask(vk::PipelineStageFlags2::ALL_COMMANDS)];
-    let mut held = unsafe { std::slice::from_raw_parts(infos, count as usize) }.to_vec();
-    held[0] = held[0].wait_semaphore_infos(&wait);
-    unsafe { real::vkQueueSubmit2(queue, count, held.as_ptr(), fence) }
+    vk::Result::SUCCESS
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
-unsafe extern "system" fn vkCmdPipelineBarrier2(buffer: vk::CommandBuffer, info: *const vk::DependencyInfo<'_>) {
+unsafe extern "system" fn vkQueueWaitIdle(queue: vk::Queue) -> vk::Result {
+    enter!("vkQueueWaitIdle");
+    let _one_at_a_time = QUEUE.lock();
+    unsafe { real::vkQueueWaitIdle(queue) }
+}
+
+#[allow(non_snake_case, reason = "Vulkan's own names")]
+unsafe extern "system" fn vkCmdPipelineBarrier2(
+    buffer: vk::CommandBuffer,
+    info: *const vk::DependencyInfo<'_>,
+) {
     enter("vkCmdPipelineBarrier2", false);
     if !state(|s| s.skip_barriers) {
         unsafe { real::vkCmdPipelineBarrier2(buffer, info) };
@@ -430,4 +430,55 @@ unsafe extern "system" fn vkCmdCopyBuffer(
 ) {
     enter("vkCmdCopyBuffer", false);
     unsafe { real::vkCmdCopyBuffer(buffer, from, to, count, regions) };
+}
+
+#[allow(non_snake_case, reason = "Vulkan's own names")]
+unsafe extern "system" fn vkCreateDescriptorPool(
+    device: vk::Device,
+    info: *const vk::DescriptorPoolCreateInfo<'_>,
+    c: *const Callbacks<'_>,
+    out: *mut vk::DescriptorPool,
+) -> vk::Result {
+    enter!("vkCreateDescriptorPool");
+    let result = unsafe { real::vkCreateDescriptorPool(device, info, c, out) };
+    if result == vk::Result::SUCCESS {
+        let (pool, sets) = unsafe { (*out, (*info).max_sets) };
+        state(|s| s.descriptor_sets.insert(pool, (sets, 0)));
+    }
+    result
+}
+
+/// Software drivers give more sets than a pool was made for; others do not.
+#[allow(non_snake_case, reason = "Vulkan's own names")]
+unsafe extern "system" fn vkAllocateDescriptorSets(
+    device: vk::Device,
+    info: *const vk::DescriptorSetAllocateInfo<'_>,
+    out: *mut vk::DescriptorSet,
+) -> vk::Result {
+    enter!("vkAllocateDescriptorSets");
+    let (pool, wanted) = unsafe { ((*info).descriptor_pool, (*info).descriptor_set_count) };
+    let fits = state(|s| match s.descriptor_sets.get_mut(&pool) {
+        Some((most, used)) if *used + wanted <= *most => {
+            *used += wanted;
+            true
+        }
+        _ => false,
+    });
+    if !fits {
+        return vk::Result::ERROR_OUT_OF_POOL_MEMORY;
+    }
+    unsafe { real::vkAllocateDescriptorSets(device, info, out) }
+}
+
+#[allow(non_snake_case, reason = "Vulkan's own names")]
+unsafe extern "system" fn vkResetDescriptorPool(
+    device: vk::Device,
+    pool: vk::DescriptorPool,
+    flags: vk::DescriptorPoolResetFlags,
+) -> vk::Result {
+    enter!("vkResetDescriptorPool");
+    state(|s| {
+        s.descriptor_sets.entry(pool).and_modify(|(_, used)| *used = 0);
+    });
+    unsafe { real::vkResetDescriptorPool(device, pool, flags) }
 }
