@@ -17,6 +17,7 @@ use super::timeline::{BlockUse, Job, LABELS_KEPT};
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::command::{Barrier, Bound, CommandSlot};
+use crate::vk::exit;
 
 /// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
 pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) -> Result<u64> {
@@ -208,5 +209,12 @@ pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
     block_use.note(true, true);
     let value =
         core.timeline.submit(Job { slot, uses: vec![block_use], has_barrier: false, labels: Vec::new() })?;
-    core.timeline.wait(value, u64::MAX).map(drop)
+    // While the compiler is at work, it may register exit handlers: most of them soon, if it is its first time.
+    let mut patience_ns = 1 << 20;
+    while !core.timeline.wait(value, patience_ns)? {
+        exit::run_first();
+        patience_ns *= 2;
+    }
+    exit::run_first();
+    Ok(())
 }

@@ -10,7 +10,7 @@ use super::core::Core;
 use super::execute::warm;
 use super::pipelines::PipelineKey;
 use crate::error::Result;
-use crate::vk::exit::ExitHook;
+use crate::vk::exit::{self, ExitHook};
 use crate::vk::physical::DeviceKind;
 
 /// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just
@@ -18,6 +18,9 @@ use crate::vk::physical::DeviceKind;
 const QUIET: Duration = Duration::from_millis(30);
 /// How often the thread looks whether new pipelines should be written to disk.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a process that ends waits for work it has left in flight.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far prewarming has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,8 +84,16 @@ impl Housekeeper {
             shared.status.lock().finished = true;
         }
         let thread = Arc::new(Mutex::new(thread.ok()));
-        let (hook_shared, hook_thread) = (shared.clone(), thread.clone());
-        let exit = ExitHook::new(Arc::new(move || stop(&hook_shared, &hook_thread)));
+        let (hook_shared, hook_thread, hook_core) = (shared.clone(), thread.clone(), Arc::downgrade(core));
+        let exit = ExitHook::new(Arc::new(move || {
+            stop(&hook_shared, &hook_thread);
+            // A software driver must not be at work when its compiler goes.
+            if let Some(core) = hook_core.upgrade() {
+                core.timeline.drain(EXIT_PATIENCE);
+                // Nothing of the device's is destroyed this late.
+                std::mem::forget(core);
+            }
+        }));
         Housekeeper { shared, thread, _exit: exit }
     }
 
@@ -140,6 +151,9 @@ fn work(shared: &Shared, core: &Weak<Core>, wanted: bool) {
     while !stopped_within(shared, SAVE_INTERVAL) {
         let Some(core) = core.upgrade() else { return };
         core.pipelines.cache.save();
+        if !core.timeline.last_and_idle().1 {
+            exit::run_first();
+        }
     }
     if let Some(core) = core.upgrade() {
         core.pipelines.cache.save();
@@ -170,6 +184,10 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
                     return;
                 }
                 break;
+            }
+            if !idle || seen != Some(last) {
+                // Somebody's work may have put the driver's compiler to work.
+                exit::run_first();
             }
             seen = Some(last);
             drop(core);
