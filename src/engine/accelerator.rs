@@ -298,3 +298,24 @@ impl Accelerator {
         self.core.device.take_messages()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_loss_the_global_accelerator_is_a_new_one() {
+        let first = Accelerator::global().unwrap();
+        let tensor = first.upload(&[1.0f32], [1]).unwrap();
+        first.core.timeline.lose();
+        assert!(matches!(first.begin_recording(), Err(Error::DeviceLost { .. })));
+        let second = Accelerator::global().unwrap();
+        assert!(!Arc::ptr_eq(&first.core, &second.core));
+        let own = second.upload(&[2.0f32], [1]).unwrap();
+        assert!(matches!(second.run(|r| r.add(&own, &tensor)), Err(Error::ForeignTensor { .. })));
+        assert_eq!(second.run(|r| r.add(&own, &own)).unwrap().read::<f32>().unwrap(), [4.0]);
+        // The same again, as long as it lives.
+        assert!(Arc::ptr_eq(&Accelerator::global().unwrap().core, &second.core));
+        drop((first, tensor));
+    }
+}
