@@ -92,13 +92,14 @@ fn validate(host: &Operands) -> tidemill::Result<Option<Vec<String>>> {
 
 /// What happened between two looks at the statistics.
 fn stats_text(before: &Stats, after: &Stats) -> String {
+    let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     format!(
-        "{} submission, {} dispatches, {} barriers; pool: {} hits, {} misses, {} at its peak",
-        after.submissions - before.submissions,
-        after.dispatches - before.dispatches,
-        after.barriers - before.barriers,
-        after.pool.hits - before.pool.hits,
-        after.pool.misses - before.pool.misses,
+        "{}, {}, {}; pool: {}, {}, {} at its peak",
+        count(after.submissions - before.submissions, "submission", "submissions"),
+        count(after.dispatches - before.dispatches, "dispatch", "dispatches"),
+        count(after.barriers - before.barriers, "barrier", "barriers"),
+        count(after.pool.hits - before.pool.hits, "hit", "hits"),
+        count(after.pool.misses - before.pool.misses, "miss", "misses"),
         bytes(after.pool.peak_bytes)
     )
 }
