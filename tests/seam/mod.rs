@@ -143,7 +143,7 @@ impl Seam {
 
     /// From now on, the driver does not get what is submitted.
     pub fn close_gate(&self) {
-        state(|s| s.gate_closed = true);
+        close_gate();
     }
 
     /// Lets go of what was held back.
@@ -191,6 +191,11 @@ impl Drop for Seam {
     fn drop(&mut self) {
         open_gate();
     }
+}
+
+/// From now on, the driver does not get what is submitted.
+pub fn close_gate() {
+    state(|s| s.gate_closed = true);
 }
 
 /// Can be called from any thread, while another waits for what is held back.
