@@ -195,6 +195,14 @@ pub enum Error {
         /// The operand's rank.
         rank: usize,
     },
+    /// A largest or smallest element was asked for where there is none.
+    #[error("{op}: shape {shape} leaves nothing to choose from: the reduced axes hold 0 elements")]
+    Nothing {
+        /// The operation.
+        op: &'static str,
+        /// The operand's shape.
+        shape: Shape,
+    },
     /// An order of dimensions that is none.
     #[error("{op}: the order {order:?} does not name each of the {} dimensions of {shape} once", .shape.rank())]
     Permutation {

@@ -60,6 +60,7 @@ pub use engine::recording::{Operand, Outputs, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
 pub use error::{Error, KernelMismatch, RefusedDevice, Result};
+pub use ops::axes::Axes;
 pub use ops::layout::Ranges;
 pub use shape::{DType, Element, MAX_RANK, Shape};
 pub use vk::kernel::Kernel;

@@ -5,7 +5,9 @@ pub mod data;
 pub mod elementwise;
 mod layout;
 mod pairs;
+mod reduce;
 pub mod reference;
+mod softmax;
 
 use std::collections::BTreeMap;
 
@@ -196,6 +198,8 @@ pub fn all() -> Vec<Case> {
     elementwise::cases(&mut cases);
     pairs::cases(&mut cases);
     layout::cases(&mut cases);
+    reduce::cases(&mut cases);
+    softmax::cases(&mut cases);
     cases
 }
 
