@@ -3,6 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
+#include "lib/division.glsl"
 #include "lib/columns.glsl"
 #include "lib/sum.glsl"
 #define BLOCK 8  // rows per step
@@ -18,6 +19,8 @@ layout(push_constant, std430) uniform Push {
     uint units;      // parts of columns in this dispatch
     uint begin;      // the first of them
     uint parts;      // of one column
+    uint magic[2];   // division by the fours and by the parts as a multiplication
+    uint shift[2];   // and a shift
     uint extent;     // elements of a column
     uint chunk;      // elements of a part, but for the last
     uint count;      // elements that a result is made from
@@ -46,10 +49,10 @@ uvec4 four(uint e) {
 void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint id = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
-    uint unit = id / fours;
+    uint unit = fours == 1 ? id : divide(id, magic[0], shift[0]);
     if (unit >= units) return;
     uint column = 4 * (first_four + id - unit * fours);
-    uint at = begin + unit, outer = at / parts, skip = (at - outer * parts) * chunk;
+    uint at = begin + unit, outer = parts == 1 ? at : divide(at, magic[1], shift[1]), skip = (at - outer * parts) * chunk;
     uint e = (outer * extent + skip) * inner + column - origin;
     uint rows = min(chunk, extent - skip);
     vec4 mean = vec4(0);

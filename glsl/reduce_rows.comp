@@ -6,6 +6,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
+#include "lib/division.glsl"
 #include "lib/lanes.glsl"
 #define BLOCK 8
 #include "lib/span.glsl"
@@ -21,6 +22,8 @@ layout(push_constant, std430) uniform Push {
     uint units;      // parts of rows in this dispatch
     uint begin;      // the first of them
     uint parts;      // of one row
+    uint magic;      // division by the parts as a multiplication
+    uint shift;      // and a shift
     uint extent;     // elements of a row
     uint chunk;      // elements of a part, but for the last
     uint count;      // elements that a result is made from
@@ -51,7 +54,7 @@ void main() {
     uint unit = group * (gl_WorkGroupSize.x / LANES) + row_in_group(), lane = lane_in_row();
     // Lanes without a row repeat the last one: they must take part in the exchange.
     uint at = begin + min(unit, units - 1);
-    uint outer = at / parts, skip = (at - outer * parts) * chunk;
+    uint outer = parts == 1 ? at : divide(at, magic, shift), skip = (at - outer * parts) * chunk;
     Span s = span(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
 #if INPUTS > 1
     if (TERM == LESS_MEAN) mean = vec4(F(input1((outer - origin2) >> 2)[(outer - origin2) & 3u]));

@@ -3,16 +3,17 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
+#include "lib/division.glsl"
 #include "lib/columns.glsl"
 #include "lib/sum.glsl"
 #include "lib/exp.glsl"
 #include "lib/softmax.glsl"
 
 // Softmax of columns: of [outer, extent, inner] along the middle axis. An invocation walks down four neighbouring
-// columns three times; or down one of the parts that few and long columns are cut into, in two dispatches as in
+// columns twice; or down one of the parts that few and long columns are cut into, in two dispatches as in
 // `softmax_rows`.
 
-#define BLOCK 4  // rows per step
+#define BLOCK 4  // rows per step: FOUR_TIMES
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 2) const uint MODE = 1;
@@ -24,6 +25,8 @@ layout(push_constant, std430) uniform Push {
     uint units;       // parts of columns in this dispatch
     uint begin;       // the first of them
     uint parts;       // of one column
+    uint magic[2];    // division by the fours and by the parts as a multiplication
+    uint shift[2];    // and a shift
     uint extent;      // elements of a column
     uint chunk;       // elements of a part, but for the last
     uint inner;       // columns
@@ -60,38 +63,45 @@ void store(uint o, uint columns, uvec4 r) {
 void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint id = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
-    uint unit = id / fours;
+    uint unit = fours == 1 ? id : divide(id, magic[0], shift[0]);
     if (unit >= units) return;
     uint column = 4 * (first_four + id - unit * fours);
-    uint at = begin + unit, outer = at / parts, skip = (at - outer * parts) * chunk;
+    uint at = begin + unit, outer = parts == 1 ? at : divide(at, magic[1], shift[1]), skip = (at - outer * parts) * chunk;
     uint first = (outer * extent + skip) * inner + column - origin;
     uint rows = min(chunk, extent - skip), columns = min(inner - column, 4u);
     Range range = nothing();
     vec4 sum = vec4(0), rest = vec4(0);
 #if INPUTS == 1
+    // One walk for both: columns are far apart in memory. A new largest element scales the sum down.
+    vec4 top = vec4(0);
     uint e = first, row = 0;
     [[dont_unroll]] for (; row + BLOCK <= rows; row += BLOCK) {
-        [[unroll]] for (uint j = 0; j < BLOCK; j++) widen(range, four(e + j * inner));
-        e += BLOCK * inner;
-    }
-    [[dont_unroll]] for (; row < rows; row++) {
-        widen(range, four(e));
-        e += inner;
-    }
-    vec4 top = peak(range);
-    e = first;
-    row = 0;
-    [[dont_unroll]] for (; row + BLOCK <= rows; row += BLOCK) {
-        vec4 w[BLOCK];
-#define TAKE(j) w[j] = weight(four(e + j * inner), top);
+        uvec4 x[BLOCK];
+        [[unroll]] for (uint j = 0; j < BLOCK; j++) {
+            x[j] = four(e + j * inner);
+            widen(range, x[j]);
+        }
+        vec4 risen = peak(range), scale = weight(U(min(top, risen)), risen), w[BLOCK];
+#define TAKE(j) w[j] = weight(x[j], risen);
         FOUR_TIMES(TAKE)
 #undef TAKE
+        precise vec4 scaled = sum * scale, scaled_rest = rest * scale;
         precise vec4 all_four = (w[0] + w[1]) + (w[2] + w[3]);
+        sum = scaled;
+        rest = scaled_rest;
         add_exactly(sum, rest, all_four);
+        top = risen;
         e += BLOCK * inner;
     }
     [[dont_unroll]] for (; row < rows; row++) {
-        add_exactly(sum, rest, weight(four(e), top));
+        uvec4 x = four(e);
+        widen(range, x);
+        vec4 risen = peak(range), scale = weight(U(min(top, risen)), risen);
+        precise vec4 scaled = sum * scale, scaled_rest = rest * scale;
+        sum = scaled;
+        rest = scaled_rest;
+        add_exactly(sum, rest, weight(x, risen));
+        top = risen;
         e += inner;
     }
     if (MODE == PARTS) {
@@ -119,9 +129,9 @@ void main() {
 #endif
     vec4 d = divisor(sum, rest);
     bvec4 lost = is_lost(range);
-    uint i = first, shift = origin - out_origin;
+    uint i = first, moved = origin - out_origin;
     [[dont_unroll]] for (uint r = 0; r < rows; r++) {
-        store(i + shift, columns, outcome(four(i), top, d, lost));
+        store(i + moved, columns, outcome(four(i), top, d, lost));
         i += inner;
     }
 }

@@ -6,6 +6,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
+#include "lib/division.glsl"
 #include "lib/lanes.glsl"
 #define BLOCK 4
 #include "lib/span.glsl"
@@ -29,6 +30,8 @@ layout(push_constant, std430) uniform Push {
     uint units;        // parts of rows in this dispatch
     uint begin;        // the first of them
     uint parts;        // of one row
+    uint magic;        // division by the parts as a multiplication
+    uint magic_shift;  // and a shift
     uint extent;       // elements of a row
     uint chunk;        // elements of a part, but for the last
     uint origin;       // where the binding begins in the input
@@ -115,16 +118,25 @@ void whole_in_registers(Span s, uint lane, bool live, uint shift) {
     join_sum(sum, rest);
     vec4 d = divisor(sum, rest);
     bvec4 lost = is_lost(range);
+    // The texels at the ends are put aside: stores in parts, many times over, would take seconds to compile.
+    uint whole = (s.begin + s.size) >> 2;
+    uvec4 head = uvec4(0), tail = uvec4(0);
     [[unroll]] for (uint j = 0; j < VECS; j++) {
         precise vec4 logarithm = (F(v[j]) - top) - d, share = F(v[j]) * d;
         uvec4 r = mix(LOGARITHM ? U(logarithm) : U(share), uvec4(NOT_A_NUMBER), lost);
         uint i = s.first + lane + j * LANES;
         if (FULL) {
             if (live) result[i + shift] = r;
-        } else if (live && i <= last) {
-            store(s, shift, i, r);
+        } else {
+            if (live && i >= s.inside && i < whole) result[i + shift] = r;
+            head = j == 0 ? r : head;
+            tail = i == last ? r : tail;
         }
     }
+    if (FULL || !live) return;
+    if (lane == 0 && s.first < s.inside) store(s, shift, s.first, head);
+    // Unless it was the head, or whole.
+    if ((last - s.first) % LANES == lane && last >= s.inside && last >= whole) store(s, shift, last, tail);
 }
 
 #if INPUTS == 1
@@ -185,7 +197,7 @@ void main() {
     // Lanes without a row repeat the last one: they must take part in the exchange.
     bool live = unit < units;
     uint at = begin + min(unit, units - 1);
-    uint outer = at / parts, skip = (at - outer * parts) * chunk;
+    uint outer = parts == 1 ? at : divide(at, magic, magic_shift), skip = (at - outer * parts) * chunk;
     Span s = span(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
     // From texels of the input to those of the output: windows begin at whole ones.
     uint shift = (origin >> 2) - (out_origin >> 2);

@@ -66,88 +66,30 @@ enum Suits {
 /// Every variant there is.
 static VARIANTS: &[Variant] = &[
     // 64 lanes x 8 is what `bench elementwise` likes best on lavapipe.
-    Variant {
-        family: Family::Map,
-        name: "texel-64x8",
-        load: Load::Texel,
-        tree: Tree::Apart,
-        local_size: 64,
-        vecs: 8,
-        suits: Suits::Software,
-    },
-    Variant {
-        family: Family::Map,
-        name: "buffer-256x1",
-        load: Load::Buffer,
-        tree: Tree::Apart,
-        local_size: 256,
-        vecs: 1,
-        suits: Suits::Gpu,
-    },
-    Variant {
-        family: Family::Map,
-        name: "buffer-64x8",
-        load: Load::Buffer,
-        tree: Tree::Apart,
-        local_size: 64,
-        vecs: 8,
-        suits: Suits::Candidate,
-    },
-    Variant {
-        family: Family::Reduce,
-        name: "texel-shuffle",
-        load: Load::Texel,
-        tree: Tree::Shuffle,
-        local_size: 64,
-        vecs: 8,
-        suits: Suits::Software,
-    },
-    Variant {
-        family: Family::Reduce,
-        name: "buffer-shared",
-        load: Load::Buffer,
-        tree: Tree::Shared,
-        local_size: 256,
-        vecs: 8,
-        suits: Suits::Gpu,
-    },
-    Variant {
-        family: Family::Reduce,
-        name: "buffer-shuffle",
-        load: Load::Buffer,
-        tree: Tree::Shuffle,
-        local_size: 64,
-        vecs: 8,
-        suits: Suits::Candidate,
-    },
-    Variant {
-        family: Family::Softmax,
-        name: "texel-shuffle",
-        load: Load::Texel,
-        tree: Tree::Shuffle,
-        local_size: 64,
-        vecs: 32,
-        suits: Suits::Software,
-    },
-    Variant {
-        family: Family::Softmax,
-        name: "buffer-shared",
-        load: Load::Buffer,
-        tree: Tree::Shared,
-        local_size: 256,
-        vecs: 8,
-        suits: Suits::Gpu,
-    },
-    Variant {
-        family: Family::Softmax,
-        name: "buffer-shuffle",
-        load: Load::Buffer,
-        tree: Tree::Shuffle,
-        local_size: 64,
-        vecs: 32,
-        suits: Suits::Candidate,
-    },
+    variant(Family::Map, "texel-64x8", Load::Texel, Tree::Apart, 64, 8, Suits::Software),
+    variant(Family::Map, "buffer-256x1", Load::Buffer, Tree::Apart, 256, 1, Suits::Gpu),
+    variant(Family::Map, "buffer-64x8", Load::Buffer, Tree::Apart, 64, 8, Suits::Candidate),
+    variant(Family::Reduce, "texel-shuffle", Load::Texel, Tree::Shuffle, 64, 8, Suits::Software),
+    variant(Family::Reduce, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
+    variant(Family::Reduce, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 8, Suits::Candidate),
+    // 40 texels in each of 8 lanes hold a row of 1024 wherever it begins.
+    variant(Family::Softmax, "texel-shuffle", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software),
+    variant(Family::Softmax, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
+    variant(Family::Softmax, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 40, Suits::Candidate),
 ];
+
+/// A row of the table.
+const fn variant(
+    family: Family,
+    name: &'static str,
+    load: Load,
+    tree: Tree,
+    local_size: u32,
+    vecs: u32,
+    suits: Suits,
+) -> Variant {
+    Variant { family, name, load, tree, local_size, vecs, suits }
+}
 
 impl Family {
     fn name(self) -> &'static str {

@@ -21,6 +21,7 @@ pub(crate) mod pipelines;
 pub(crate) mod pool;
 pub(crate) mod recording;
 pub(crate) mod reduce;
+pub(crate) mod reduction;
 pub(crate) mod softmax;
 pub(crate) mod span;
 pub(crate) mod submission;

@@ -3,99 +3,16 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::catalog::{Catalog, Family, Load, Tree, Variant};
+use super::division::division;
 use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use super::pipelines::{PipelineKey, Specialization};
+use super::reduction::{Finish, Reduction};
 use super::span::{Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};
 
-/// What is made from the elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reduction {
-    Sum,
-    Mean,
-    Prod,
-    Max,
-    Min,
-    ArgMax,
-    ArgMin,
-    /// The root of the sum of squares.
-    Norm,
-    /// The sum of products with a second input.
-    Dot,
-    /// The mean of squared distances from means, which are the second input.
-    Variance,
-}
-
-/// How terms combine; numbers as in `glsl/lib/monoid.glsl`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Monoid {
-    Sum = 0,
-    Deviations = 1,
-    Product = 2,
-    Wrapping = 3,
-    Largest = 4,
-    First = 5,
-}
-
-/// How an element becomes a term; numbers as there.
-const AS_IT_IS: u32 = 0;
-const SQUARE: u32 = 1;
-const TIMES_SECOND: u32 = 2;
-const LESS_MEAN: u32 = 3;
-const KEY_F32: u32 = 4;
-const KEY_I32: u32 = 5;
-const KEY_U32: u32 = 6;
-const REVERSED: u32 = 8;
-
-/// What becomes of the total; numbers as there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Finish {
-    State = 0,
-    Value = 1,
-    Mean = 2,
-    Root = 3,
-}
-
 /// Bytes of a part's state.
 const STATE_BYTES: u64 = 16;
-
-impl Reduction {
-    fn monoid(self, dtype: DType) -> Monoid {
-        match self {
-            Reduction::Sum if dtype != DType::F32 => Monoid::Wrapping,
-            Reduction::Sum | Reduction::Mean | Reduction::Norm | Reduction::Dot => Monoid::Sum,
-            Reduction::Variance => Monoid::Deviations,
-            Reduction::Prod => Monoid::Product,
-            Reduction::Max | Reduction::Min => Monoid::Largest,
-            Reduction::ArgMax | Reduction::ArgMin => Monoid::First,
-        }
-    }
-
-    fn term(self, dtype: DType) -> u32 {
-        let key = match dtype {
-            DType::F32 => KEY_F32,
-            DType::I32 => KEY_I32,
-            DType::U32 => KEY_U32,
-        };
-        match self {
-            Reduction::Sum | Reduction::Mean | Reduction::Prod => AS_IT_IS,
-            Reduction::Norm => SQUARE,
-            Reduction::Dot => TIMES_SECOND,
-            Reduction::Variance => LESS_MEAN,
-            Reduction::Max | Reduction::ArgMax => key,
-            Reduction::Min | Reduction::ArgMin => key + REVERSED,
-        }
-    }
-
-    fn finish(self) -> Finish {
-        match self {
-            Reduction::Mean | Reduction::Variance => Finish::Mean,
-            Reduction::Norm => Finish::Root,
-            _ => Finish::Value,
-        }
-    }
-}
 
 /// How a variant likes its work cut. Measured with `bench reduce` on lavapipe for shuffles; for shared memory what fills
 /// a GPU of some 60 cores.
@@ -143,6 +60,9 @@ const BLOCK: u64 = 8;
 /// States that one invocation joins, at most.
 const MOST_STATES: u64 = 4096;
 
+/// Invocations per workgroup where they have little to do each.
+const NARROW_GROUP: u32 = 256;
+
 /// Invocations per row and per workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Team {
@@ -154,7 +74,7 @@ impl Team {
     fn new(variant: &Variant, catalog: &Catalog, narrow: bool, wide: bool) -> Team {
         let most = variant.local_size.min(catalog.limits.invocations);
         match variant.tree {
-            _ if narrow => Team { lanes: 1, local_size: most },
+            _ if narrow => Team { lanes: 1, local_size: NARROW_GROUP.min(catalog.limits.invocations) },
             Tree::Shuffle => {
                 let lanes = subgroup(catalog);
                 Team { lanes, local_size: if wide { lanes } else { most.max(lanes) } }
@@ -177,6 +97,8 @@ struct PushRows {
     units: u32,
     begin: u32,
     parts: u32,
+    magic: u32,
+    shift: u32,
     extent: u32,
     chunk: u32,
     count: u32,
@@ -192,6 +114,8 @@ struct PushColumns {
     units: u32,
     begin: u32,
     parts: u32,
+    magic: [u32; 2],
+    shift: [u32; 2],
     extent: u32,
     chunk: u32,
     count: u32,
@@ -373,10 +297,13 @@ impl Lowering<'_> {
             }
             let out = output_window(self.graph, target, begin..begin + units, out_bytes, limits);
             accesses.push(out.access);
+            let (magic, shift) = division(cut.parts as u32);
             let push = PushRows {
                 units: units as u32,
                 begin: begin as u32,
                 parts: cut.parts as u32,
+                magic,
+                shift,
                 extent: geometry.extent as u32,
                 chunk: cut.chunk as u32,
                 count: geometry.extent as u32,
@@ -396,8 +323,10 @@ impl Lowering<'_> {
         let Reduce { op, input, second, geometry, .. } = *self.reduce;
         let limits = &self.catalog.limits;
         let Geometry { extent, inner, .. } = geometry;
-        let local_size = if self.variant.tree == Tree::Shuffle { 32 } else { self.variant.local_size };
-        let local_size = local_size.min(limits.invocations);
+        // Few invocations are spread over more workgroups, so that every core gets some.
+        let few =
+            geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
+        let local_size = if few { 32 } else { NARROW_GROUP }.min(limits.invocations);
         let load = self.load();
         let kernel = self.catalog.kernel(columns_module(load, second.is_some()))?.clone();
         let mut specialization = self.specialization(local_size, None, target);
@@ -422,10 +351,13 @@ impl Lowering<'_> {
             let results = begin * inner + columns.start..(end - 1) * inner + columns.end;
             let out = output_window(self.graph, target, results, out_bytes, limits);
             accesses.push(out.access);
+            let divisions = [division(fours as u32), division(cut.parts as u32)];
             let push = PushColumns {
                 units: units as u32,
                 begin: begin as u32,
                 parts: cut.parts as u32,
+                magic: divisions.map(|d| d.0),
+                shift: divisions.map(|d| d.1),
                 extent: extent as u32,
                 chunk: cut.chunk as u32,
                 count: extent as u32,
@@ -500,11 +432,10 @@ fn merge_module(load: Load, tree: Tree) -> &'static str {
     }
 }
 
-/// The pipelines of sums: of rows, of columns and of everything.
+/// The pipelines of sums: of rows, and of everything.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let mut keys: Vec<PipelineKey> = Vec::new();
-    let shapes = [([1 << 20, 1], Some(0)), ([64, 1024], Some(1)), ([64, 1024], Some(0))];
-    for (extents, axis) in shapes {
+    for (extents, axis) in [([1 << 20, 1], None), ([64, 1024], Some(1))] {
         let mut graph = Graph::default();
         let shape = Shape::from(extents);
         let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));

@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::catalog::{Catalog, Family, Load, Tree, Variant};
+use super::division::division;
 use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use super::pipelines::{PipelineKey, Specialization};
 use super::span::{Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup};
@@ -52,6 +53,9 @@ fn habits(tree: Tree) -> Habits {
     }
 }
 
+/// Invocations per workgroup where they have little to do each.
+const NARROW_GROUP: u32 = 256;
+
 /// How rows are shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Team {
@@ -68,7 +72,8 @@ impl Team {
             if geometry.extent % 4 == 0 { geometry.extent / 4 } else { (geometry.extent + 3).div_ceil(4) };
         let most = variant.local_size.min(catalog.limits.invocations);
         if texels <= habits(variant.tree).narrow {
-            return Team { lanes: 1, local_size: most, vecs: vecs(texels, 8) };
+            let local_size = NARROW_GROUP.min(catalog.limits.invocations);
+            return Team { lanes: 1, local_size, vecs: vecs(texels, 8) };
         }
         match variant.tree {
             Tree::Shuffle => {
@@ -91,7 +96,7 @@ impl Team {
 
 /// The number of texels per lane that a pipeline is made for: few different ones, since each is compiled apart.
 fn vecs(needed: u64, most: u32) -> Option<u32> {
-    [1, 2, 4, 8, 16, 24, 32].into_iter().find(|&v| u64::from(v) >= needed && v <= most)
+    [1, 2, 4, 8, 16, 24, 32, 40].into_iter().find(|&v| u64::from(v) >= needed && v <= most)
 }
 
 /// The push constants of `glsl/softmax_rows.comp`.
@@ -101,6 +106,8 @@ struct PushRows {
     units: u32,
     begin: u32,
     parts: u32,
+    magic: u32,
+    shift: u32,
     extent: u32,
     chunk: u32,
     origin: u32,
@@ -114,6 +121,8 @@ struct PushColumns {
     units: u32,
     begin: u32,
     parts: u32,
+    magic: [u32; 2],
+    shift: [u32; 2],
     extent: u32,
     chunk: u32,
     inner: u32,
@@ -252,10 +261,13 @@ impl Lowering<'_> {
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let first = input_window(self.graph, input, words.clone(), load, limits);
             let out = output_window(self.graph, target, words, 4, limits);
+            let (magic, shift) = division(cut.parts as u32);
             let push = PushRows {
                 units: units as u32,
                 begin: begin as u32,
                 parts: cut.parts as u32,
+                magic,
+                shift,
                 extent: geometry.extent as u32,
                 chunk: cut.chunk as u32,
                 origin: first.origin,
@@ -276,8 +288,10 @@ impl Lowering<'_> {
         let Softmax { op, logarithm, input, geometry, output } = *self.softmax;
         let limits = &self.catalog.limits;
         let Geometry { extent, inner, .. } = geometry;
-        let local_size = if self.variant.tree == Tree::Shuffle { 32 } else { self.variant.local_size };
-        let local_size = local_size.min(limits.invocations);
+        // Few invocations are spread over more workgroups, so that every core gets some.
+        let few =
+            geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
+        let local_size = if few { 32 } else { NARROW_GROUP }.min(limits.invocations);
         let join = states.filter(|_| mode == Mode::Join);
         let load = self.load(join);
         let kernel = self.catalog.kernel(columns_module(load, join.is_some()))?.clone();
@@ -296,10 +310,13 @@ impl Lowering<'_> {
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let first = input_window(self.graph, input, words.clone(), load, limits);
             let out = output_window(self.graph, target, words, 4, limits);
+            let divisions = [division(fours as u32), division(cut.parts as u32)];
             let push = PushColumns {
                 units: units as u32,
                 begin: begin as u32,
                 parts: cut.parts as u32,
+                magic: divisions.map(|d| d.0),
+                shift: divisions.map(|d| d.1),
                 extent: extent as u32,
                 chunk: cut.chunk as u32,
                 inner: inner as u32,
@@ -341,10 +358,10 @@ fn columns_module(load: Load, join: bool) -> &'static str {
     }
 }
 
-/// The pipelines of softmax over rows that are short, long, and very long.
+/// The pipeline of softmax over rows of 1024.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let mut keys = Vec::new();
-    for extents in [[4096, 10], [4096, 1024], [1, 1 << 20]] {
+    for extents in [[4096, 1024]] {
         let mut graph = Graph::default();
         let shape = Shape::from(extents);
         let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));

@@ -3,7 +3,8 @@
 use super::axes::Axes;
 use crate::engine::graph::{Node, Work};
 use crate::engine::recording::{Operand, Recording, Value};
-use crate::engine::reduce::{Reduce, Reduction};
+use crate::engine::reduce::Reduce;
+use crate::engine::reduction::Reduction;
 use crate::engine::span::Geometry;
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};

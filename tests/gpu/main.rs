@@ -13,5 +13,7 @@ mod kernels;
 mod layout;
 mod pool;
 mod recording;
+mod reduce;
 mod sizes;
+mod softmax;
 mod transfers;
