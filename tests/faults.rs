@@ -1,5 +1,8 @@
 //! What happens when Vulkan is slow, poor, or fails: through a wrapped loader, with validation on.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
 #[path = "gpu/fixtures.rs"]
 mod fixtures;
 #[path = "gpu/harness.rs"]

@@ -1,6 +1,9 @@
 //! The machine as it may be: no loader, no driver, no layer, other devices, cache folders of all kinds. Each is a child
 //! process of this test binary, since the environment is read once.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
 #[path = "gpu/harness.rs"]
 mod harness;
 
