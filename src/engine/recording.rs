@@ -271,7 +271,10 @@ impl Recording {
     }
 
     /// Appends the nodes that `lower` makes. It may add values of its own; if it fails, nothing is appended.
-    pub(crate) fn append(&mut self, lower: impl FnOnce(&mut Graph, &Catalog) -> Result<Vec<Node>>) -> Result<()> {
+    pub(crate) fn append(
+        &mut self,
+        lower: impl FnOnce(&mut Graph, &Catalog) -> Result<Vec<Node>>,
+    ) -> Result<()> {
         let nodes = lower(&mut self.graph, &self.core.catalog)?;
         self.graph.nodes.extend(nodes);
         Ok(())
