@@ -227,7 +227,7 @@ mod tests {
             texel_bindings: 4,
             storage_bindings: 8,
             uniform_bindings: 8,
-            uniform_range_bytes: 1 << 16,
+            uniform_range_bytes: 1 << 14,
             offset_alignment: 64,
             buffer_bytes: 1 << 30,
             groups: [65_535; 3],
