@@ -1,5 +1,5 @@
 #version 460
-//! build: LOAD=BUFFER,TEXEL
+//! build: LOAD=BUFFER,TEXEL OPS=LIGHT,ALL
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -20,17 +20,16 @@ INPUT(1, b)
 #include "lib/product.glsl"
 
 void main() {
-    Tile t = find_tile(4);
-    if (!t.there) return;
+    if (!find_tile(4)) return;
     uint lane = gl_SubgroupInvocationID;
-    uint row = first_row + t.m * ROWS;
+    uint row = first_row + tile.m * ROWS;
     uint a_at[ROWS];
-    [[unroll]] for (uint i = 0; i < ROWS; i++) a_at[i] = t.a + min(row + i, m - 1) * a_row;
+    [[unroll]] for (uint i = 0; i < ROWS; i++) a_at[i] = tile.a + min(row + i, m - 1) * a_row;
     vec4 acc[ROWS * COLUMNS];
     [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) acc[i] = vec4(0);
-    [[dont_unroll]] for (uint at = (t.k_begin >> 2) + lane; 4 * at < t.k_end; at += LANES) {
+    [[dont_unroll]] for (uint at = (tile.k_begin >> 2) + lane; 4 * at < tile.k_end; at += LANES) {
         vec4 bv[COLUMNS];
-        [[unroll]] for (uint j = 0; j < COLUMNS; j++) bv[j] = F(b(t.b + j * b_row + at));
+        [[unroll]] for (uint j = 0; j < COLUMNS; j++) bv[j] = F(b(tile.b + j * b_row + at));
         [[unroll]] for (uint i = 0; i < ROWS; i++) {
             vec4 av = F(a(a_at[i] + at));
             [[unroll]] for (uint j = 0; j < COLUMNS; j++) acc[i * COLUMNS + j] += av * bv[j];
@@ -47,5 +46,6 @@ void main() {
             if (lane == i) mine[j] = sum;
         }
     }
-    if (lane < ROWS) store(mine, t, row + lane, 0);
+    begin_columns(0);
+    if (lane < ROWS) store(mine, row + lane, 0);
 }

@@ -1,5 +1,5 @@
 #version 460
-//! build: LOAD=BUFFER,TEXEL
+//! build: LOAD=BUFFER,TEXEL OPS=LIGHT,ALL
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
@@ -33,32 +33,31 @@ shared vec4 tile_a[TILE_K * PITCH_A];
 shared vec4 tile_b[TILE_K * PITCH_B];
 
 void main() {
-    Tile t = find_tile(TILE_N);
     // The same for the whole workgroup, so nobody waits at a barrier for those who left.
-    if (!t.there) return;
+    if (!find_tile(TILE_N)) return;
     uint id = gl_LocalInvocationID.x;
-    uint row = first_row + t.m * TILE_M, column = t.n * TILE_N;
+    uint row = first_row + tile.m * TILE_M, column = tile.n * TILE_N;
 
     // Where this invocation's part of the next tile comes from, and its first k.
     uint a_at[LOADS_A], a_k[LOADS_A], b_at[LOADS_B], b_k[LOADS_B];
     [[unroll]] for (uint i = 0; i < LOADS_A; i++) {
         uint e = i * THREADS + id;
         if (A_ALONG_K) {
-            a_k[i] = t.k_begin + e % (TILE_K / 4) * 4;
-            a_at[i] = t.a + min(row + e / (TILE_K / 4), m - 1) * a_row + a_k[i] / 4;
+            a_k[i] = tile.k_begin + e % (TILE_K / 4) * 4;
+            a_at[i] = tile.a + min(row + e / (TILE_K / 4), m - 1) * a_row + a_k[i] / 4;
         } else {
-            a_k[i] = t.k_begin + e / (TILE_M / 4);
-            a_at[i] = t.a + a_k[i] * a_row + min(row / 4 + e % (TILE_M / 4), (m + 3) / 4 - 1);
+            a_k[i] = tile.k_begin + e / (TILE_M / 4);
+            a_at[i] = tile.a + a_k[i] * a_row + min(row / 4 + e % (TILE_M / 4), (m + 3) / 4 - 1);
         }
     }
     [[unroll]] for (uint i = 0; i < LOADS_B; i++) {
         uint e = i * THREADS + id;
         if (B_ALONG_K) {
-            b_k[i] = t.k_begin + e % (TILE_K / 4) * 4;
-            b_at[i] = t.b + min(column + e / (TILE_K / 4), n - 1) * b_row + b_k[i] / 4;
+            b_k[i] = tile.k_begin + e % (TILE_K / 4) * 4;
+            b_at[i] = tile.b + min(column + e / (TILE_K / 4), n - 1) * b_row + b_k[i] / 4;
         } else {
-            b_k[i] = t.k_begin + e / (TILE_N / 4);
-            b_at[i] = t.b + b_k[i] * b_row + min(column / 4 + e % (TILE_N / 4), b_width - 1);
+            b_k[i] = tile.k_begin + e / (TILE_N / 4);
+            b_at[i] = tile.b + b_k[i] * b_row + min(column / 4 + e % (TILE_N / 4), b_width - 1);
         }
     }
     uint a_step = A_ALONG_K ? TILE_K / 4 : TILE_K * a_row;
@@ -72,16 +71,16 @@ void main() {
 // Beyond the end of k both operands are zero; what is loaded there is what every workgroup may load.
 #define FETCH() \
     [[unroll]] for (uint i = 0; i < LOADS_A; i++) { \
-        vec4 found = F(a(a_k[i] < t.k_end ? a_at[i] : t.a)); \
-        next_a[i] = a_k[i] < t.k_end ? found : vec4(0); \
+        vec4 found = F(a(a_k[i] < tile.k_end ? a_at[i] : tile.a)); \
+        next_a[i] = a_k[i] < tile.k_end ? found : vec4(0); \
     } \
     [[unroll]] for (uint i = 0; i < LOADS_B; i++) { \
-        vec4 found = F(b(b_k[i] < t.k_end ? b_at[i] : t.b)); \
-        next_b[i] = b_k[i] < t.k_end ? found : vec4(0); \
+        vec4 found = F(b(b_k[i] < tile.k_end ? b_at[i] : tile.b)); \
+        next_b[i] = b_k[i] < tile.k_end ? found : vec4(0); \
     }
 
     FETCH()
-    [[dont_unroll]] for (uint k_at = t.k_begin; k_at < t.k_end; k_at += TILE_K) {
+    [[dont_unroll]] for (uint k_at = tile.k_begin; k_at < tile.k_end; k_at += TILE_K) {
         [[unroll]] for (uint i = 0; i < LOADS_A; i++) {
             uint e = i * THREADS + id;
             if (A_ALONG_K) {
@@ -120,9 +119,11 @@ void main() {
         }
         barrier();
     }
-    // Drivers unroll it; written as a loop, the epilogue stands in the module once.
-    for (uint i = 0; i < FRAME_M * FRAME_N / 4; i++) {
-        uint r = i / (FRAME_N / 4), j = i % (FRAME_N / 4);
-        store(acc[i], t, row + 4 * (ty + r / 4 * (TILE_M / FRAME_M)) + r % 4, column + 4 * (tx + j * THREADS_N));
+    // Drivers unroll these; written as loops, the epilogue stands in the module once.
+    [[unroll]] for (uint j = 0; j < FRAME_N / 4; j++) {
+        uint at = column + 4 * (tx + j * THREADS_N);
+        begin_columns(at);
+        [[unroll]] for (uint i = 0; i < FRAME_M; i++)
+            store(acc[i * (FRAME_N / 4) + j], row + 4 * (ty + i / 4 * (TILE_M / FRAME_M)) + i % 4, at);
     }
 }

@@ -21,6 +21,7 @@ layout(constant_id = 41) const uint MODE1 = 0;
 #define SPLAT 1   // one element for all columns
 #define VECTOR 2  // four neighbouring columns are four aligned neighbours
 #define GATHER 3  // each column for itself
+#define COMMON 4  // added: the same for every row
 
 struct Extra {
     uint batch_outer, batch_inner, row;  // strides in elements
@@ -60,38 +61,37 @@ struct Tile {
     uint outer, inner;    // the batch's coordinates
     uint c;               // where its result begins, in elements
     uint k_begin, k_end;
-    bool there;           // the grid may be larger than the work
 };
+Tile tile;
 
-// For tiles of so many columns.
-Tile find_tile(uint columns) {
-    Tile t;
+// Finds the tile, of so many columns. The grid may be larger than the work: there is none then.
+bool find_tile(uint columns) {
     uint tiles_n = (n + columns - 1) / columns;
     uint index = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     // Bands of rows: neighbouring workgroups share columns of B while those are still in a cache.
     uint per_band = band * tiles_n, first = index / per_band * band, within = index % per_band;
     uint height = min(band, tiles_m - min(first, tiles_m - 1));
-    t.there = first < tiles_m && within < height * tiles_n;
-    t.m = first + within % height;
-    t.n = within / height;
+    tile.m = first + within % height;
+    tile.n = within / height;
     uint batch = first_batch + gl_WorkGroupID.z % batches;
-    t.outer = batch / batch_inner;
-    t.inner = batch % batch_inner;
-    t.a = t.outer * a_outer + t.inner * a_inner;
-    t.b = t.outer * b_outer + t.inner * b_inner;
-    t.c = c_base + gl_WorkGroupID.z * c_batch;
-    t.k_begin = gl_WorkGroupID.z / batches * k_chunk;
-    t.k_end = min(k, t.k_begin + k_chunk);
-    return t;
+    tile.outer = batch / batch_inner;
+    tile.inner = batch % batch_inner;
+    tile.a = tile.outer * a_outer + tile.inner * a_inner;
+    tile.b = tile.outer * b_outer + tile.inner * b_inner;
+    tile.c = c_base + gl_WorkGroupID.z * c_batch;
+    tile.k_begin = gl_WorkGroupID.z / batches * k_chunk;
+    tile.k_end = min(k, tile.k_begin + k_chunk);
+    return first < tiles_m && within < height * tiles_n;
 }
 
 uvec4 extra(uint which, uint i) {
     return which == 0 ? extra0(i) : extra1(i);
 }
 
-uvec4 fetch_extra(uint which, uint mode, Tile t, uint row, uint column) {
+uvec4 fetch_extra(uint which, uint mode, uint row, uint column) {
+    mode &= ~COMMON;
     if (mode == ABSENT) return uvec4(0);
-    uint at = t.outer * extras[which].batch_outer + t.inner * extras[which].batch_inner + row * extras[which].row;
+    uint at = tile.outer * extras[which].batch_outer + tile.inner * extras[which].batch_inner + row * extras[which].row;
     if (mode == SPLAT) return uvec4(extra(which, at >> 2)[at & 3u]);
     at += column;
     if (mode == VECTOR) return extra(which, at >> 2);
@@ -102,47 +102,44 @@ uvec4 fetch_extra(uint which, uint mode, Tile t, uint row, uint column) {
 }
 
 // Operands of a step: 0 and 1 an extra input, 32 and up a scalar, 64 and up an earlier step's result, 96 the product.
-struct Operands {
-    uvec4 product, extra0, extra1;
-    uvec4 results[6];
-};
+uvec4 product_bits, extra_bits[2], results[6];
 
-uvec4 operand(uint code, Operands from) {
-    if (code == 0) return from.extra0;
-    if (code == 1) return from.extra1;
-    if (code >= 96) return from.product;
-    if (code >= 64) return from.results[code - 64];
-    return uvec4(scalars[code - 32]);
+uvec4 operand(uint code) {
+    if (code >= 96) return product_bits;
+    if (code >= 64) return results[code - 64];
+    if (code >= 32) return uvec4(scalars[code - 32]);
+    return extra_bits[code];
 }
 
-uvec4 run(uint word, Operands from) {
-    uint x = (word >> 8) & 255u, y = (word >> 16) & 255u, z = word >> 24;
-    return apply(word & 255u, operand(x, from), operand(y, from), operand(z, from));
+uvec4 run(uint word) {
+    return apply(word & 255u, operand((word >> 8) & 255u), operand((word >> 16) & 255u), operand(word >> 24));
+}
+
+// Fetches what every row of four neighbouring columns has in common, before their first row is stored.
+void begin_columns(uint column) {
+    column = min(column, n - 1);
+    if ((MODE0 & COMMON) != 0) extra_bits[0] = fetch_extra(0, MODE0, 0, column);
+    if ((MODE1 & COMMON) != 0) extra_bits[1] = fetch_extra(1, MODE1, 0, column);
 }
 
 // What becomes of four neighbouring columns of the product.
-uvec4 epilogue(vec4 product, Tile t, uint row, uint column) {
+uvec4 epilogue(vec4 product, uint row, uint column) {
     precise vec4 scaled = alpha * product;
-    Operands from;
-    from.product = floatBitsToUint(scaled);
-    if (STEPS == 0) return from.product;
-    from.extra0 = fetch_extra(0, MODE0, t, row, column);
-    from.extra1 = fetch_extra(1, MODE1, t, row, column);
-    uvec4 last = from.product;
+    product_bits = floatBitsToUint(scaled);
+    if (STEPS == 0) return product_bits;
+    if ((MODE0 & COMMON) == 0) extra_bits[0] = fetch_extra(0, MODE0, row, column);
+    if ((MODE1 & COMMON) == 0) extra_bits[1] = fetch_extra(1, MODE1, row, column);
     // Unrolled by the driver once the constants are known; written as a loop, the operations stand in the module once.
-    [[unroll]] for (uint i = 0; i < STEPS; i++) {
-        uint word = i == 0 ? STEP0 : i == 1 ? STEP1 : i == 2 ? STEP2 : i == 3 ? STEP3 : i == 4 ? STEP4 : STEP5;
-        last = run(word, from);
-        from.results[i] = last;
-    }
-    return last;
+    [[unroll]] for (uint i = 0; i < STEPS; i++)
+        results[i] = run(i == 0 ? STEP0 : i == 1 ? STEP1 : i == 2 ? STEP2 : i == 3 ? STEP3 : i == 4 ? STEP4 : STEP5);
+    return results[STEPS - 1];
 }
 
 // Stores what is inside C of four neighbouring columns from `column` on.
-void store(vec4 product, Tile t, uint row, uint column) {
+void store(vec4 product, uint row, uint column) {
     if (row >= m || column >= n) return;
-    uvec4 words = epilogue(product, t, row, column);
-    uint at = t.c + (row - first_row) * c_row + column;
+    uvec4 words = epilogue(product, row, column);
+    uint at = tile.c + (row - first_row) * c_row + column;
     if (WIDE) {
         result[at >> 2] = words;
     } else {

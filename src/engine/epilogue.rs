@@ -67,11 +67,13 @@ impl Extra {
     /// As the shader numbers the ways of indexing.
     fn mode(&self) -> u32 {
         let aligned = [self.batch[0], self.batch[1], self.row].iter().all(|stride| stride % 4 == 0);
-        match (self.column, aligned) {
+        let columns = match (self.column, aligned) {
             (0, _) => 1,
             (_, true) => 2,
             (_, false) => 3,
-        }
+        };
+        let common = if self.row == 0 { 4 } else { 0 };
+        columns | common
     }
 }
 
@@ -136,8 +138,9 @@ mod tests {
     #[test]
     fn inputs_are_read_four_at_a_time_only_where_they_are_aligned() {
         let extra = |batch, row, column| Extra { value: 0, batch: [0, batch], row, column }.mode();
-        assert_eq!((extra(0, 0, 1), extra(0, 8, 1), extra(0, 7, 1), extra(6, 8, 1)), (2, 2, 3, 3));
-        assert_eq!((extra(0, 1, 0), extra(3, 0, 0)), (1, 1));
+        assert_eq!((extra(0, 8, 1), extra(0, 7, 1), extra(6, 8, 1)), (2, 3, 3));
+        assert_eq!((extra(0, 1, 0), extra(3, 0, 0)), (1, 4 | 1));
+        assert_eq!((extra(0, 0, 1), extra(6, 0, 1)), (4 | 2, 4 | 3));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::elementwise::{broadcast, broadcast_strides};
 use super::epilogue::Epilogue;
-use crate::engine::graph::{Label, LabelName, Node, Work};
+use crate::engine::graph::{Access, Label, LabelName, Node, Work};
 use crate::engine::product::{Factor, Product};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
@@ -189,7 +189,10 @@ impl Recording {
         }
         let label =
             Label { op: LabelName::Op(op), shape: Shape::new(&sizes).unwrap_or(shape), dtype: DType::F32 };
-        self.push(Node { label, work: Work::Product(Box::new(product)), accesses: SmallVec::new() });
+        let inputs = [a, b].into_iter().chain(product.epilogue.extras.iter().map(|extra| extra.value));
+        let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
+        accesses.push(self.graph().whole(output, true));
+        self.push(Node { label, work: Work::Product(Box::new(product)), accesses });
         Ok(self.handle(output))
     }
 }

@@ -10,7 +10,9 @@ mod fixtures;
 mod fusion;
 mod harness;
 mod kernels;
+
 mod layout;
+mod matmul;
 mod pool;
 mod recording;
 mod reduce;

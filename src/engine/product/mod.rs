@@ -167,8 +167,10 @@ impl Lowering<'_> {
             }
             Tile::Rows { .. } => {
                 let (rows, columns) = tile.extents();
-                let lhs = in_place(&product.lhs, m, k, true).filter(|operand| operand.along_k);
-                let rhs = in_place(&product.rhs, n, k, true).filter(|operand| !operand.along_k);
+                let tail = tile.takes_tails();
+                let lhs = in_place(&product.lhs, m, k, tail).filter(|operand| operand.along_k);
+                let rhs = in_place(&product.rhs, n, k, tail).filter(|operand| !operand.along_k);
+                let rhs = rhs.filter(|_| tail || k % 4 == 0);
                 let elements = u64::from(k) * u64::from(n);
                 let worth =
                     elements >= self.scheme.panel_elements && m.div_ceil(rows) >= self.scheme.panel_tiles && n > columns;
@@ -189,6 +191,7 @@ impl Lowering<'_> {
         let (tile_rows, tile_columns) = tile.extents();
         let k_parts = parts(product, &tile, self.scheme);
         let (scalars, extras) = product.epilogue.push();
+        let light = !product.epilogue.steps.iter().any(|step| step.op.is_heavy());
         let padded_n = product.n.next_multiple_of(4);
         let row_bytes = 4 * u64::from(if k_parts.count > 1 { padded_n } else { product.n });
         let too_large = Error::TooLarge {
@@ -214,7 +217,7 @@ impl Lowering<'_> {
                 first_row,
                 first_batch,
                 tiles_m,
-                band: tiles_m,
+                band: self.band(product, tile_rows).min(tiles_m),
                 batches,
                 batch_inner: product.batch[1],
                 a_row: a.row,
@@ -231,17 +234,19 @@ impl Lowering<'_> {
                 extras,
             };
             let tiles = u64::from(tiles_m) * u64::from(product.n.div_ceil(tile_columns));
-            let (wide, mut specialization) = (product.n % 4 == 0, tile.specialization(a, b, product.n));
+            let wide = product.n % 4 == 0;
+            let mut specialization = tile.specialization(a, b, product.n);
             let extra = |i: usize| product.epilogue.extras.get(i).map_or(a.value, |extra| extra.value);
             let [from_a, from_b, x0, x1] =
                 [a.value, b.value, extra(0), extra(1)].map(|value| self.graph.whole(value, false));
             if k_parts.count == 1 {
                 product.finish(wide, &mut specialization);
                 let accesses = smallvec![from_a, from_b, x0, x1, target];
-                self.dispatch(tile.module(self.load), specialization, &push, tiles, batches, accesses)?;
+                self.dispatch(tile.module(self.load, light), specialization, &push, tiles, batches, accesses)?;
                 continue;
             }
-            // Each part of k gives a result of its own; their sum gets the epilogue.
+            // Each part of k gives a result of its own, in rows of whole vectors; their sum gets the epilogue.
+            specialization.push((32, 1));
             let part_rows = (u64::from(k_parts.count) * u64::from(batches) * u64::from(rows)) as usize;
             let shape = Shape::from([part_rows, padded_n as usize]);
             let partial = self.graph.add_value(shape, DType::F32, Origin::Produced);
@@ -250,7 +255,7 @@ impl Lowering<'_> {
             let to_parts = self.graph.whole(partial, true);
             let accesses = smallvec![from_a, from_b, from_a, from_a, to_parts];
             let groups = batches * k_parts.count;
-            self.dispatch(tile.module(self.load), specialization, &part_push, tiles, groups, accesses)?;
+            self.dispatch(tile.module(self.load, true), specialization, &part_push, tiles, groups, accesses)?;
             push.k = k_parts.count;
             push.a_row = padded_n / 4;
             push.a_batch = [batches * rows * (padded_n / 4), rows * (padded_n / 4)];
@@ -259,14 +264,22 @@ impl Lowering<'_> {
             let mut specialization = smallvec![(0, SUM_LOCAL_SIZE)];
             product.finish(wide, &mut specialization);
             let from_parts = Access { write: false, ..to_parts };
-            let module = match self.load {
-                Load::Buffer => "product_sum.buffer",
-                Load::Texel => "product_sum.texel",
+            let module = match (self.load, light) {
+                (Load::Buffer, true) => "product_sum.buffer.light",
+                (Load::Buffer, false) => "product_sum.buffer.all",
+                (Load::Texel, true) => "product_sum.texel.light",
+                (Load::Texel, false) => "product_sum.texel.all",
             };
             let tiles = u64::from(rows) * u64::from(product.n.div_ceil(4 * SUM_LOCAL_SIZE));
             self.dispatch(module, specialization, &push, tiles, batches, smallvec![from_parts, x0, x1, target])?;
         }
         Ok(())
+    }
+
+    /// Tiles of rows that together are small enough to stay in a cache while all columns go by.
+    fn band(&self, product: &Product, tile_rows: u32) -> u32 {
+        let bytes = 4 * u64::from(tile_rows) * u64::from(product.k.max(1));
+        (self.scheme.band_bytes / bytes).clamp(1, u64::from(u32::MAX)) as u32
     }
 
     fn dispatch(

@@ -92,8 +92,10 @@ impl Lowering<'_> {
         // Matrices that several batches share are packed once.
         let distinct = [0, 1].map(|d| if factor.batch[d] == 0 { 1 } else { product.batch[d] });
         let batches = distinct[0] * distinct[1];
-        let per_panel = rows.div_ceil(4) * panel_vecs;
-        let vecs = u64::from(panels) * u64::from(rows) * u64::from(panel_vecs);
+        // Panels end with whole steps of k.
+        let panel_rows = if matches!(packing, Packing::Panels(_)) { rows.next_multiple_of(4) } else { rows };
+        let per_panel = panel_rows.div_ceil(4) * panel_vecs;
+        let vecs = u64::from(panels) * u64::from(panel_rows) * u64::from(panel_vecs);
         let shape = Shape::from([batches as usize, vecs as usize, 4]);
         let source = self.graph.whole(factor.value, false);
         let contiguous = if factor.along_k { k } else { across };
@@ -104,7 +106,7 @@ impl Lowering<'_> {
             last: (source.bytes.div_ceil(16) - 1) as u32,
             panels,
             panel_vecs,
-            panel_rows: rows,
+            panel_rows,
             blocks: panels * per_panel,
             first: 0,
             count: 0,
@@ -123,7 +125,7 @@ impl Lowering<'_> {
         Ok(Operand {
             value,
             row: panel_vecs,
-            panel: rows * panel_vecs,
+            panel: panel_rows * panel_vecs,
             batch: [outer, inner],
             width: panels * panel_vecs,
             along_k,
@@ -146,7 +148,7 @@ impl Lowering<'_> {
         // Windows are whole panels, or rows by fours where there is one panel only.
         let one = batches == 1 && push.panels == 1;
         let (units, unit_blocks, unit_vecs) = if one {
-            (push.rows.div_ceil(4), push.panel_vecs, 4 * u64::from(push.panel_vecs))
+            (push.panel_rows.div_ceil(4), push.panel_vecs, 4 * u64::from(push.panel_vecs))
         } else {
             (batches * push.panels, push.blocks / push.panels, vecs / u64::from(push.panels))
         };

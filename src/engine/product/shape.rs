@@ -31,30 +31,44 @@ impl Tile {
         }
     }
 
+    /// Whether k may end anywhere in place: worth its time to compile where packing would be most of the work.
+    pub(super) fn takes_tails(self) -> bool {
+        matches!(self, Tile::Rows { rows: ..=4, .. })
+    }
+
     /// How much of k one iteration takes.
     fn step(self) -> u32 {
         match self {
-            Tile::Rows { .. } => 8,
+            Tile::Rows { .. } => 4,
             Tile::Shared { k, .. } => k,
             Tile::Dot { lanes, .. } => 4 * lanes,
         }
     }
 
-    pub(super) fn module(self, load: Load) -> &'static str {
-        match (self, load) {
-            (Tile::Rows { .. }, Load::Buffer) => "product_rows.buffer",
-            (Tile::Rows { .. }, Load::Texel) => "product_rows.texel",
-            (Tile::Shared { .. }, Load::Buffer) => "product_tile.buffer",
-            (Tile::Shared { .. }, Load::Texel) => "product_tile.texel",
-            (Tile::Dot { .. }, Load::Buffer) => "product_dot.buffer",
-            (Tile::Dot { .. }, Load::Texel) => "product_dot.texel",
+    /// The module, with every operation or with those that are quick to compile.
+    pub(super) fn module(self, load: Load, light: bool) -> &'static str {
+        match (self, load, light) {
+            (Tile::Rows { .. }, Load::Buffer, true) => "product_rows.buffer.light",
+            (Tile::Rows { .. }, Load::Buffer, false) => "product_rows.buffer.all",
+            (Tile::Rows { .. }, Load::Texel, true) => "product_rows.texel.light",
+            (Tile::Rows { .. }, Load::Texel, false) => "product_rows.texel.all",
+            (Tile::Shared { .. }, Load::Buffer, true) => "product_tile.buffer.light",
+            (Tile::Shared { .. }, Load::Buffer, false) => "product_tile.buffer.all",
+            (Tile::Shared { .. }, Load::Texel, true) => "product_tile.texel.light",
+            (Tile::Shared { .. }, Load::Texel, false) => "product_tile.texel.all",
+            (Tile::Dot { .. }, Load::Buffer, true) => "product_dot.buffer.light",
+            (Tile::Dot { .. }, Load::Buffer, false) => "product_dot.buffer.all",
+            (Tile::Dot { .. }, Load::Texel, true) => "product_dot.texel.light",
+            (Tile::Dot { .. }, Load::Texel, false) => "product_dot.texel.all",
         }
     }
 
     /// The kernel's own specialization constants.
     pub(super) fn specialization(self, a: &Operand, b: &Operand, n: u32) -> Specialization {
         match self {
-            Tile::Rows { lanes, rows, width } => smallvec![(0, lanes), (1, lanes), (2, rows), (3, width)],
+            Tile::Rows { lanes, rows, width } => {
+                smallvec![(0, lanes), (1, lanes), (2, rows), (3, width), (4, u32::from(self.takes_tails()))]
+            }
             Tile::Dot { lanes, rows } => smallvec![(0, lanes), (1, lanes), (2, rows), (3, n)],
             Tile::Shared { m, n, k, frame } => smallvec![
                 (0, (m / frame) * (n / frame)),
