@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 
 use super::map::{MAX_SCALARS, Map};
-use super::product::schemes::{self, SCHEMES, Scheme};
 use super::modules::{self, MODULES};
 use super::pipelines::PipelineKey;
+use super::product::schemes::{self, SCHEMES, Scheme};
 use crate::error::{Error, Result};
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};

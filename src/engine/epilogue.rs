@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn operands_have_the_numbers_of_the_shader() {
-        let step = Step { op: OpCode::AddF32, operands: [Source::Product, Source::Extra(1), Source::Scalar(2)] };
+        let step =
+            Step { op: OpCode::AddF32, operands: [Source::Product, Source::Extra(1), Source::Scalar(2)] };
         assert_eq!(step.word(), 1 | 96 << 8 | 1 << 16 | 34 << 24);
         let mut epilogue = Epilogue::default();
         assert_eq!(epilogue.last(), Source::Product);

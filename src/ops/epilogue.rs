@@ -170,7 +170,8 @@ impl<'a> Epilogue<'a> {
                 }
                 Item::Scalars { name, op, parameters } => {
                     check_parameters(name, *op, parameters)?;
-                    let operands: SmallVec<[Source; 2]> = parameters.iter().map(|p| scalar(&mut out, *p)).collect();
+                    let operands: SmallVec<[Source; 2]> =
+                        parameters.iter().map(|p| scalar(&mut out, *p)).collect();
                     step(&mut out, *op, &operands);
                 }
                 Item::Accumulate { beta, operand } => {

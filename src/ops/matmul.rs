@@ -210,8 +210,20 @@ impl Matrix {
         let dims = shape.dims();
         let (rows, columns) = match *dims {
             [] => return None,
-            [n] => if left { (1, n) } else { (n, 1) },
-            [.., rows, columns] => if transposed { (columns, rows) } else { (rows, columns) },
+            [n] => {
+                if left {
+                    (1, n)
+                } else {
+                    (n, 1)
+                }
+            }
+            [.., rows, columns] => {
+                if transposed {
+                    (columns, rows)
+                } else {
+                    (rows, columns)
+                }
+            }
         };
         Some(Matrix { rows, columns, batch: Shape::new(&dims[..dims.len().saturating_sub(2)])? })
     }

@@ -10,7 +10,6 @@ mod fixtures;
 mod fusion;
 mod harness;
 mod kernels;
-
 mod layout;
 mod matmul;
 mod pool;

@@ -66,7 +66,8 @@ fn an_epilogue_gives_the_bits_of_the_operations() {
     let data = |n: usize, salt: usize| -> Vec<f32> {
         (0..n).map(|i| ((i * 7919 + salt) % 1000) as f32 / 250.0 - 2.0).collect()
     };
-    let (a, b) = (gpu.upload(&data(70 * 20, 1), [70, 20]).unwrap(), gpu.upload(&data(20 * 36, 2), [20, 36]).unwrap());
+    let (a, b) =
+        (gpu.upload(&data(70 * 20, 1), [70, 20]).unwrap(), gpu.upload(&data(20 * 36, 2), [20, 36]).unwrap());
     let bias = gpu.upload(&data(36, 3), [36]).unwrap();
     let (fused, apart) = gpu
         .run(|r| {

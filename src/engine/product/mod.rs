@@ -110,10 +110,16 @@ impl Product {
     /// The scheme's load path, where the inputs allow it.
     fn load(&self, graph: &Graph, catalog: &Catalog, scheme: &Scheme) -> Load {
         let limits = &catalog.limits;
-        let values = [self.lhs.value, self.rhs.value].into_iter().chain(self.epilogue.extras.iter().map(|e| e.value));
-        let fit = values.map(|id| graph.bytes(graph.root(id)) / 16).all(|texels| texels < limits.texel_elements);
+        let values =
+            [self.lhs.value, self.rhs.value].into_iter().chain(self.epilogue.extras.iter().map(|e| e.value));
+        let fit =
+            values.map(|id| graph.bytes(graph.root(id)) / 16).all(|texels| texels < limits.texel_elements);
         // A, B and two inputs of the epilogue.
-        if scheme.load == Load::Texel && fit && limits.texel_bindings >= 4 { Load::Texel } else { Load::Buffer }
+        if scheme.load == Load::Texel && fit && limits.texel_bindings >= 4 {
+            Load::Texel
+        } else {
+            Load::Buffer
+        }
     }
 }
 
@@ -145,7 +151,8 @@ impl Lowering<'_> {
             let access = self.graph.whole(nothing, true);
             let label = Label { op: LabelName::Op("zero"), ..self.label.clone() };
             self.out.push(Node { label, work: Work::Fill { word: 0 }, accesses: smallvec![access] });
-            let along = |along_k| Operand { value: nothing, row: 0, panel: 0, batch: [0; 2], width: 1, along_k };
+            let along =
+                |along_k| Operand { value: nothing, row: 0, panel: 0, batch: [0; 2], width: 1, along_k };
             return Ok((along(true), along(matches!(tile, Tile::Dot { .. }))));
         }
         match *tile {
@@ -172,8 +179,9 @@ impl Lowering<'_> {
                 let rhs = in_place(&product.rhs, n, k, tail).filter(|operand| !operand.along_k);
                 let rhs = rhs.filter(|_| tail || k % 4 == 0);
                 let elements = u64::from(k) * u64::from(n);
-                let worth =
-                    elements >= self.scheme.panel_elements && m.div_ceil(rows) >= self.scheme.panel_tiles && n > columns;
+                let worth = elements >= self.scheme.panel_elements
+                    && m.div_ceil(rows) >= self.scheme.panel_tiles
+                    && n > columns;
                 let rhs = rhs.filter(|_| !worth);
                 let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK), Ok)?;
                 let mut b =
@@ -242,7 +250,14 @@ impl Lowering<'_> {
             if k_parts.count == 1 {
                 product.finish(wide, &mut specialization);
                 let accesses = smallvec![from_a, from_b, x0, x1, target];
-                self.dispatch(tile.module(self.load, light), specialization, &push, tiles, batches, accesses)?;
+                self.dispatch(
+                    tile.module(self.load, light),
+                    specialization,
+                    &push,
+                    tiles,
+                    batches,
+                    accesses,
+                )?;
                 continue;
             }
             // Each part of k gives a result of its own, in rows of whole vectors; their sum gets the epilogue.
@@ -250,8 +265,7 @@ impl Lowering<'_> {
             let part_rows = (u64::from(k_parts.count) * u64::from(batches) * u64::from(rows)) as usize;
             let shape = Shape::from([part_rows, padded_n as usize]);
             let partial = self.graph.add_value(shape, DType::F32, Origin::Produced);
-            let part_push =
-                Push { c_row: padded_n, c_batch: rows * padded_n, c_base: 0, alpha: 1.0, ..push };
+            let part_push = Push { c_row: padded_n, c_batch: rows * padded_n, c_base: 0, alpha: 1.0, ..push };
             let to_parts = self.graph.whole(partial, true);
             let accesses = smallvec![from_a, from_b, from_a, from_a, to_parts];
             let groups = batches * k_parts.count;
@@ -271,7 +285,14 @@ impl Lowering<'_> {
                 (Load::Texel, false) => "product_sum.texel.all",
             };
             let tiles = u64::from(rows) * u64::from(product.n.div_ceil(4 * SUM_LOCAL_SIZE));
-            self.dispatch(module, specialization, &push, tiles, batches, smallvec![from_parts, x0, x1, target])?;
+            self.dispatch(
+                module,
+                specialization,
+                &push,
+                tiles,
+                batches,
+                smallvec![from_parts, x0, x1, target],
+            )?;
         }
         Ok(())
     }
@@ -297,7 +318,11 @@ impl Lowering<'_> {
         let groups = [x as u32, tiles.div_ceil(x) as u32, z];
         let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
         let push = SmallVec::from_slice(bytemuck::bytes_of(push));
-        self.out.push(Node { label: self.label.clone(), work: Work::Dispatch { pipeline, push, groups }, accesses });
+        self.out.push(Node {
+            label: self.label.clone(),
+            work: Work::Dispatch { pipeline, push, groups },
+            accesses,
+        });
         Ok(())
     }
 

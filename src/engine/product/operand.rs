@@ -174,14 +174,19 @@ impl Lowering<'_> {
             let offset = 16 * first_vec;
             let bytes = (16 * u64::from(count) * unit_vecs).min(whole.bytes - offset);
             let blocks = count * unit_blocks;
-            let push = PackPush { first: first * unit_blocks, count: blocks, first_vec: first_vec as u32, ..*push };
+            let push =
+                PackPush { first: first * unit_blocks, count: blocks, first_vec: first_vec as u32, ..*push };
             let groups = blocks.div_ceil(LOCAL_SIZE);
             let x = groups.min(limits.groups[0]);
             let groups = [x, groups.div_ceil(x), 1];
             let push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let label = Label { op: LabelName::Op("pack"), ..self.label.clone() };
             let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
-            self.out.push(Node { label, work, accesses: smallvec![source, Access { offset, bytes, ..whole }] });
+            self.out.push(Node {
+                label,
+                work,
+                accesses: smallvec![source, Access { offset, bytes, ..whole }],
+            });
         }
         Ok(())
     }

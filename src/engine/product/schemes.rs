@@ -95,7 +95,17 @@ const NO_PANELS: u64 = u64::MAX;
 
 /// A scheme of one tile, for tests and for the tuner.
 const fn single(name: &'static str, load: Load, rules: &'static [Rule], panel_elements: u64) -> Scheme {
-    Scheme { name, load, rules, busy_groups: 4, least_part: 64, panel_elements, panel_tiles: 2, band_bytes: 1 << 12, suits: Suits::Candidate }
+    Scheme {
+        name,
+        load,
+        rules,
+        busy_groups: 4,
+        least_part: 64,
+        panel_elements,
+        panel_tiles: 2,
+        band_bytes: 1 << 12,
+        suits: Suits::Candidate,
+    }
 }
 
 /// Every scheme there is.
@@ -103,7 +113,13 @@ pub(crate) static SCHEMES: &[Scheme] = &[
     Scheme {
         name: "texel-rows",
         load: Load::Texel,
-        rules: &[thin(DOT_8, ANY, 4), thin(ROWS_1, 1, ANY), thin(ROWS_4, 4, ANY), thin(ROWS_16, 64, ANY), only(ROWS_24)],
+        rules: &[
+            thin(DOT_8, ANY, 4),
+            thin(ROWS_1, 1, ANY),
+            thin(ROWS_4, 4, ANY),
+            thin(ROWS_16, 64, ANY),
+            only(ROWS_24),
+        ],
         busy_groups: 4,
         least_part: 256,
         panel_elements: 1 << 17,
@@ -143,7 +159,8 @@ pub(crate) static SCHEMES: &[Scheme] = &[
 pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
     let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
     let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
-    let software = device.kind == DeviceKind::Cpu && device.features.storage_texel && device.features.subgroup_shuffle;
+    let software =
+        device.kind == DeviceKind::Cpu && device.features.storage_texel && device.features.subgroup_shuffle;
     let suits = if software { Suits::Software } else { Suits::Gpu };
     asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
 }

@@ -90,7 +90,8 @@ pub(super) fn simplified(product: &Product) -> Product {
     let mut p = product.clone();
     let one_matrix = |rows: u32, batch: [u32; 2], extents: [u32; 2], step: u32| {
         // Whether the batches lie one after the other, `rows` steps each.
-        (extents[1] == 1 || batch[1] == rows * step) && (extents[0] == 1 || batch[0] == extents[1] * rows * step)
+        (extents[1] == 1 || batch[1] == rows * step)
+            && (extents[0] == 1 || batch[0] == extents[1] * rows * step)
     };
     let tall = p.batch != [1, 1]
         && p.rhs.batch == [0, 0]
@@ -134,7 +135,8 @@ pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Parts {
     let (rows, columns) = tile.extents();
     let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
     let tiles = tiles * u64::from(product.batches());
-    let wanted = scheme.busy_groups.div_ceil(tiles).min(8).min(u64::from(product.k / scheme.least_part)).max(1);
+    let wanted =
+        scheme.busy_groups.div_ceil(tiles).min(8).min(u64::from(product.k / scheme.least_part)).max(1);
     let longest = MOST_ITERATIONS * tile.step() / CHUNK * CHUNK;
     let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK).clamp(CHUNK, longest);
     Parts { count: product.k.div_ceil(chunk).max(1), chunk }

@@ -48,7 +48,14 @@ struct Spec {
 }
 
 fn product(m: usize, n: usize, k: usize) -> Spec {
-    Spec { lhs: vec![m, k], rhs: vec![k, n], transposed: [false; 2], alpha: 1.0, beta: None, then: Vec::new() }
+    Spec {
+        lhs: vec![m, k],
+        rhs: vec![k, n],
+        transposed: [false; 2],
+        alpha: 1.0,
+        beta: None,
+        then: Vec::new(),
+    }
 }
 
 impl Spec {
@@ -212,7 +219,8 @@ fn vectors(out: &mut Vec<Case>) {
         out.push(product(columns, 52, 132).transposed(true, true).case());
     }
     // Vectors as such.
-    let spec = |lhs: &[usize], rhs: &[usize]| Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..product(1, 1, 1) };
+    let spec =
+        |lhs: &[usize], rhs: &[usize]| Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..product(1, 1, 1) };
     for (lhs, rhs) in [
         (&[19][..], &[19, 8][..]),
         (&[8, 19], &[19]),
@@ -316,13 +324,16 @@ fn epilogues(out: &mut Vec<Case>) {
     // New constants are new pipelines: one epilogue with all ways of indexing is enough for most variants.
     for (m, n, k) in [(33, 64, 17), (17, 35, 12), (50, 3, 20), (1, 70, 9)] {
         out.push(product(m, n, k).then(&[Then::ColumnBias, relu, Then::Residual]).case());
-        for then in [&[Then::Bias][..], &[Then::ColumnBias], &[Then::Residual], &[Then::Bias, relu, Then::Residual]] {
+        for then in
+            [&[Then::Bias][..], &[Then::ColumnBias], &[Then::Residual], &[Then::Bias, relu, Then::Residual]]
+        {
             out.push(product(m, n, k).then(then).case().large());
         }
     }
     // Every function once: the same code on every variant, so the others need not compile it.
     let with = |name, a, b| Then::Unary(name, [a, b]);
-    let functions = ["sigmoid", "tanh", "swish", "gelu", "gelu_erf", "softplus", "exp", "abs", "neg"].map(plain);
+    let functions =
+        ["sigmoid", "tanh", "swish", "gelu", "gelu_erf", "softplus", "exp", "abs", "neg"].map(plain);
     let parameters = [with("leaky_relu", 0.1, 0.0), with("elu", 0.7, 0.0), with("clip", -0.5, 2.0)];
     for function in functions.into_iter().chain(parameters).chain([relu]) {
         // Around zero, where activations are themselves.
