@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use super::map::{MAX_SCALARS, Map};
 use super::modules::{self, MODULES};
 use super::pipelines::PipelineKey;
+use super::product::schemes::{self, SCHEMES, Scheme};
 use crate::error::{Error, Result};
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};
@@ -121,6 +122,11 @@ pub(crate) struct Catalog {
     softmax: &'static Variant,
     /// Those that the device can run.
     possible: Vec<&'static Variant>,
+    products: &'static Scheme,
+    /// Whether kernels may load through texel views.
+    texels: bool,
+    /// Whether kernels may shuffle among the invocations of a subgroup.
+    pub(crate) shuffles: bool,
     kernels: Vec<OnceLock<Kernel>>,
     pub(crate) limits: Limits,
 }
@@ -128,8 +134,12 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub(crate) fn new(device: &DeviceInfo, wanted: &[(String, String)]) -> Result<Catalog> {
         for (family, name) in wanted {
-            if !VARIANTS.iter().any(|v| v.family.name() == family && v.name == name) {
-                let known = VARIANTS.iter().map(|v| format!("{} {}", v.family.name(), v.name)).collect();
+            let all = || {
+                let schemes = SCHEMES.iter().map(|s| (schemes::FAMILY, s.name));
+                VARIANTS.iter().map(|v| (v.family.name(), v.name)).chain(schemes)
+            };
+            if !all().any(|known| known == (family.as_str(), name.as_str())) {
+                let known = all().map(|(family, name)| format!("{family} {name}")).collect();
                 return Err(Error::NoSuchVariant { wanted: format!("{family} {name}"), known });
             }
         }
@@ -153,6 +163,9 @@ impl Catalog {
             reduce: choose(Family::Reduce),
             softmax: choose(Family::Softmax),
             possible: VARIANTS.iter().filter(|v| possible(v)).collect(),
+            products: schemes::choose(device, wanted),
+            texels: device.features.storage_texel,
+            shuffles: device.features.subgroup_shuffle,
             kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
         })
@@ -167,6 +180,11 @@ impl Catalog {
         }
     }
 
+    /// The chosen way of carrying out matrix products.
+    pub(crate) fn products(&self) -> &'static Scheme {
+        self.products
+    }
+
     /// Every variant that the device can run, and which are in use.
     pub(crate) fn variants(&self) -> Vec<VariantInfo> {
         let info = |v: &'static Variant| VariantInfo {
@@ -174,7 +192,13 @@ impl Catalog {
             name: v.name,
             in_use: std::ptr::eq(self.variant(v.family), v),
         };
-        self.possible.iter().copied().map(info).collect()
+        let scheme = |s: &'static Scheme| VariantInfo {
+            family: schemes::FAMILY,
+            name: s.name,
+            in_use: std::ptr::eq(self.products, s),
+        };
+        let schemes = SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles)).map(scheme);
+        self.possible.iter().copied().map(info).chain(schemes).collect()
     }
 
     /// The pipelines to make ahead: what common calls will ask for.
@@ -182,6 +206,7 @@ impl Catalog {
         let mut keys = super::lower::prewarm(self)?;
         keys.extend(super::reduce::prewarm(self)?);
         keys.extend(super::softmax::prewarm(self)?);
+        keys.extend(super::product::prewarm(self)?);
         Ok(keys)
     }
 

@@ -93,6 +93,7 @@ fn lower(core: &Core, graph: &mut Graph) -> Result<()> {
     for node in nodes {
         match &node.work {
             Work::Map(map) => map.lower(&node.label, graph, &core.catalog, &mut lowered)?,
+            Work::Product(product) => product.lower(&node.label, graph, &core.catalog, &mut lowered)?,
             Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
         }
     }
@@ -149,7 +150,7 @@ fn encode(
                 slot.fill(*to, *word);
             }
         }
-        Work::Map(_) => unreachable!("lowered before"),
+        Work::Map(_) | Work::Product(_) => unreachable!("lowered before"),
     }
     if labelled {
         slot.end_label();

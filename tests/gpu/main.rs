@@ -11,6 +11,7 @@ mod fusion;
 mod harness;
 mod kernels;
 mod layout;
+mod matmul;
 mod pool;
 mod recording;
 mod reduce;

@@ -4,6 +4,7 @@
 pub mod data;
 pub mod elementwise;
 mod layout;
+mod matmul;
 mod pairs;
 mod reduce;
 pub mod reference;
@@ -200,6 +201,7 @@ pub fn all() -> Vec<Case> {
     layout::cases(&mut cases);
     reduce::cases(&mut cases);
     softmax::cases(&mut cases);
+    matmul::cases(&mut cases);
     cases
 }
 
