@@ -45,6 +45,7 @@
 mod engine;
 mod error;
 mod ops;
+mod report;
 mod shape;
 pub mod spirv;
 mod vk;
@@ -56,14 +57,19 @@ pub use engine::dispatch::Dispatch;
 pub use engine::housekeeping::PrewarmStatus;
 pub use engine::pipelines::PipelineStats;
 pub use engine::pool::PoolStats;
+pub use engine::profile::Profiling;
+pub use engine::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
+pub use engine::profile::row::{HostTime, Profile, Row};
+pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, Session};
 pub use engine::recording::{Operand, Outputs, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
+pub use error::{Error, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result};
 pub use ops::layout::Ranges;
-pub use error::{Error, KernelMismatch, RefusedDevice, Result};
+pub use report::html_report;
 pub use shape::{DType, Element, MAX_RANK, Shape};
 pub use vk::kernel::Kernel;
-pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits};
+pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
 pub use vk::raw;
 
 #[cfg(doctest)]

@@ -11,6 +11,8 @@ use super::core::Core;
 use super::housekeeping::{Housekeeper, PrewarmStatus, warm_all};
 use super::pipelines::PipelineStats;
 use super::pool::PoolStats;
+use super::profile::Profiling;
+use super::profile::run::Session;
 use super::recording::{Outputs, Recording, check_size};
 use super::tensor::{Contents, Filler, Storage, Tensor};
 use crate::error::{Error, Result};
@@ -38,6 +40,10 @@ pub struct Stats {
     pub dispatches: u64,
     /// Barriers between those.
     pub barriers: u64,
+    /// Bytes that went from the host to tensors.
+    pub bytes_up: u64,
+    /// Bytes that went from tensors to the host.
+    pub bytes_down: u64,
     /// Submissions in flight.
     pub in_flight: usize,
     /// The pool.
@@ -215,6 +221,7 @@ impl Accelerator {
     ///
     /// [`Error::DeviceLost`].
     pub fn synchronize(&self) -> Result<()> {
+        let _span = self.core.profiler.span("wait");
         self.core.timeline.synchronize()
     }
 
@@ -243,6 +250,30 @@ impl Accelerator {
         if tensors + handles > 0 { Err(Error::StillInUse { tensors, handles }) } else { Ok(()) }
     }
 
+    /// Profiles everything that is submitted from now on, on any thread, until the session is
+    /// [finished](Session::finish). `name` is what reports call the run.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::Profiling;
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let session = gpu.begin_profiling("two sums", Profiling::Timeline)?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let b = gpu.run(|r| r.add(&a, &a))?;
+    /// let c = gpu.run(|r| r.add(&a, &b))?;
+    /// let run = session.finish()?;
+    /// assert_eq!(run.submissions, 2);
+    /// println!("{run}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::AlreadyProfiling`](crate::ProfileError::AlreadyProfiling) if another session is open.
+    pub fn begin_profiling(&self, name: &str, mode: Profiling) -> Result<Session> {
+        Session::begin(&self.core, name, mode, self.stats())
+    }
+
     /// Frees the memory that the pool keeps for later; gives the number of bytes.
     pub fn trim(&self) -> u64 {
         let _ = self.core.timeline.reclaim();
@@ -258,6 +289,8 @@ impl Accelerator {
             submissions: load(&counters.submissions),
             dispatches: load(&counters.dispatches),
             barriers: load(&counters.barriers),
+            bytes_up: load(&counters.bytes_up),
+            bytes_down: load(&counters.bytes_down),
             in_flight: self.core.timeline.in_flight(),
             pool: self.core.pool.stats(),
             pipelines: self.core.pipelines.stats(),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::profile::Profiling;
 use crate::vk::debug::MessageSink;
 use crate::vk::physical::{DeviceChoice, DeviceKind};
 use crate::vk::raw::Entry;
@@ -51,6 +52,7 @@ pub struct Config {
     pub(crate) memory_checks: bool,
     pub(crate) variants: Vec<(String, String)>,
     pub(crate) entry: Option<Entry>,
+    pub(crate) profiling: Profiling,
 }
 
 impl Config {
@@ -145,6 +147,26 @@ impl Config {
     /// [`Accelerator::variants`](crate::Accelerator::variants).
     pub fn variant(mut self, family: &str, variant: &str) -> Config {
         self.variants.push((family.to_owned(), variant.to_owned()));
+        self
+    }
+
+    /// Profiles every submission in this way; [`Submission::profile`](crate::Submission::profile) has the rows. Off by
+    /// default. [`Accelerator::begin_profiling`](crate::Accelerator::begin_profiling) does it for a while.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::{Accelerator, Config, Profiling};
+    /// let gpu = Accelerator::new(&Config::new().profiling(Profiling::Timeline))?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let sum = r.add(&a, &a)?;
+    /// let _kept = r.keep(sum)?;
+    /// let profile = r.end_recording()?.profile()?;
+    /// assert_eq!(profile.rows[0].label, "add 1000 f32");
+    /// # Ok(()) }
+    /// ```
+    pub fn profiling(mut self, mode: Profiling) -> Config {
+        self.profiling = mode;
         self
     }
 

@@ -8,7 +8,10 @@ use super::config::{CacheDir, Config};
 use super::housekeeping::Housekeeper;
 use super::pipelines::Pipelines;
 use super::pool::{Lease, Pool};
-use super::timeline::Timeline;
+use super::profile::Profiling;
+use super::profile::guard::Judge;
+use super::profile::profiler::Profiler;
+use super::timeline::{Job, Timeline};
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::device::Device;
@@ -27,6 +30,7 @@ pub(crate) struct Core {
     pub(crate) catalog: Catalog,
     pub(crate) pool: Arc<Pool>,
     pub(crate) counters: Counters,
+    pub(crate) profiler: Profiler,
     /// Why there is no cache folder, if one was wanted.
     pub(crate) cache_problem: Option<String>,
     closed: AtomicBool,
@@ -39,6 +43,8 @@ pub(crate) struct Counters {
     pub(crate) submissions: AtomicU64,
     pub(crate) dispatches: AtomicU64,
     pub(crate) barriers: AtomicU64,
+    pub(crate) bytes_up: AtomicU64,
+    pub(crate) bytes_down: AtomicU64,
 }
 
 impl Core {
@@ -61,6 +67,7 @@ impl Core {
             catalog,
             pool: Pool::new(&device, config.pool_cap, config.memory_checks),
             counters: Counters::default(),
+            profiler: Profiler::new(config.profiling),
             cache_problem,
             closed: AtomicBool::new(false),
             device,
@@ -105,6 +112,23 @@ impl Core {
         }
     }
 
+    /// Submits a job; notes how long that took and who collects its times.
+    pub(crate) fn submit(&self, job: Job) -> Result<u64> {
+        let Some(ticket) = job.ticket.clone() else { return self.timeline.submit(job) };
+        let begin = self.profiler.now_ns();
+        let value = self.timeline.submit(job)?;
+        ticket.host.lock().submit = (begin, self.profiler.now_ns());
+        self.profiler.gather(&ticket);
+        Ok(value)
+    }
+
+    /// What figures taken in this mode are judged by.
+    pub(crate) fn judge(&self, mode: Profiling) -> Result<Judge> {
+        self.profiler.anchor(&self.device)?;
+        let _ = mode;
+        Ok(Judge { peaks: None, mismatch: self.profiler.clock_mismatch(&self.device) })
+    }
+
     /// Writes host data to a fresh block: in place where the memory is mapped, through staging where it is not.
     pub(crate) fn fill<R>(&self, bytes: u64, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<(Lease, R)> {
         let lease = self.acquire(MemoryKind::Device, bytes)?;
@@ -119,6 +143,8 @@ impl Core {
         bytes: u64,
         write: impl FnOnce(&mut [u8]) -> Result<R>,
     ) -> Result<R> {
+        let _span = self.profiler.span("upload");
+        self.counters.bytes_up.fetch_add(bytes, Ordering::Relaxed);
         let buffer = &lease.block().buffer;
         if buffer.is_mapped() {
             return buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))?;

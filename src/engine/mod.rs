@@ -17,6 +17,7 @@ pub(crate) mod modules;
 pub(crate) mod op_code;
 pub(crate) mod pipelines;
 pub(crate) mod pool;
+pub(crate) mod profile;
 pub(crate) mod recording;
 pub(crate) mod submission;
 pub(crate) mod tensor;

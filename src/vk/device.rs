@@ -8,6 +8,7 @@ use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use parking_lot::Mutex;
 
 use super::check;
+use super::clock::Calibration;
 use super::instance::Instance;
 use super::physical::DeviceInfo;
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ pub(crate) struct Device {
     /// `None` once the device is being destroyed.
     pub(crate) allocator: Mutex<Option<Allocator>>,
     debug_utils: Option<ash::ext::debug_utils::Device>,
+    /// Reads the device's clock, where that can be done.
+    pub(crate) calibration: Option<Calibration>,
     /// Dropped after the device.
     pub(crate) instance: Arc<Instance>,
 }
@@ -50,12 +53,16 @@ impl Device {
         if has.portability_subset {
             extensions.push(c"VK_KHR_portability_subset".as_ptr());
         }
+        if let Some(calibration) = info.calibration {
+            extensions.push(calibration.as_ptr());
+        }
         let mut v11 =
             vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(has.storage16);
         let mut v12 = vk::PhysicalDeviceVulkan12Features::default()
             .timeline_semaphore(true)
             .shader_float16(has.float16)
             .shader_int8(has.int8)
+            .host_query_reset(has.host_query_reset)
             .storage_buffer8_bit_access(has.storage8);
         let mut v13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true).maintenance4(true);
         let core = vk::PhysicalDeviceFeatures::default()
@@ -101,6 +108,7 @@ impl Device {
                 .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
             debug_utils: (names && instance.debug_utils)
                 .then(|| ash::ext::debug_utils::Device::new(&instance.raw, &raw)),
+            calibration: Calibration::new(&instance, &raw, &info),
             allocator: Mutex::new(Some(allocator)),
             info,
             raw,

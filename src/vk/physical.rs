@@ -163,6 +163,20 @@ pub struct Features {
     pub storage16: bool,
     /// 8-bit values in storage buffers.
     pub storage8: bool,
+    /// Queries can be reset by the host.
+    pub host_query_reset: bool,
+    /// The device's clock can be read by the host (`VK_EXT_calibrated_timestamps` or its KHR successor).
+    pub calibrated_timestamps: bool,
+}
+
+/// The clock behind a queue's timestamps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TimestampClock {
+    /// How many of a timestamp's low bits count; it wraps around beyond them.
+    pub valid_bits: u32,
+    /// Nanoseconds per tick, not always a whole number.
+    pub period_ns: f64,
 }
 
 /// A Vulkan device, and whether Tidemill can use it.
@@ -185,10 +199,14 @@ pub struct DeviceInfo {
     pub features: Features,
     /// Bytes of memory that the device calls its own.
     pub memory_bytes: u64,
+    /// The clock of the queue that the engine uses; `None` if it has no timestamps, and so no profiles.
+    pub timestamps: Option<TimestampClock>,
     /// Why it can't be used; empty if it can.
     pub refused: Vec<String>,
     pub(crate) raw: vk::PhysicalDevice,
     pub(crate) queue_family: u32,
+    /// The extension by which the host reads the device's clock.
+    pub(crate) calibration: Option<&'static CStr>,
     /// Names this device and driver in cache files.
     pub(crate) cache_key: String,
 }
@@ -287,6 +305,13 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
     let family = family_with(vk::QueueFlags::COMPUTE | vk::QueueFlags::GRAPHICS)
         .or_else(|| family_with(vk::QueueFlags::COMPUTE));
 
+    // Renamed when it was promoted; the functions are the same.
+    let calibration = [ash::khr::calibrated_timestamps::NAME, ash::ext::calibrated_timestamps::NAME];
+    let calibration = calibration.into_iter().find(|name| has(name));
+    let valid_bits = family.map_or(0, |family| families[family].timestamp_valid_bits);
+    let period_ns = f64::from(limits.timestamp_period);
+    let timestamps = (valid_bits > 0 && period_ns > 0.0).then_some(TimestampClock { valid_bits, period_ns });
+
     let mut refused = Vec::new();
     let api_version =
         (vk::api_version_major(version), vk::api_version_minor(version), vk::api_version_patch(version));
@@ -365,11 +390,15 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
             int8: v12.shader_int8 == vk::TRUE,
             storage16: v11.storage_buffer16_bit_access == vk::TRUE,
             storage8: v12.storage_buffer8_bit_access == vk::TRUE,
+            host_query_reset: v12.host_query_reset == vk::TRUE,
+            calibrated_timestamps: calibration.is_some(),
         },
         memory_bytes,
+        timestamps,
         refused,
         raw,
         queue_family: family.unwrap_or(0) as u32,
+        calibration,
         cache_key,
     }
 }
