@@ -7,3 +7,4 @@ mod cases;
 mod elementwise;
 mod harness;
 mod layout;
+mod profile;

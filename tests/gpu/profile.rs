@@ -1,0 +1,161 @@
+//! Profiles: rows with labels, times and costs; runs on one clock.
+
+use tidemill::{Clock, Error, Figure, ProfileError, Profiling, Recording, Tensor, Value};
+
+use crate::harness::{config, gpu, gpu_with};
+
+const N: usize = 1 << 16;
+
+/// Two sums that need nothing of each other, then one that needs both.
+fn diamond(r: &mut Recording, a: &Tensor, b: &Tensor) -> tidemill::Result<Value> {
+    let left = r.add(a, b)?;
+    let right = r.mul(a, b)?;
+    r.sub(left, right)
+}
+
+fn ones(gpu: &tidemill::Accelerator) -> Tensor {
+    gpu.upload(&vec![1.0f32; N], [N]).unwrap()
+}
+
+#[test]
+fn a_timeline_marks_what_may_overlap_and_gives_no_speeds() {
+    let gpu = gpu_with(config().profiling(Profiling::Timeline));
+    let (a, b) = (ones(&gpu), ones(&gpu));
+    let mut r = gpu.begin_recording().unwrap();
+    let value = diamond(&mut r, &a, &b).unwrap();
+    let kept = r.keep(value).unwrap();
+    let profile = r.end_recording().unwrap().profile().unwrap();
+    assert_eq!(profile.mode, Profiling::Timeline);
+    let labels: Vec<_> = profile.rows.iter().map(|row| row.label.as_str()).collect();
+    assert_eq!(labels, ["add 65536 f32", "mul 65536 f32", "sub 65536 f32"]);
+    let overlaps: Vec<_> = profile.rows.iter().map(|row| (row.barrier, row.overlaps)).collect();
+    assert_eq!(overlaps, [(false, true), (false, true), (true, false)]);
+    assert!(profile.rows.iter().all(|row| row.figure == Figure::None));
+    assert!(profile.rows.iter().all(|row| row.bytes == Some(12 * N as u64) && row.flops == Some(N as u64)));
+    assert!(profile.rows.iter().all(|row| row.kernel.starts_with("map.") && row.groups[0] > 0));
+    assert!(profile.rows.iter().all(|row| row.end_ns > row.start_ns));
+    assert!(profile.rows[2].start_ns >= profile.rows[0].end_ns.max(profile.rows[1].end_ns));
+    assert!(profile.busy_ns() <= profile.span_ns());
+    assert_eq!(profile.barriers, 1);
+    assert_eq!(kept.read::<f32>().unwrap()[0], 1.0);
+}
+
+#[test]
+fn an_isolated_profile_orders_everything_and_gives_speeds() {
+    let gpu = gpu();
+    let (a, b) = (ones(&gpu), ones(&gpu));
+    let mut r = gpu.begin_recording().unwrap();
+    r.profiling(Profiling::Isolated);
+    let value = diamond(&mut r, &a, &b).unwrap();
+    let _kept = r.keep(value).unwrap();
+    let submission = r.end_recording().unwrap();
+    let profile = submission.profile().unwrap();
+    assert!(profile.rows.iter().all(|row| !row.overlaps));
+    for pair in profile.rows.windows(2) {
+        assert!(pair[1].start_ns >= pair[0].end_ns, "{profile}");
+    }
+    for row in &profile.rows {
+        let figures = row.figure.throughput().unwrap_or_else(|| panic!("{profile}"));
+        let expected = row.flops.unwrap() as f64 / row.duration_ns() as f64;
+        assert!((figures.gflops.unwrap() - expected).abs() < 1e-9);
+        assert!((figures.gbytes_per_s.unwrap() - 12.0 * expected).abs() < 1e-6);
+    }
+    // The same again: the times are kept with the submission, the slot is not.
+    assert_eq!(submission.profile().unwrap().busy_ns(), profile.busy_ns());
+}
+
+#[test]
+fn what_was_not_profiled_says_so() {
+    let gpu = gpu();
+    let a = ones(&gpu);
+    let mut r = gpu.begin_recording().unwrap();
+    let sum = r.add(&a, &a).unwrap();
+    let _kept = r.keep(sum).unwrap();
+    let refused = r.end_recording().unwrap().profile().unwrap_err();
+    assert!(matches!(refused, Error::Profile(ProfileError::NotProfiled)), "{refused}");
+}
+
+#[test]
+fn there_may_be_any_number_of_rows_and_slots_are_recycled() {
+    let gpu = gpu_with(config().profiling(Profiling::Timeline));
+    let a = gpu.upload(&[1.0f32; 64], [64]).unwrap();
+    for n in [300, 1, 700, 64] {
+        let mut r = gpu.begin_recording().unwrap();
+        let mut value = r.add(&a, &a).unwrap();
+        for _ in 1..n {
+            value = r.add(value, &a).unwrap();
+        }
+        let kept = r.keep(value).unwrap();
+        let profile = r.end_recording().unwrap().profile().unwrap();
+        assert_eq!(profile.rows.len(), n);
+        assert!(profile.rows.windows(2).all(|pair| pair[1].start_ns >= pair[0].end_ns), "{n}");
+        assert_eq!(kept.read::<f32>().unwrap()[0], (n + 1) as f32);
+    }
+}
+
+#[test]
+fn a_run_adds_up_on_one_clock() {
+    let gpu = gpu();
+    let warm = ones(&gpu);
+    let _ = gpu.run(|r| diamond(r, &warm, &warm)).unwrap().read::<f32>().unwrap();
+    let session = gpu.begin_profiling("three rounds", Profiling::Timeline).unwrap();
+    let refused = gpu.begin_profiling("another", Profiling::Isolated).unwrap_err();
+    assert!(matches!(refused, Error::Profile(ProfileError::AlreadyProfiling)));
+    for _ in 0..3 {
+        let (a, b) = (ones(&gpu), ones(&gpu));
+        let result = gpu.run(|r| diamond(r, &a, &b)).unwrap();
+        assert_eq!(result.read::<f32>().unwrap()[N - 1], 1.0);
+    }
+    let run = session.finish().unwrap();
+    println!("{run}");
+    run.check().unwrap();
+    assert_eq!((run.submissions, run.dispatches, run.barriers), (3, 9, 3));
+    assert_eq!(run.bytes_up, 3 * 2 * 4 * N as u64);
+    assert_eq!(run.bytes_down, 3 * 4 * N as u64);
+    assert!(run.pool_hits + run.pool_misses >= 6);
+    assert_eq!(run.rows().filter(|row| row.label.starts_with("mul")).count(), 3);
+    let gpu_time = run.gpu.unwrap().unwrap();
+    assert!(gpu_time.busy_ns > 0 && gpu_time.busy_ns <= run.wall_ns);
+    match run.clock {
+        Clock::Calibrated { .. } => {
+            assert_eq!(gpu_time.idle_ns, Some(run.wall_ns - gpu_time.busy_ns));
+            // Each submission's work lies between its submission and the end of the run.
+            assert!(gpu_time.utilisation.unwrap() < 1.0);
+        }
+        // Nothing that needs both clocks is said.
+        _ => assert_eq!((gpu_time.idle_ns, gpu_time.utilisation), (None, None)),
+    }
+    // The session is over: nothing is profiled any more.
+    let mut r = gpu.begin_recording().unwrap();
+    let sum = r.add(&warm, &warm).unwrap();
+    let _kept = r.keep(sum).unwrap();
+    assert!(r.end_recording().unwrap().profile().is_err());
+}
+
+#[test]
+fn host_and_device_are_on_one_axis_in_a_trace() {
+    let gpu = gpu();
+    let session = gpu.begin_profiling("axis", Profiling::Timeline).unwrap();
+    let a = ones(&gpu);
+    let sum = gpu.run(|r| r.add(&a, &a)).unwrap();
+    sum.read::<f32>().unwrap();
+    let run = session.finish().unwrap();
+    let trace = run.trace_json();
+    assert!(trace.contains("add 65536 f32"), "{trace}");
+    if matches!(run.clock, Clock::Calibrated { .. }) {
+        let value = |line: &str, key: &str| -> f64 {
+            let rest = line.split(key).nth(1).unwrap();
+            rest.split([',', '}']).next().unwrap().parse().unwrap()
+        };
+        let of = |name: &str| {
+            let line = trace.lines().find(|line| line.contains(&format!("\"name\":\"{name}\""))).unwrap();
+            (value(line, "\"ts\":"), value(line, "\"dur\":"))
+        };
+        let (submit, row, read) = (of("submit"), of("add 65536 f32"), of("read"));
+        assert!(row.0 >= submit.0 - 5.0, "the device began before the submission: {submit:?} {row:?}");
+        assert!(
+            row.0 + row.1 <= read.0 + read.1 + 5.0,
+            "the device ended after its result was read: {row:?} {read:?}"
+        );
+    }
+}
