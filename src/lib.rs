@@ -59,6 +59,7 @@ pub use engine::pipelines::PipelineStats;
 pub use engine::pool::PoolStats;
 pub use engine::profile::Profiling;
 pub use engine::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
+pub use engine::profile::measurement::{Measurement, Pace, checksum};
 pub use engine::profile::row::{HostTime, Profile, Row};
 pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, Session};
 pub use engine::recording::{Operand, Outputs, Recording, Value};

@@ -53,6 +53,7 @@ pub struct Config {
     pub(crate) variants: Vec<(String, String)>,
     pub(crate) entry: Option<Entry>,
     pub(crate) profiling: Profiling,
+    pub(crate) renderdoc: bool,
 }
 
 impl Config {
@@ -167,6 +168,16 @@ impl Config {
     /// ```
     pub fn profiling(mut self, mode: Profiling) -> Config {
         self.profiling = mode;
+        self
+    }
+
+    /// Loads RenderDoc into the process, so that [`Accelerator::capture`](crate::Accelerator::capture) works, and names
+    /// everything for it. `TIDEMILL_RENDERDOC=1` does the same, and a program that was started by RenderDoc needs
+    /// neither. Where RenderDoc is not installed everything else works, and `capture` says what is missing.
+    ///
+    /// Must be said before the process makes its first Vulkan instance.
+    pub fn renderdoc(mut self, on: bool) -> Config {
+        self.renderdoc = on;
         self
     }
 

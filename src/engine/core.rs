@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
+
 use super::catalog::Catalog;
 use super::config::{CacheDir, Config};
 use super::housekeeping::Housekeeper;
@@ -10,7 +12,10 @@ use super::pipelines::Pipelines;
 use super::pool::{Lease, Pool};
 use super::profile::Profiling;
 use super::profile::guard::Judge;
-use super::profile::profiler::Profiler;
+use super::profile::peaks::{DOUBTS, PeakStore};
+use super::profile::profiler::{Profiler, trace};
+use super::profile::row::Profile;
+use super::profile::ticket::Ticket;
 use super::timeline::{Job, Timeline};
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
@@ -19,6 +24,7 @@ use crate::vk::instance::Instance;
 use crate::vk::physical;
 use crate::vk::physical::DeviceChoice;
 use crate::vk::pipeline::PipelineCache;
+use crate::vk::renderdoc::RenderDoc;
 
 /// The device and all that is owned once.
 #[derive(Debug)]
@@ -31,6 +37,11 @@ pub(crate) struct Core {
     pub(crate) pool: Arc<Pool>,
     pub(crate) counters: Counters,
     pub(crate) profiler: Profiler,
+    pub(crate) peaks: Mutex<PeakStore>,
+    /// Held by whoever wants nothing in the queue but its own: background work stays away.
+    pub(crate) quiet: Mutex<()>,
+    /// RenderDoc, or what is missing.
+    pub(crate) renderdoc: std::result::Result<RenderDoc, String>,
     /// Why there is no cache folder, if one was wanted.
     pub(crate) cache_problem: Option<String>,
     closed: AtomicBool,
@@ -49,6 +60,7 @@ pub(crate) struct Counters {
 
 impl Core {
     pub(crate) fn new(config: &Config) -> Result<Arc<Core>> {
+        let renderdoc = RenderDoc::find(config.renderdoc);
         let instance = Instance::new(
             config.entry.clone().map(|e| e.0),
             config.validation,
@@ -56,7 +68,7 @@ impl Core {
         )?;
         let devices = physical::enumerate(&instance)?;
         let info = physical::choose(&devices, &device_choice(config))?;
-        let device = Device::new(instance, info, config.validation || config.labels)?;
+        let device = Device::new(instance, info, config.validation || config.labels || renderdoc.is_ok())?;
         let (folder, cache_problem) = cache_folder(&config.cache_dir)?;
         let cache = PipelineCache::new(&device, folder.as_deref())?;
         let catalog = Catalog::new(&device.info, &config.variants)?;
@@ -68,6 +80,9 @@ impl Core {
             pool: Pool::new(&device, config.pool_cap, config.memory_checks),
             counters: Counters::default(),
             profiler: Profiler::new(config.profiling),
+            peaks: Mutex::default(),
+            quiet: Mutex::new(()),
+            renderdoc,
             cache_problem,
             closed: AtomicBool::new(false),
             device,
@@ -114,19 +129,38 @@ impl Core {
 
     /// Submits a job; notes how long that took and who collects its times.
     pub(crate) fn submit(&self, job: Job) -> Result<u64> {
+        let _span = trace::enter("submit");
         let Some(ticket) = job.ticket.clone() else { return self.timeline.submit(job) };
         let begin = self.profiler.now_ns();
         let value = self.timeline.submit(job)?;
         ticket.host.lock().submit = (begin, self.profiler.now_ns());
-        self.profiler.gather(&ticket);
+        if !ticket.host_only {
+            self.profiler.gather(&ticket);
+        }
         Ok(value)
     }
 
-    /// What figures taken in this mode are judged by.
-    pub(crate) fn judge(&self, mode: Profiling) -> Result<Judge> {
+    /// The profiles of submissions that are complete, and what they were judged by. A figure above the device's peaks
+    /// is believed to be wrong only when the peaks have been measured again.
+    pub(crate) fn profiles(self: &Arc<Core>, mode: Profiling, tickets: &[Arc<Ticket>]) -> Result<(Vec<Profile>, Judge)> {
         self.profiler.anchor(&self.device)?;
-        let _ = mode;
-        Ok(Judge { peaks: None, mismatch: self.profiler.clock_mismatch(&self.device) })
+        let peaks = match mode {
+            Profiling::Isolated => Some(self.peaks()?),
+            Profiling::Off | Profiling::Timeline => None,
+        };
+        let mut judge = Judge { peaks, mismatch: self.profiler.clock_mismatch(&self.device) };
+        let all = |judge: &Judge| -> Result<Vec<Profile>> {
+            tickets.iter().map(|ticket| Profile::new(ticket, &self.device, judge)).collect()
+        };
+        let mut profiles = all(&judge)?;
+        for _ in 0..DOUBTS {
+            if !profiles.iter().any(Profile::is_above_peaks) {
+                break;
+            }
+            judge.peaks = Some(self.peaks_again()?);
+            profiles = all(&judge)?;
+        }
+        Ok((profiles, judge))
     }
 
     /// Writes host data to a fresh block: in place where the memory is mapped, through staging where it is not.

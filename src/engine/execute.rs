@@ -12,6 +12,7 @@ use super::memory::{Assignment, Home, assign};
 use super::pipelines::PipelineKey;
 use super::pool::Lease;
 use super::profile::Profiling;
+use super::profile::profiler::trace;
 use super::profile::ticket::{Probe, Ticket};
 use super::tensor::Contents;
 use super::timeline::{BlockUse, Job, LABELS_KEPT};
@@ -23,6 +24,8 @@ use crate::vk::command::{Barrier, Bound, CommandSlot};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) mode: Profiling,
+    /// Only what the host does is noted: no timestamps.
+    pub(crate) host_only: bool,
     /// When the recording was begun, if that was noted.
     pub(crate) begun_ns: Option<u64>,
 }
@@ -38,7 +41,8 @@ pub(crate) struct Sent {
 /// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
 pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>, wish: Wish) -> Result<Sent> {
     core.open()?;
-    let mut probe = Probe::new(core, wish.mode)?;
+    let _span = trace::enter("encode");
+    let mut probe = Probe::new(core, wish)?;
     lower(core, &mut graph)?;
     let (assignment, blocks) = give_memory(core, &graph, leases)?;
     let block_of = |access: &Access| -> Option<u32> {
@@ -52,6 +56,7 @@ pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>, wi
     let mut uses: Vec<BlockUse> = blocks.iter().cloned().map(BlockUse::new).collect();
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
+    name_slot(&slot, &graph);
     let mut hazards = Hazards::default();
     let mut bound_pipeline = None;
     for node in &graph.nodes {
@@ -136,6 +141,14 @@ fn give_memory(core: &Core, graph: &Graph, leases: Vec<Lease>) -> Result<(Assign
     }
 }
 
+/// Names the command buffer after what is in it.
+fn name_slot(slot: &CommandSlot, graph: &Graph) {
+    if let Some(first) = graph.nodes.first().filter(|_| slot.wants_labels()) {
+        let more = graph.nodes.len() - 1;
+        slot.name(&if more > 0 { format!("{} and {more} more", first.label) } else { first.label.to_string() });
+    }
+}
+
 /// Begins a dispatch: barrier, label and timestamp, in the one place where each is given. So a validation message, a
 /// profile's row and a RenderDoc marker can't disagree.
 fn begin_dispatch(slot: &mut CommandSlot, probe: &mut Probe, node: &Node, conflict: bool) -> Result<()> {
@@ -145,6 +158,7 @@ fn begin_dispatch(slot: &mut CommandSlot, probe: &mut Probe, node: &Node, confli
     if slot.wants_labels() {
         slot.begin_label(&node.label.to_string());
     }
+    trace::dispatch(&node.label);
     probe.begin(slot, node, conflict)
 }
 

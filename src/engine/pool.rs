@@ -141,12 +141,14 @@ pub(crate) struct Pool {
     state: Mutex<State>,
     cap: Option<u64>,
     checks: bool,
+    /// Blocks made so far, to tell them apart by name.
+    made: AtomicU64,
     device: Arc<Device>,
 }
 
 impl Pool {
     pub(crate) fn new(device: &Arc<Device>, cap: Option<u64>, checks: bool) -> Arc<Pool> {
-        Arc::new(Pool { state: Mutex::default(), cap, checks, device: device.clone() })
+        Arc::new(Pool { state: Mutex::default(), cap, checks, made: AtomicU64::new(0), device: device.clone() })
     }
 
     fn class_of(&self, bytes: u64) -> u64 {
@@ -179,12 +181,14 @@ impl Pool {
             let room = cap - state.stats.live_bytes - class;
             drop(Self::evict(&mut state, room));
         }
-        let name = match kind {
-            MemoryKind::Device => "tidemill block",
-            MemoryKind::Upload => "tidemill upload staging",
-            MemoryKind::Readback => "tidemill readback staging",
+        let what = match kind {
+            MemoryKind::Device => "block",
+            MemoryKind::Upload => "upload staging",
+            MemoryKind::Readback => "readback staging",
         };
-        let Some(buffer) = Buffer::new(&self.device, class, kind, name)? else {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tidemill {what} {number}, {class} bytes");
+        let Some(buffer) = Buffer::new(&self.device, class, kind, &name)? else {
             return Ok(Err(Shortage::Memory));
         };
         let block = Block { buffer, kind, last_write: AtomicU64::new(0), last_read: AtomicU64::new(0) };

@@ -78,9 +78,7 @@ pub struct Recording {
     leases: Vec<Lease>,
     /// The value of each lease, by the lease's address.
     known: FxHashMap<usize, ValueId>,
-    profiling: Profiling,
-    /// When it was begun, if somebody wants to know.
-    begun_ns: Option<u64>,
+    wish: Wish,
 }
 
 impl fmt::Debug for Recording {
@@ -92,10 +90,11 @@ impl fmt::Debug for Recording {
 impl Recording {
     pub(crate) fn new(core: Arc<Core>) -> Recording {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let profiling = core.profiler.mode();
-        let begun_ns = (profiling != Profiling::Off).then(|| core.profiler.now_ns());
+        let mode = core.profiler.mode();
+        let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
+        let wish = Wish { mode, host_only: false, begun_ns };
         let (graph, leases, known) = (Graph::default(), Vec::new(), FxHashMap::default());
-        Recording { core, id, graph, leases, known, profiling, begun_ns }
+        Recording { core, id, graph, leases, known, wish }
     }
 
     /// The shape of an operand.
@@ -150,7 +149,7 @@ impl Recording {
         let graph = std::mem::take(&mut self.graph);
         let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
         let leases = std::mem::take(&mut self.leases);
-        let submitted = execute(&self.core, graph, leases, Wish { mode: self.profiling, begun_ns: self.begun_ns });
+        let submitted = execute(&self.core, graph, leases, self.wish);
         if submitted.is_err() {
             discard(&kept);
         }
@@ -159,8 +158,13 @@ impl Recording {
 
     /// Profiles this recording in its own way, whatever the accelerator's is.
     pub fn profiling(&mut self, mode: Profiling) {
-        self.profiling = mode;
-        self.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
+        self.wish.mode = mode;
+        self.wish.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
+    }
+
+    /// Notes when it is submitted, without any timestamp on the device.
+    pub(crate) fn time_on_host(&mut self) {
+        self.wish = Wish { mode: Profiling::Timeline, host_only: true, begun_ns: None };
     }
 
     /// The same contents with another shape of as many elements; nothing is copied.

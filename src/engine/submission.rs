@@ -37,6 +37,11 @@ impl Submission {
         self.value
     }
 
+    /// When it was handed to the driver, if that was noted.
+    pub(crate) fn submitted_ns(&self) -> Option<u64> {
+        self.ticket.as_ref().map(|ticket| ticket.host.lock().submit.0)
+    }
+
     /// Waits until the work is done.
     ///
     /// # Errors
@@ -87,8 +92,10 @@ impl Submission {
         if device.info.timestamps.is_none() {
             return Err(ProfileError::NoTimestamps { device: device.info.name.clone() }.into());
         }
-        let Some(ticket) = &self.ticket else { return Err(ProfileError::NotProfiled.into()) };
+        let ticket = self.ticket.as_ref().filter(|ticket| !ticket.host_only);
+        let Some(ticket) = ticket else { return Err(ProfileError::NotProfiled.into()) };
         self.wait()?;
-        Profile::new(ticket, device, &self.core.judge(ticket.mode)?)
+        let (mut profiles, _) = self.core.profiles(ticket.mode, std::slice::from_ref(ticket))?;
+        profiles.pop().ok_or(ProfileError::NotProfiled.into())
     }
 }

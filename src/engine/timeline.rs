@@ -177,7 +177,7 @@ impl Timeline {
             if let Some(ticket) = &job.ticket {
                 ticket.carries_uploads(state.upload_bytes);
             }
-            let stamps = job.ticket.is_some() && self.device.info.timestamps.is_some();
+            let stamps = job.ticket.as_ref().is_some_and(|ticket| !ticket.host_only) && self.device.info.timestamps.is_some();
             uses.extend(encode_uploads(&mut slot, &state.uploads, stamps)?);
             slots.push(slot);
         }

@@ -75,6 +75,36 @@ pub enum ProfileError {
     /// Only one run is profiled at a time.
     #[error("a run is being profiled already; finish its Session first")]
     AlreadyProfiling,
+    /// RenderDoc is not there, or not in this process.
+    #[error("no capture: {missing}")]
+    NoRenderDoc {
+        /// What is missing, and how to get it.
+        missing: String,
+    },
+    /// RenderDoc was there and made no capture.
+    #[error("RenderDoc made no capture: {detail}")]
+    CaptureFailed {
+        /// What went wrong.
+        detail: String,
+    },
+    /// A measurement whose work has not run to its end.
+    #[error("{what}: the measured work did not complete, so there is no figure")]
+    Unfinished {
+        /// The measurement.
+        what: String,
+    },
+    /// A measurement whose result nobody has looked at.
+    #[error("{what}: nobody has verified the result, so there is no figure; call verify or checksum")]
+    NotVerified {
+        /// The measurement.
+        what: String,
+    },
+    /// A measurement whose result is wrong.
+    #[error("{what}: the result is wrong, so there is no figure")]
+    WrongResult {
+        /// The measurement.
+        what: String,
+    },
     /// A figure that the device can't reach.
     #[error("measurement error in {what}: {error}")]
     Implausible {

@@ -47,7 +47,7 @@ function tiles(run) {
   const box = element('div', { class: 'tiles' });
   const tile = (name, value, main) =>
     box.append(element('div', { class: main ? 'tile main' : 'tile' }, element('b', {}, value), element('span', {}, name)));
-  tile('wall time to completion', time(run.wall), true);
+  tile('wall time', time(run.wall), true);
   if (run.gpu && !run.gpu.error) {
     tile('GPU busy', time(run.gpu.busy), true);
     if (run.gpu.idle !== null) tile('GPU idle', time(run.gpu.idle));
@@ -60,7 +60,8 @@ function tiles(run) {
   tile('submissions', number(run.submissions, 9));
   tile('dispatches', number(run.dispatches, 9));
   tile('barriers', number(run.barriers, 9));
-  tile('bytes up / down', `${bytes(run.up)} / ${bytes(run.down)}`);
+  tile('bytes up', bytes(run.up));
+  tile('bytes down', bytes(run.down));
   tile('pool hits / misses', `${run.hits} / ${run.misses}`);
   tile('pipelines made', number(run.pipelines, 9));
   return box;
@@ -214,7 +215,7 @@ function roofline(run) {
       'Speeds come from isolated profiles only, where each dispatch runs alone. This run kept its overlaps.'));
     return section;
   }
-  const points = [...new Map(run.rows.filter((r) => r[GFLOPS] && r[BYTES]).map((r) => [r[LABEL] + r[KERNEL], r])).values()];
+  const points = grouped(run).map((line) => line.row).filter((r) => r[GFLOPS] && r[BYTES]);
   const NS = 'http://www.w3.org/2000/svg', W = 940, H = 380, L = 62, R = 24, T = 20, B = 44;
   const svg = document.createElementNS(NS, 'svg');
   svg.setAttribute('viewBox', `0 0 ${W} ${H}`);
@@ -259,10 +260,12 @@ function roofline(run) {
     const dot = put('circle', { cx: px, cy: py, r: 6, fill: `var(${colorOf(r[LABEL])})` });
     dot.addEventListener('pointermove', (event) => show(event, r[LABEL], rowLines(r)));
     dot.addEventListener('pointerleave', hide);
-    const right = px < W - 220;
+    // On the side where no other dot is in the way; below what is written there already.
+    const crowded = points.some((o) => o !== r && x(intensity(o)) > px + 2 && x(intensity(o)) < px + 180 && Math.abs(y(o[GFLOPS]) - py) < 14);
+    const right = px < W - 220 && !crowded;
     let ty = py + 4;
-    while (taken.some(([tx, t]) => Math.abs(tx - px) < 160 && Math.abs(t - ty) < 14)) ty += 14;
-    taken.push([px, ty]);
+    while (taken.some(([tx, t, side]) => side === right && Math.abs(tx - px) < 160 && Math.abs(t - ty) < 14)) ty += 14;
+    taken.push([px, ty, right]);
     put('text', { class: 'label', x: right ? px + 11 : px - 11, y: ty, 'text-anchor': right ? 'start' : 'end' }, r[LABEL]);
   }
   section.append(svg);
@@ -270,19 +273,24 @@ function roofline(run) {
   return section;
 }
 
-function table(run) {
+// Rows that are the same work, together; the one of median duration stands for all.
+const duration = (row) => row[END] - row[START];
+function grouped(run) {
   const groups = new Map();
   for (const row of run.rows) {
     const key = row[LABEL] + '\0' + row[KERNEL];
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(row);
   }
-  const duration = (row) => row[END] - row[START];
-  const lines = [...groups.values()].map((rows) => {
+  return [...groups.values()].map((rows) => {
     rows.sort((a, b) => duration(a) - duration(b));
     return { row: rows[rows.length >> 1], rows, total: rows.reduce((sum, row) => sum + duration(row), 0),
       marked: rows.some((row) => row[OVERLAPS]), error: (rows.find((row) => row[ERROR]) || [])[ERROR] };
   });
+}
+
+function table(run) {
+  const lines = grouped(run);
   const sum = lines.reduce((all, line) => all + line.total, 0) || 1;
   const speeds = run.mode === 'isolated';
   const columns = [

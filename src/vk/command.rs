@@ -118,8 +118,7 @@ impl CommandSlot {
             .dst_stage_mask(stage)
             .dst_access_mask(access)];
         let info = vk::DependencyInfo::default().memory_barriers(&barrier);
-        // SAFETY: contracts 3, 6 and 7.
-        unsafe { self.device.raw.cmd_pipeline_barrier2(self.raw, &info) };
+        self.device.pipeline_barrier(self.raw, &info);
     }
 
     pub(crate) fn bind_pipeline(&mut self, pipeline: &Pipeline) {

@@ -36,6 +36,7 @@ pub(crate) mod pipeline;
 pub(crate) mod query;
 pub(crate) mod queue;
 pub mod raw;
+pub(crate) mod renderdoc;
 
 use ash::vk;
 

@@ -207,6 +207,8 @@ pub struct DeviceInfo {
     pub(crate) queue_family: u32,
     /// The extension by which the host reads the device's clock.
     pub(crate) calibration: Option<&'static CStr>,
+    /// A 1.3 device that RenderDoc shows as 1.2.
+    pub(crate) clamped: bool,
     /// Names this device and driver in cache files.
     pub(crate) cache_key: String,
 }
@@ -274,20 +276,38 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
     let properties = properties.properties;
     let limits = &properties.limits;
 
+    // SAFETY: contract 1.
+    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(raw) }.unwrap_or_default();
+    let has = |name: &CStr| extensions.iter().any(|e| e.extension_name_as_c_str() == Ok(name));
+    // RenderDoc hides Vulkan 1.3 where it can't replay buffer addresses, which nothing here uses; the same functions
+    // are there as extensions of 1.2.
+    let needed_extensions = [ash::khr::synchronization2::NAME, ash::khr::maintenance4::NAME];
+    let clamped = (vk::API_VERSION_1_2..vk::API_VERSION_1_3).contains(&version)
+        && super::renderdoc::is_loaded()
+        && needed_extensions.iter().all(|name| has(name));
+
     let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
     let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
     let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
     let mut features = vk::PhysicalDeviceFeatures2::default();
-    if version >= vk::API_VERSION_1_3 {
-        features = features.push_next(&mut v11).push_next(&mut v12).push_next(&mut v13);
+    let mut synchronization2 = vk::PhysicalDeviceSynchronization2Features::default();
+    let mut maintenance4_feature = vk::PhysicalDeviceMaintenance4Features::default();
+    if clamped || version >= vk::API_VERSION_1_3 {
+        features = features.push_next(&mut v11).push_next(&mut v12);
+    }
+    if clamped {
+        features = features.push_next(&mut synchronization2).push_next(&mut maintenance4_feature);
+    } else if version >= vk::API_VERSION_1_3 {
+        features = features.push_next(&mut v13);
     }
     // SAFETY: contracts 1 and 6.
     unsafe { instance.raw.get_physical_device_features2(raw, &mut features) };
     let core = features.features;
+    if clamped {
+        v13.synchronization2 = synchronization2.synchronization2;
+        v13.maintenance4 = maintenance4_feature.maintenance4;
+    }
 
-    // SAFETY: contract 1.
-    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(raw) }.unwrap_or_default();
-    let has = |name: &CStr| extensions.iter().any(|e| e.extension_name_as_c_str() == Ok(name));
     // SAFETY: contract 1.
     let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
     let memory_bytes = memory
@@ -315,7 +335,7 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
     let mut refused = Vec::new();
     let api_version =
         (vk::api_version_major(version), vk::api_version_minor(version), vk::api_version_patch(version));
-    if version < vk::API_VERSION_1_3 {
+    if version < vk::API_VERSION_1_3 && !clamped {
         refused.push(format!("speaks Vulkan {}.{}, 1.3 is needed", api_version.0, api_version.1));
     } else {
         let needed = [
@@ -399,6 +419,7 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         raw,
         queue_family: family.unwrap_or(0) as u32,
         calibration,
+        clamped,
         cache_key,
     }
 }

@@ -233,7 +233,7 @@ impl Drop for PipelineCache {
 }
 
 /// FNV-1a, 64 bits: to name and check files, not to keep secrets.
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
@@ -257,7 +257,7 @@ fn unwrap_file<'a>(file: &'a [u8], key: &str) -> Option<&'a [u8]> {
 }
 
 /// Writes beside the file and renames over it, so that a reader sees the old or the new one, whole.
-fn write_atomically(file: &Path, bytes: &[u8]) {
+pub(crate) fn write_atomically(file: &Path, bytes: &[u8]) {
     let beside = file.with_extension(format!("{}.tmp", std::process::id()));
     if std::fs::write(&beside, bytes).is_err() || std::fs::rename(&beside, file).is_err() {
         let _ = std::fs::remove_file(&beside);

@@ -66,8 +66,8 @@ impl TimestampStore {
             Stamp::Reached => vk::PipelineStageFlags2::TOP_OF_PIPE,
             Stamp::Done => vk::PipelineStageFlags2::ALL_COMMANDS,
         };
-        // SAFETY: contracts 2, 3 and 7: the queue has timestamps, and the query was reset.
-        unsafe { device.raw.cmd_write_timestamp2(commands, stage, pool, query) };
+        // The queue has timestamps, and the query was reset.
+        device.write_timestamp(commands, stage, pool, query);
         self.written += 1;
         Ok(())
     }

@@ -159,3 +159,57 @@ fn host_and_device_are_on_one_axis_in_a_trace() {
         );
     }
 }
+
+#[test]
+fn a_measurement_gives_no_figure_before_it_is_complete_and_right() {
+    use tidemill::{MeasurementError, Pace};
+    let gpu = gpu();
+    let a = ones(&gpu);
+    let mut result = gpu.run(|r| r.add(&a, &a)).unwrap();
+    let mut m = gpu.measure("add").flops(N as u64).bytes(12 * N as u64);
+    let refused = |m: &tidemill::Measurement| match m.throughput().unwrap_err() {
+        Error::Profile(error) => error,
+        other => panic!("{other}"),
+    };
+    assert!(matches!(refused(&m), ProfileError::Unfinished { .. }));
+    m.verify(true);
+    assert!(matches!(refused(&m), ProfileError::Unfinished { .. }), "nothing has run");
+    for pace in [Pace::Sync, Pace::Async] {
+        m.run(5, pace, || {
+            result = gpu.run(|r| r.add(&a, &a))?;
+            Ok(())
+        })
+        .unwrap();
+        assert!(matches!(refused(&m), ProfileError::NotVerified { .. }));
+        m.verify_checksum(&result.read::<f32>().unwrap(), tidemill::checksum(&[2.0f32; N]));
+        let figures = m.throughput().unwrap();
+        assert!(figures.gflops.unwrap() > 0.0 && figures.roofline.unwrap() < 1.3, "{figures:?}");
+        assert!(m.ns_per_round().unwrap() > 0.0);
+    }
+    m.verify(false);
+    assert!(matches!(refused(&m), ProfileError::WrongResult { .. }));
+    assert!(m.run(1, Pace::Sync, || Err(Error::Closed)).is_err());
+    m.verify(true);
+    assert!(matches!(refused(&m), ProfileError::Unfinished { .. }));
+
+    // Somebody counts wrong by a thousand.
+    let mut m = gpu.measure("miracle").flops(N as u64 * 1_000_000);
+    m.run(3, Pace::Async, || gpu.run(|r| r.add(&a, &a)).map(drop)).unwrap();
+    m.verify(true);
+    match refused(&m) {
+        ProfileError::Implausible { error: MeasurementError::Compute { gflops, peak }, .. } => {
+            assert!(gflops > peak)
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn peaks_make_sense() {
+    let gpu = gpu();
+    let peaks = gpu.peaks().unwrap();
+    println!("{peaks:?}");
+    assert!(peaks.gflops > 0.1 && peaks.dispatch_floor_ns < 1e7);
+    assert!(peaks.bandwidths.windows(2).all(|pair| pair[0].gbytes_per_s >= pair[1].gbytes_per_s));
+    assert_eq!(gpu.peaks().unwrap(), peaks, "measured once");
+}

@@ -2,6 +2,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod guard;
+pub(crate) mod measurement;
+pub(crate) mod peaks;
 pub(crate) mod profiler;
 pub(crate) mod row;
 pub(crate) mod run;

@@ -135,7 +135,8 @@ impl Profiler {
 
     /// Notes what the calling thread does until the guard goes. Off, it does nothing.
     pub(crate) fn span(&self, name: &'static str) -> SpanGuard<'_> {
-        SpanGuard { profiler: self, name, begin_ns: self.is_on().then(|| self.now_ns()) }
+        let begin_ns = self.is_on().then(|| self.now_ns());
+        SpanGuard { profiler: self, name, begin_ns, _entered: trace::enter(name) }
     }
 
     fn note(&self, span: CpuSpan) {
@@ -151,6 +152,36 @@ pub(crate) struct SpanGuard<'a> {
     profiler: &'a Profiler,
     name: &'static str,
     begin_ns: Option<u64>,
+    _entered: trace::Entered,
+}
+
+/// Spans for the host application's own tools.
+#[cfg(feature = "tracing")]
+pub(crate) mod trace {
+    pub(crate) type Entered = tracing::span::EnteredSpan;
+
+    /// A span until the guard goes.
+    pub(crate) fn enter(activity: &'static str) -> Entered {
+        tracing::debug_span!(target: "tidemill", "tidemill", activity).entered()
+    }
+
+    /// A dispatch that is being encoded.
+    pub(crate) fn dispatch(label: &crate::engine::graph::Label) {
+        tracing::trace!(target: "tidemill", %label, "dispatch");
+    }
+}
+
+/// Without the feature there is nothing to enter.
+#[cfg(not(feature = "tracing"))]
+pub(crate) mod trace {
+    #[derive(Debug)]
+    pub(crate) struct Entered;
+
+    pub(crate) fn enter(_: &'static str) -> Entered {
+        Entered
+    }
+
+    pub(crate) fn dispatch(_: &crate::engine::graph::Label) {}
 }
 
 impl Drop for SpanGuard<'_> {

@@ -4,7 +4,7 @@ use super::Profiling;
 use super::clock::union_ns;
 use super::guard::{Figure, Judge};
 use super::ticket::Ticket;
-use crate::error::{ProfileError, Result};
+use crate::error::{MeasurementError, ProfileError, Result};
 use crate::vk::device::Device;
 
 /// One dispatch, copy or fill, as the device's clock saw it.
@@ -135,6 +135,13 @@ impl Profile {
             first_tick,
             uncertainty_ns,
         })
+    }
+
+    /// Whether a row is faster than the device's peaks.
+    pub(crate) fn is_above_peaks(&self) -> bool {
+        use MeasurementError::{Compute, Memory};
+        let above = |row: &Row| matches!(row.figure, Figure::Impossible(Compute { .. } | Memory { .. }));
+        self.rows.iter().any(above)
     }
 
     /// The time in which at least one row ran: overlaps count once.

@@ -46,7 +46,7 @@ impl fmt::Display for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Clock::Calibrated { uncertainty_ns } => {
-                write!(f, "calibrated to within {:.1} µs", *uncertainty_ns as f64 / 1e3)
+                write!(f, "calibrated to within {uncertainty_ns} ns")
             }
             Clock::Uncalibrated => f.write_str("uncalibrated: host and device times can't be compared"),
             Clock::NoTimestamps => f.write_str("the device's queue has no timestamps"),
@@ -163,14 +163,9 @@ impl Session {
         let anchor = core.profiler.anchor_now(&core.device)?;
         core.profiler.end();
         let tickets = std::mem::take(&mut *self.log.tickets.lock());
-        let judge = core.judge(self.mode)?;
         let has_timestamps = core.device.info.timestamps.is_some();
-        let mut profiles = Vec::new();
-        if has_timestamps {
-            for ticket in &tickets {
-                profiles.push(Profile::new(ticket, &core.device, &judge)?);
-            }
-        }
+        let stamped = if has_timestamps { &tickets[..] } else { &[] };
+        let (mut profiles, judge) = core.profiles(self.mode, stamped)?;
         profiles.sort_by_key(|profile| profile.submission);
         let clock = match (has_timestamps, anchor) {
             (false, _) => Clock::NoTimestamps,

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::Profiling;
 use super::clock::Anchor;
 use crate::engine::core::Core;
+use crate::engine::execute::Wish;
 use crate::engine::graph::{Cost, Label, Node, Work};
 use crate::error::{ProfileError, Result};
 use crate::vk::command::CommandSlot;
@@ -43,6 +44,7 @@ pub(crate) struct Probe {
     mode: Profiling,
     /// The queue has timestamps.
     stamps: bool,
+    host_only: bool,
     rows: Vec<RowPlan>,
     /// The first row since the last barrier.
     side_by_side: usize,
@@ -51,12 +53,14 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    pub(crate) fn new(core: &Core, mode: Profiling) -> Result<Probe> {
-        let stamps = mode != Profiling::Off && core.device.info.timestamps.is_some();
+    pub(crate) fn new(core: &Core, wish: Wish) -> Result<Probe> {
+        let mode = wish.mode;
+        let stamps = mode != Profiling::Off && !wish.host_only && core.device.info.timestamps.is_some();
         let on = mode != Profiling::Off;
         Ok(Probe {
             mode,
             stamps,
+            host_only: wish.host_only,
             rows: Vec::new(),
             side_by_side: 0,
             encode_begin: if on { core.profiler.now_ns() } else { 0 },
@@ -118,6 +122,7 @@ impl Probe {
         let host = HostTimes { record, encode, thread: thread_name(), ..HostTimes::default() };
         Some(Ticket {
             mode: self.mode,
+            host_only: self.host_only,
             rows: self.rows,
             before: self.before,
             epoch: core.profiler.epoch(),
@@ -152,6 +157,8 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) mode: Profiling,
+    /// Nobody is to make a profile of it.
+    pub(crate) host_only: bool,
     pub(crate) rows: Vec<RowPlan>,
     pub(crate) before: Option<Anchor>,
     epoch: Instant,
