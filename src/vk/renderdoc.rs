@@ -57,9 +57,9 @@ impl fmt::Debug for RenderDoc {
 static TURN: Mutex<()> = Mutex::new(());
 static LOADED: AtomicBool = AtomicBool::new(false);
 
-/// Whether RenderDoc is in this process.
+/// Whether RenderDoc is in this process: loaded by us, or by the Vulkan loader as a layer.
 pub(crate) fn is_loaded() -> bool {
-    LOADED.load(Ordering::Acquire)
+    LOADED.load(Ordering::Acquire) || already_loaded().is_some()
 }
 
 /// The library if the process has it already, as when RenderDoc started it.
