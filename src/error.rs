@@ -99,11 +99,11 @@ pub enum Error {
     Closed,
     /// `close` found that others still hold on to the accelerator.
     #[error(
-        "the accelerator is still in use: {tensors} tensor blocks alive, {handles} other handles (accelerators, \
-         recordings, submissions); drop them before close()"
+        "the accelerator is still in use: {tensors} tensors alive, {handles} other handles (accelerators, recordings, \
+         submissions); drop them before close()"
     )]
     StillInUse {
-        /// Blocks not yet returned to the pool.
+        /// Tensors not yet dropped; clones of one count once.
         tensors: usize,
         /// Other handles.
         handles: usize,
@@ -264,7 +264,9 @@ pub enum Error {
 
     // ---- order of things ----
     /// A tensor's contents were never written: neither by upload nor by an op.
-    #[error("{op}: tensor {shape} was never written; upload to it, or keep it from a recording that is submitted")]
+    #[error(
+        "{op}: tensor {shape} was never written; upload to it, or keep it from a recording that is submitted"
+    )]
     NotWritten {
         /// The operation.
         op: &'static str,

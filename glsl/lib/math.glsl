@@ -186,8 +186,7 @@ vec4 gelu_erf_f32(vec4 x) {
     ivec4 n;
     vec4 p = exp_parts(square, rest, n);
     // exp(z^2 / 2) times the upper tail is q(t) / (z + 2.5); interpolated at Chebyshev points, 2e-8 off at most.
-    precise vec4 inverse = 1.0 / (z + 2.5);
-    precise vec4 t = (z - 2.5) * inverse;
+    precise vec4 t = (z - 2.5) / (z + 2.5);
     precise vec4 q = -1.583049875e-4 * t - 3.135571561e-4;
     q = q * t + 6.836188439e-4;
     q = q * t + 2.525805102e-3;
@@ -197,11 +196,19 @@ vec4 gelu_erf_f32(vec4 x) {
     q = q * t + 1.319870364e-1;
     q = q * t - 4.336919879e-1;
     q = q * t + 7.066566589e-1;
-    q = q * inverse * p;
+    q = q * p / (z + 2.5);
     // Below zero the power of two comes last: the product may be a number where the tail is a denormal.
     precise vec4 above = x * (1.0 - q * power_of_two(max(n, ivec4(-127))));
     vec4 below = scale_by_power(-z * q, n);
-    return mix(mix(above, below, lessThan(x, vec4(0.0))), x, is_nan(U(x)));
+    // Near zero the function less 1/2 is odd and has a series.
+    precise vec4 s = z * z;
+    precise vec4 series = 1.072748594e-4 * s - 1.184791556e-3;
+    series = series * s + 9.973232795e-3;
+    series = series * s - 6.649036552e-2;
+    series = series * s + 3.989422803e-1;
+    series = x * (0.5 + x * series);
+    vec4 r = mix(mix(above, below, lessThan(x, vec4(0.0))), series, lessThan(z, vec4(0.6)));
+    return mix(r, x, is_nan(U(x)));
 }
 
 // ---- sin and cos ----
@@ -246,7 +253,10 @@ vec4 reduce_by_half_pi(uvec4 a, out uvec4 quadrant) {
                     + vec4(p0 & 0x3ffffu) * 2.168404344971009e-19;
     precise vec4 f = f1 + f0;
     f0 = f0 - (f - f1);
-    precise vec4 r = f * 1.57079637 + (f0 * 1.57079637 - f * 4.37113883e-8);
+    // The product of the two first parts is exact.
+    vec4 top = F(U(f) & 0xfffff000u);
+    precise vec4 rest = (f - top) + f0;
+    precise vec4 r = top * 1.5703125 + (top * 4.83826795e-4 + rest * 1.57079637);
     // Below pi / 4 it is the number itself.
     bvec4 small = lessThanEqual(magnitude(a), uvec4(0x3f490fdbu));
     quadrant = mix(quadrant & 3u, uvec4(0), small);

@@ -251,8 +251,9 @@ impl Accelerator {
             housekeeper.stop();
         }
         self.core.timeline.synchronize()?;
-        let tensors = self.core.pool.stats().live_blocks;
-        let handles = Arc::strong_count(&self.core) - 1;
+        let tensors = self.core.tensors.load(std::sync::atomic::Ordering::Relaxed);
+        // Every tensor is one reference; this handle is another.
+        let handles = (Arc::strong_count(&self.core) - 1).saturating_sub(tensors);
         if tensors + handles > 0 { Err(Error::StillInUse { tensors, handles }) } else { Ok(()) }
     }
 
@@ -343,7 +344,8 @@ impl Accelerator {
 
     /// What it has done so far, and what the pool holds.
     pub fn stats(&self) -> Stats {
-        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
+        let load =
+            |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
         let counters = &self.core.counters;
         let _ = self.core.timeline.reclaim();
         Stats {

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::map::{MAX_SCALARS, Map};
 use super::modules::{self, MODULES};
 use super::pipelines::PipelineKey;
 use crate::error::{Error, Result};
@@ -49,9 +50,30 @@ enum Suits {
 /// Every variant there is.
 static VARIANTS: &[Variant] = &[
     // 64 lanes x 8 is what `bench elementwise` likes best on lavapipe.
-    Variant { family: Family::Map, name: "texel-64x8", load: Load::Texel, local_size: 64, vecs: 8, suits: Suits::Software },
-    Variant { family: Family::Map, name: "buffer-256x1", load: Load::Buffer, local_size: 256, vecs: 1, suits: Suits::Gpu },
-    Variant { family: Family::Map, name: "buffer-64x8", load: Load::Buffer, local_size: 64, vecs: 8, suits: Suits::Candidate },
+    Variant {
+        family: Family::Map,
+        name: "texel-64x8",
+        load: Load::Texel,
+        local_size: 64,
+        vecs: 8,
+        suits: Suits::Software,
+    },
+    Variant {
+        family: Family::Map,
+        name: "buffer-256x1",
+        load: Load::Buffer,
+        local_size: 256,
+        vecs: 1,
+        suits: Suits::Gpu,
+    },
+    Variant {
+        family: Family::Map,
+        name: "buffer-64x8",
+        load: Load::Buffer,
+        local_size: 64,
+        vecs: 8,
+        suits: Suits::Candidate,
+    },
 ];
 
 impl Family {
@@ -125,12 +147,12 @@ impl Catalog {
 
     /// The pipelines to make ahead: what common calls will ask for.
     pub(crate) fn prewarm(&self) -> Result<Vec<PipelineKey>> {
-        super::map::prewarm(self)
+        super::lower::prewarm(self)
     }
 
     /// The kernel of an embedded module; reflected when first asked for.
     pub(crate) fn kernel(&self, module: &'static str) -> Result<&Kernel> {
-        let index = modules::find(module).ok_or(Error::NoSuchVariant {
+        let index = modules::find(module).ok_or_else(|| Error::NoSuchVariant {
             wanted: module.to_owned(),
             known: MODULES.iter().map(|m| m.name.to_owned()).collect(),
         })?;
@@ -143,14 +165,57 @@ impl Catalog {
     }
 }
 
-/// The module of an elementwise program.
-pub(crate) fn map_module(load: Load, inputs: usize) -> &'static str {
-    match (load, inputs) {
-        (Load::Buffer, 0 | 1) => "map.buffer.1.1",
-        (Load::Buffer, 2) => "map.buffer.2.1",
-        (Load::Buffer, _) => "map.buffer.3.1",
-        (Load::Texel, 0 | 1) => "map.texel.1.1",
-        (Load::Texel, 2) => "map.texel.2.1",
-        (Load::Texel, _) => "map.texel.3.1",
+/// A module of `glsl/map.comp`, and what it has room for.
+#[derive(Debug)]
+pub(crate) struct MapModule {
+    pub(crate) name: &'static str,
+    load: Load,
+    pub(crate) inputs: usize,
+    steps: usize,
+    pub(crate) outputs: usize,
+    /// Whether it has the operations that take long to compile.
+    heavy: bool,
+}
+
+const fn map(name: &'static str, load: Load, [inputs, steps, outputs]: [usize; 3], heavy: bool) -> MapModule {
+    MapModule { name, load, inputs, steps, outputs, heavy }
+}
+
+/// What compiles fastest first.
+static MAP_MODULES: &[MapModule] = &[
+    map("map.buffer.1.1.1.light", Load::Buffer, [1, 1, 1], false),
+    map("map.buffer.2.1.1.light", Load::Buffer, [2, 1, 1], false),
+    map("map.buffer.3.1.1.light", Load::Buffer, [3, 1, 1], false),
+    map("map.buffer.1.1.1.all", Load::Buffer, [1, 1, 1], true),
+    map("map.buffer.2.1.1.all", Load::Buffer, [2, 1, 1], true),
+    map("map.buffer.4.16.4.light", Load::Buffer, [4, 16, 4], false),
+    map("map.buffer.4.4.1.all", Load::Buffer, [4, 4, 1], true),
+    map("map.texel.1.1.1.light", Load::Texel, [1, 1, 1], false),
+    map("map.texel.2.1.1.light", Load::Texel, [2, 1, 1], false),
+    map("map.texel.3.1.1.light", Load::Texel, [3, 1, 1], false),
+    map("map.texel.1.1.1.all", Load::Texel, [1, 1, 1], true),
+    map("map.texel.2.1.1.all", Load::Texel, [2, 1, 1], true),
+    map("map.texel.4.16.4.light", Load::Texel, [4, 16, 4], false),
+    map("map.texel.4.4.1.all", Load::Texel, [4, 4, 1], true),
+];
+
+/// Whether some module can run the program. Fusion asks before it joins.
+pub(crate) fn map_fits(program: &Map) -> bool {
+    program.scalars.len() <= MAX_SCALARS && MAP_MODULES.iter().any(|module| module.holds(program))
+}
+
+/// The module of an elementwise program: the first that holds it.
+pub(crate) fn map_module(load: Load, program: &Map) -> &'static MapModule {
+    // Ops append programs of one step, which always fit; fusion joins only what does.
+    let found = MAP_MODULES.iter().find(|module| module.load == load && module.holds(program));
+    found.unwrap_or(&MAP_MODULES[0])
+}
+
+impl MapModule {
+    fn holds(&self, program: &Map) -> bool {
+        program.inputs.len() <= self.inputs
+            && program.steps.len() <= self.steps
+            && program.outputs.len() <= self.outputs
+            && (self.heavy || !program.steps.iter().any(|step| step.op.is_heavy()))
     }
 }

@@ -50,6 +50,7 @@ pub struct Config {
     pub(crate) pool_cap: Option<u64>,
     pub(crate) max_in_flight: Option<usize>,
     pub(crate) memory_checks: bool,
+    pub(crate) no_fusion: bool,
     pub(crate) variants: Vec<(String, String)>,
     pub(crate) entry: Option<Entry>,
     pub(crate) profiling: Profiling,
@@ -141,6 +142,13 @@ impl Config {
     /// there. Costs a pass over each block, and sees mapped memory only.
     pub fn memory_checks(mut self, on: bool) -> Config {
         self.memory_checks = on;
+        self
+    }
+
+    /// Whether elementwise operations that feed each other become one dispatch. On by default; results are the same
+    /// bits either way.
+    pub fn fusion(mut self, on: bool) -> Config {
+        self.no_fusion = !on;
         self
     }
 

@@ -1,7 +1,7 @@
 //! What an accelerator owns once, shared by everything made from it.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -9,7 +9,7 @@ use super::catalog::Catalog;
 use super::config::{CacheDir, Config};
 use super::housekeeping::Housekeeper;
 use super::pipelines::Pipelines;
-use super::pool::{Lease, Pool};
+use super::pool::{Lease, Pool, Shortage};
 use super::profile::Profiling;
 use super::profile::guard::Judge;
 use super::profile::peaks::{DOUBTS, PeakStore};
@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) catalog: Catalog,
     pub(crate) pool: Arc<Pool>,
     pub(crate) counters: Counters,
+    /// Tensors alive; each holds a reference to this.
+    pub(crate) tensors: AtomicUsize,
     pub(crate) profiler: Profiler,
     pub(crate) peaks: Mutex<PeakStore>,
     /// Held by whoever wants nothing in the queue but its own: background work stays away.
@@ -45,6 +47,7 @@ pub(crate) struct Core {
     /// Why there is no cache folder, if one was wanted.
     pub(crate) cache_problem: Option<String>,
     closed: AtomicBool,
+    pub(crate) fusion: bool,
     pub(crate) device: Arc<Device>,
 }
 
@@ -79,12 +82,14 @@ impl Core {
             catalog,
             pool: Pool::new(&device, config.pool_cap, config.memory_checks),
             counters: Counters::default(),
+            tensors: AtomicUsize::new(0),
             profiler: Profiler::new(config.profiling),
             peaks: Mutex::default(),
             quiet: Mutex::new(()),
             renderdoc,
             cache_problem,
             closed: AtomicBool::new(false),
+            fusion: !config.no_fusion,
             device,
         }))
     }
@@ -101,8 +106,9 @@ impl Core {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// A block from the pool. When there is none: reclaim finished work, free what the pool caches, then wait for
-    /// the oldest submission, one after the other until none is in flight; only then it is an error.
+    /// A block from the pool. When there is none: reclaim finished work, free what the pool caches, send uploads that
+    /// wait for company, then wait for the oldest submission, one after the other until none is in flight; only then
+    /// it is an error.
     pub(crate) fn acquire(&self, kind: MemoryKind, bytes: u64) -> Result<Lease> {
         if let Some(lease) = self.pool.try_hit(kind, bytes) {
             return Ok(lease);
@@ -117,9 +123,13 @@ impl Core {
                 Ok(lease) => return Ok(lease),
                 Err(shortage) => shortage,
             };
-            let freed = self.timeline.reclaim()? | (self.pool.trim() > 0);
-            if !freed && !self.timeline.wait_oldest()? {
-                return Err(self.pool.shortage(shortage, bytes));
+            // What is cached does not count against the cap.
+            let freed = self.timeline.reclaim()? || (shortage == Shortage::Memory && self.pool.trim() > 0);
+            if !freed {
+                self.timeline.flush_uploads()?;
+                if !self.timeline.wait_oldest()? {
+                    return Err(self.pool.shortage(shortage, bytes));
+                }
             }
             if let Some(lease) = self.pool.try_hit(kind, bytes) {
                 return Ok(lease);
@@ -164,7 +174,11 @@ impl Core {
     }
 
     /// Writes host data to a fresh block: in place where the memory is mapped, through staging where it is not.
-    pub(crate) fn fill<R>(&self, bytes: u64, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<(Lease, R)> {
+    pub(crate) fn fill<R>(
+        &self,
+        bytes: u64,
+        write: impl FnOnce(&mut [u8]) -> Result<R>,
+    ) -> Result<(Lease, R)> {
         let lease = self.acquire(MemoryKind::Device, bytes)?;
         let result = self.fill_block(&lease, bytes, write)?;
         Ok((lease, result))
@@ -208,7 +222,10 @@ fn device_choice(config: &Config) -> DeviceChoice {
 fn cache_folder(wanted: &CacheDir) -> Result<(Option<std::path::PathBuf>, Option<String>)> {
     let Some(path) = wanted.path() else { return Ok((None, None)) };
     let usable = std::fs::create_dir_all(&path).and_then(|()| {
-        let probe = path.join(format!(".probe-{}", std::process::id()));
+        // Several accelerators may be made at once.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let probe =
+            path.join(format!(".probe-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
         std::fs::write(&probe, b"")?;
         std::fs::remove_file(&probe)
     });

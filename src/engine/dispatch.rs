@@ -6,7 +6,7 @@ use super::graph::{Access, Cost, Label, LabelName, Node, ValueId, Work};
 use super::pipelines::{PipelineKey, Specialization, check_device, slots};
 use super::recording::{Operand, Recording, Value, check_size};
 use crate::error::{Error, KernelMismatch, Result};
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Element, Shape};
 use crate::spirv::BindingKind;
 use crate::vk::kernel::Kernel;
 
@@ -78,14 +78,8 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Sets a 32-bit specialization constant (`u32`, `i32`, `f32`).
-    pub fn specialize(mut self, id: u32, value: impl bytemuck::NoUninit) -> Dispatch<'a> {
-        let bits = bytemuck::try_cast(value).unwrap_or_else(|_| {
-            let mut word = [0; 4];
-            let bytes = bytemuck::bytes_of(&value);
-            let n = bytes.len().min(4);
-            word[..n].copy_from_slice(&bytes[..n]);
-            u32::from_ne_bytes(word)
-        });
+    pub fn specialize(mut self, id: u32, value: impl Element) -> Dispatch<'a> {
+        let bits = bytemuck::cast(value);
         self.specialization.retain(|(known, _)| *known != id);
         self.specialization.push((id, bits));
         self
@@ -167,7 +161,7 @@ impl Recording {
                 (_, None) => (Shape::default(), DType::F32),
             },
         );
-        let label = Label { op: LabelName::Kernel(run.kernel.name().into()), shape, dtype };
+        let label = Label { op: LabelName::Text(run.kernel.name().into()), shape, dtype };
         let pipeline = PipelineKey { kernel: run.kernel.clone(), specialization: run.specialization };
         let work = Work::Dispatch { pipeline, push: run.push, groups: run.groups };
         self.push(Node::new(label, work, accesses).with_cost(run.cost));
@@ -178,7 +172,8 @@ impl Recording {
     fn check_run(&self, run: &Dispatch<'_>) -> Result<()> {
         let reflection = run.kernel.reflection();
         let device = &self.core().device;
-        let refuse = |mismatch| Err(Error::KernelArguments { kernel: run.kernel.name().to_owned(), mismatch });
+        let refuse =
+            |mismatch| Err(Error::KernelArguments { kernel: run.kernel.name().to_owned(), mismatch });
         check_device(run.kernel, device)?;
         slots(run.kernel)?;
         let bindings = &reflection.bindings;
@@ -224,12 +219,15 @@ impl Recording {
     fn check_extent(&self, run: &Dispatch<'_>, kind: BindingKind, binding: u32, got: u64) -> Result<()> {
         let limits = &self.core().device.info.limits;
         let (needs, limit) = match kind {
-            BindingKind::StorageBuffer { fixed_bytes, .. } => (u64::from(fixed_bytes), limits.storage_range_bytes),
-            BindingKind::UniformBuffer { bytes } => (u64::from(bytes), limits.storage_range_bytes),
+            BindingKind::StorageBuffer { fixed_bytes, .. } => {
+                (u64::from(fixed_bytes), limits.storage_range_bytes)
+            }
+            BindingKind::UniformBuffer { bytes } => (u64::from(bytes), limits.uniform_range_bytes),
             // A view has at most so many elements, of 4 bytes at the least.
             _ => (0, limits.texel_elements.saturating_mul(4)),
         };
-        let refuse = |mismatch| Err(Error::KernelArguments { kernel: run.kernel.name().to_owned(), mismatch });
+        let refuse =
+            |mismatch| Err(Error::KernelArguments { kernel: run.kernel.name().to_owned(), mismatch });
         if got < needs {
             return refuse(KernelMismatch::BindingSize { binding, needs, got });
         }

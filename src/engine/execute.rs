@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::core::Core;
+use super::fuse::fuse;
 use super::graph::{Access, Graph, Label, Node, Work};
 use super::hazard::{BlockAccess, Hazards};
 use super::memory::{Assignment, Home, assign};
@@ -43,6 +44,9 @@ pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>, wi
     core.open()?;
     let _span = trace::enter("encode");
     let mut probe = Probe::new(core, wish)?;
+    if core.fusion {
+        fuse(&mut graph);
+    }
     lower(core, &mut graph)?;
     let (assignment, blocks) = give_memory(core, &graph, leases)?;
     let block_of = |access: &Access| -> Option<u32> {
@@ -184,12 +188,7 @@ fn encode(
                 slot.bind_pipeline(&pipeline);
                 *bound_pipeline = Some(key.clone());
             }
-            let whole_words: SmallVec<[Bound<'_>; 4]> = arguments
-                .iter()
-                // Kernels read 16 bytes at a time; blocks have room for the last ones, and kernels mask them.
-                .map(|a| Bound { bytes: a.bytes.max(1).next_multiple_of(16), ..*a })
-                .collect();
-            slot.bind_arguments(&pipeline, &whole_words)?;
+            slot.bind_arguments(&pipeline, arguments)?;
             slot.push_constants(&pipeline, push);
             slot.dispatch(*groups);
         }
@@ -253,7 +252,8 @@ pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
     slot.bind_pipeline(&pipeline);
-    let arguments = vec![Bound { buffer: &dummy.block().buffer, offset: 0, bytes: 256 }; pipeline.slots().len()];
+    let arguments =
+        vec![Bound { buffer: &dummy.block().buffer, offset: 0, bytes: 256 }; pipeline.slots().len()];
     slot.bind_arguments(&pipeline, &arguments)?;
     slot.push_constants(&pipeline, &vec![0; key.kernel.reflection().push_constant_bytes as usize]);
     slot.dispatch([0, 1, 1]);

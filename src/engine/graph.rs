@@ -113,19 +113,25 @@ pub(crate) struct Label {
     pub(crate) dtype: DType,
 }
 
-/// The name in a label: ours are static, users' kernels bring theirs.
+/// The name in a label: ours are static; users' kernels and fused programs bring theirs.
 #[derive(Clone, Debug)]
 pub(crate) enum LabelName {
     Op(&'static str),
-    Kernel(Arc<str>),
+    Text(Arc<str>),
+}
+
+impl LabelName {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            LabelName::Op(name) => name,
+            LabelName::Text(name) => name,
+        }
+    }
 }
 
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.op {
-            LabelName::Op(name) => write!(f, "{name} ")?,
-            LabelName::Kernel(name) => write!(f, "{name} ")?,
-        }
+        write!(f, "{} ", self.op.as_str())?;
         if self.shape.rank() == 0 {
             f.write_str("scalar")?;
         }
@@ -179,9 +185,7 @@ mod tests {
 
     #[test]
     fn labels_read_well() {
-        let label = |shape: Shape| {
-            Label { op: LabelName::Op("add"), shape, dtype: DType::F32 }.to_string()
-        };
+        let label = |shape: Shape| Label { op: LabelName::Op("add"), shape, dtype: DType::F32 }.to_string();
         assert_eq!(label([64, 784].into()), "add 64x784 f32");
         assert_eq!(label([].into()), "add scalar f32");
     }

@@ -1,6 +1,7 @@
 //! Where barriers must stand: a pure function from accesses to barriers.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// A node's access to a range of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,8 @@ impl BlockAccess {
 /// after it. So a node needs one exactly if it conflicts with a node since the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Hazards {
-    since_barrier: FxHashMap<u32, Vec<BlockAccess>>,
+    /// Inline, since a barrier throws all of them away: with a `Vec` each node of a chain would allocate three times.
+    since_barrier: FxHashMap<u32, SmallVec<[BlockAccess; 2]>>,
     barriers: u32,
 }
 

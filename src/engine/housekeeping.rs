@@ -10,7 +10,7 @@ use super::core::Core;
 use super::execute::warm;
 use super::pipelines::PipelineKey;
 use crate::error::Result;
-use crate::vk::exit::ExitHook;
+use crate::vk::exit::{self, ExitHook};
 use crate::vk::physical::DeviceKind;
 
 /// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just
@@ -50,9 +50,13 @@ pub(crate) struct Housekeeper {
     _exit: ExitHook,
 }
 
-/// Makes a pipeline, and on drivers that compile at the first dispatch makes them do it.
-fn warm_one(core: &Core, key: &PipelineKey) -> Result<()> {
-    if core.device.info.kind == DeviceKind::Cpu { warm(core, key) } else { core.pipelines.get(key).map(drop) }
+/// Makes a pipeline, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it.
+fn warm_one(core: &Core, key: &PipelineKey, may_compile: bool) -> Result<()> {
+    if may_compile && core.device.info.kind == DeviceKind::Cpu {
+        warm(core, key)
+    } else {
+        core.pipelines.get(key).map(drop)
+    }
 }
 
 /// Warms the whole catalog here and now.
@@ -60,7 +64,7 @@ pub(crate) fn warm_all(core: &Core) -> Result<PrewarmStatus> {
     let begun = Instant::now();
     let keys = core.catalog.prewarm()?;
     for key in &keys {
-        warm_one(core, key)?;
+        warm_one(core, key, true)?;
     }
     core.pipelines.cache.save();
     let elapsed_us = begun.elapsed().as_micros() as u64;
@@ -77,6 +81,9 @@ impl Housekeeper {
             .name("tidemill housekeeping".to_owned())
             .spawn(move || work(&theirs, &weak, wanted));
         // Without a thread nothing is warmed or saved early; all still works.
+        if thread.is_err() {
+            shared.status.lock().finished = true;
+        }
         let thread = Arc::new(Mutex::new(thread.ok()));
         let (hook_shared, hook_thread) = (shared.clone(), thread.clone());
         let exit = ExitHook::new(Arc::new(move || stop(&hook_shared, &hook_thread)));
@@ -158,7 +165,7 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
                 let begun = Instant::now();
                 if core.pipelines.has(key) {
                     shared.status.lock().warmed += 1;
-                } else if warm_one(&core, key).is_ok() {
+                } else if warm_one(&core, key, exit::is_certain()).is_ok() {
                     let mut status = shared.status.lock();
                     status.warmed += 1;
                     status.elapsed_us += begun.elapsed().as_micros() as u64;

@@ -127,10 +127,20 @@ pub(crate) fn slots(kernel: &Kernel) -> Result<Vec<Slot>> {
                 BindingKind::UniformBuffer { .. } => SlotKind::Uniform,
                 BindingKind::StorageTexel { format } => match SlotKind::texel(format) {
                     Some(kind) => kind,
-                    None => return Err(refuse(b.binding, b.kind.to_string(), "a view in a stated 32-bit format")),
+                    None => {
+                        return Err(refuse(
+                            b.binding,
+                            b.kind.to_string(),
+                            "a view in a stated 32-bit format",
+                        ));
+                    }
                 },
                 BindingKind::UniformTexel | BindingKind::Other(_) => {
-                    return Err(refuse(b.binding, b.kind.to_string(), "a storage buffer or storage texel buffer"));
+                    return Err(refuse(
+                        b.binding,
+                        b.kind.to_string(),
+                        "a storage buffer or storage texel buffer",
+                    ));
                 }
             };
             Ok(Slot { binding: b.binding, kind })
@@ -156,11 +166,11 @@ pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
             "Int8" => features.int8,
             "StorageBuffer16BitAccess" => features.storage16,
             "StorageBuffer8BitAccess" => features.storage8,
+            "StorageImageExtendedFormats" => features.extended_formats,
             "GroupNonUniformShuffle" | "GroupNonUniformShuffleRelative" => features.subgroup_shuffle,
             "GroupNonUniformArithmetic" => features.subgroup_arithmetic,
             // What every Vulkan 1.3 device has.
-            "Shader" | "Matrix" | "ImageBuffer" | "StorageImageExtendedFormats" | "GroupNonUniform"
-            | "SampledBuffer" | "ImageQuery" => true,
+            "Shader" | "Matrix" | "ImageBuffer" | "GroupNonUniform" | "SampledBuffer" | "ImageQuery" => true,
             _ => false,
         };
         if !there {
@@ -170,10 +180,16 @@ pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
     if reflection.push_constant_bytes > limits.push_constant_bytes {
         return Err(lacks(format!("{} bytes of push constants", reflection.push_constant_bytes)));
     }
-    let texels =
-        reflection.bindings.iter().filter(|b| matches!(b.kind, BindingKind::StorageTexel { .. })).count();
-    if texels > limits.texel_bindings as usize {
-        return Err(lacks(format!("{texels} storage texel bindings")));
+    let counts: [(fn(&BindingKind) -> bool, u32, &str); 3] = [
+        (|kind| matches!(kind, BindingKind::StorageBuffer { .. }), limits.storage_bindings, "storage buffer"),
+        (|kind| matches!(kind, BindingKind::UniformBuffer { .. }), limits.uniform_bindings, "uniform buffer"),
+        (|kind| matches!(kind, BindingKind::StorageTexel { .. }), limits.texel_bindings, "storage texel"),
+    ];
+    for (is_kind, limit, name) in counts {
+        let count = reflection.bindings.iter().filter(|b| is_kind(&b.kind)).count();
+        if count > limit as usize {
+            return Err(lacks(format!("{count} {name} bindings")));
+        }
     }
     Ok(())
 }

@@ -109,6 +109,23 @@ pub struct PoolStats {
     pub guard_bytes_touched: u64,
 }
 
+impl PoolStats {
+    /// A block of this class serves a request.
+    fn lend(&mut self, class: u64, requested: u64) {
+        self.live_bytes += class;
+        self.live_blocks += 1;
+        self.waste_bytes += class - requested;
+        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
+    }
+
+    /// It does no longer, or never came to be.
+    fn give_back(&mut self, class: u64, requested: u64) {
+        self.live_bytes -= class;
+        self.live_blocks -= 1;
+        self.waste_bytes -= class - requested;
+    }
+}
+
 /// Why a block can't be had right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
@@ -163,7 +180,9 @@ impl Pool {
         state.stats.hits += 1;
         state.stats.cached_bytes -= class;
         state.stats.cached_blocks -= 1;
-        Some(self.lease(state, block, bytes))
+        state.stats.lend(class, bytes);
+        drop(state);
+        Some(self.lease(block, bytes))
     }
 
     /// A new block. Makes room under the cap by freeing cached ones first.
@@ -173,14 +192,19 @@ impl Pool {
         bytes: u64,
     ) -> Result<std::result::Result<Lease, Shortage>> {
         let class = self.class_of(bytes);
-        if let Some(cap) = self.cap {
-            let mut state = self.state.lock();
-            if state.stats.live_bytes.saturating_add(class) > cap {
-                return Ok(Err(Shortage::Cap));
+        let mut state = self.state.lock();
+        let evicted = match self.cap {
+            Some(cap) if state.stats.live_bytes.saturating_add(class) > cap => return Ok(Err(Shortage::Cap)),
+            Some(cap) => {
+                let room = cap - state.stats.live_bytes - class;
+                Self::evict(&mut state, room)
             }
-            let room = cap - state.stats.live_bytes - class;
-            drop(Self::evict(&mut state, room));
-        }
+            None => Vec::new(),
+        };
+        // Counted before it is there, so that others who are at it see how much of the cap is left.
+        state.stats.lend(class, bytes);
+        drop(state);
+        drop(evicted);
         let what = match kind {
             MemoryKind::Device => "block",
             MemoryKind::Upload => "upload staging",
@@ -188,28 +212,17 @@ impl Pool {
         };
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let name = format!("tidemill {what} {number}, {class} bytes");
-        let Some(buffer) = Buffer::new(&self.device, class, kind, &name)? else {
-            return Ok(Err(Shortage::Memory));
+        let made = Buffer::new(&self.device, class, kind, &name);
+        let Ok(Some(buffer)) = made else {
+            self.state.lock().stats.give_back(class, bytes);
+            return made.map(|_| Err(Shortage::Memory));
         };
         let block = Block { buffer, kind, last_write: AtomicU64::new(0), last_read: AtomicU64::new(0) };
-        let mut state = self.state.lock();
-        state.stats.misses += 1;
-        Ok(Ok(self.lease(state, block, bytes)))
+        self.state.lock().stats.misses += 1;
+        Ok(Ok(self.lease(block, bytes)))
     }
 
-    fn lease(
-        self: &Arc<Pool>,
-        mut state: parking_lot::MutexGuard<'_, State>,
-        block: Block,
-        requested: u64,
-    ) -> Lease {
-        let class = block.buffer.size_bytes();
-        let stats = &mut state.stats;
-        stats.live_bytes += class;
-        stats.live_blocks += 1;
-        stats.peak_bytes = stats.peak_bytes.max(stats.live_bytes);
-        stats.waste_bytes += class - requested;
-        drop(state);
+    fn lease(self: &Arc<Pool>, block: Block, requested: u64) -> Lease {
         if self.checks {
             poison(&block, requested);
         }
@@ -221,9 +234,7 @@ impl Pool {
         let class = block.buffer.size_bytes();
         let mut state = self.state.lock();
         state.stats.guard_bytes_touched += touched;
-        state.stats.live_bytes -= class;
-        state.stats.live_blocks -= 1;
-        state.stats.waste_bytes -= class - requested;
+        state.stats.give_back(class, requested);
         state.stats.cached_bytes += class;
         state.stats.cached_blocks += 1;
         state.shelf(block.kind, class).push(block);

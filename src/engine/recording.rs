@@ -132,10 +132,8 @@ impl Recording {
         let root = self.graph.root(id);
         let core = &self.core;
         let info = &mut self.graph.values[root as usize];
-        let storage = info
-            .kept
-            .get_or_insert_with(|| Storage::new(core, info.dtype, None, Contents::Recorded))
-            .clone();
+        let storage =
+            info.kept.get_or_insert_with(|| Storage::new(core, info.dtype, None, Contents::Recorded)).clone();
         Ok(Tensor::from_parts(storage, shape))
     }
 
@@ -233,14 +231,22 @@ impl Recording {
     }
 
     /// The operand as a value of this recording.
-    pub(crate) fn resolve<'a>(&mut self, op: &'static str, operand: impl Into<Operand<'a>>) -> Result<ValueId> {
+    pub(crate) fn resolve<'a>(
+        &mut self,
+        op: &'static str,
+        operand: impl Into<Operand<'a>>,
+    ) -> Result<ValueId> {
         let tensor = match operand.into() {
             Operand::Value(value) => return self.own(op, value),
             Operand::Tensor(tensor) => tensor,
         };
         if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
             let name = |core: &Core| core.device.info.name.clone();
-            return Err(Error::ForeignTensor { op, theirs: name(&tensor.storage.core), ours: name(&self.core) });
+            return Err(Error::ForeignTensor {
+                op,
+                theirs: name(&tensor.storage.core),
+                ours: name(&self.core),
+            });
         }
         let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
         let (shape, dtype) = (tensor.shape(), tensor.dtype());
@@ -285,7 +291,8 @@ impl Recording {
 
 /// Refuses what no single buffer of the device can hold, or 2^31 elements and more, which indices can't reach.
 pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
-    let limit = core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
+    let limit =
+        core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
     let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
     if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
@@ -67,8 +68,14 @@ impl fmt::Debug for Storage {
 }
 
 impl Storage {
-    pub(crate) fn new(core: &Arc<Core>, dtype: DType, lease: Option<Lease>, contents: Contents) -> Arc<Storage> {
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        dtype: DType,
+        lease: Option<Lease>,
+        contents: Contents,
+    ) -> Arc<Storage> {
         let state = Mutex::new(State { lease, contents });
+        core.tensors.fetch_add(1, Ordering::Relaxed);
         Arc::new(Storage { core: core.clone(), dtype, state })
     }
 
@@ -83,11 +90,31 @@ impl Storage {
         }
     }
 
-    /// Settles what a recording promised.
+    /// The memory, to be overwritten in place, if nobody else can see it: no submission in flight, no open recording.
+    /// It is taken out, so that the host's closure runs under no lock and finds no half-written contents.
+    fn take_unshared(&self, op: &'static str, shape: Shape) -> Result<Option<Lease>> {
+        let mut state = self.state.lock();
+        if state.contents == Contents::Recorded {
+            return Err(Error::NotSubmitted { op, shape });
+        }
+        if !state.lease.as_ref().is_some_and(Lease::is_unshared) {
+            return Ok(None);
+        }
+        state.contents = Contents::Unwritten;
+        Ok(state.lease.take())
+    }
+
+    /// Settles what a recording promised, or what the host wrote.
     pub(crate) fn settle(&self, lease: Option<Lease>, contents: Contents) {
         let mut state = self.state.lock();
         state.lease = lease;
         state.contents = contents;
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        self.core.tensors.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -191,23 +218,11 @@ impl Tensor {
         let core = &self.storage.core;
         core.open()?;
         core.timeline.reclaim()?;
-        let mut state = self.storage.state.lock();
-        if state.contents == Contents::Recorded {
-            return Err(Error::NotSubmitted { op, shape: self.shape });
-        }
         let bytes = self.size_bytes();
-        // In place only if nobody else can see the block: no submission in flight and no open recording.
-        let in_place = state.lease.as_ref().filter(|lease| lease.is_unshared()).cloned();
-        let lease = match in_place {
-            Some(lease) => {
-                state.contents = Contents::Unwritten;
-                lease
-            }
-            None => core.acquire(MemoryKind::Device, bytes)?,
-        };
+        let in_place = self.storage.take_unshared(op, self.shape)?;
+        let lease = in_place.map_or_else(|| core.acquire(MemoryKind::Device, bytes), Ok)?;
         core.fill_block(&lease, bytes, write)?;
-        state.lease = Some(lease);
-        state.contents = Contents::Host;
+        self.storage.settle(Some(lease), Contents::Host);
         Ok(())
     }
 
@@ -230,7 +245,11 @@ pub struct Filler<'a, T> {
 }
 
 impl<'a, T: Element> Filler<'a, T> {
-    pub(crate) fn run(op: &'static str, bytes: &'a mut [u8], fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
+    pub(crate) fn run(
+        op: &'static str,
+        bytes: &'a mut [u8],
+        fill: impl FnOnce(&mut Filler<'_, T>),
+    ) -> Result<()> {
         let mut filler = Filler { elements: bytemuck::cast_slice_mut(bytes), written: 0 };
         fill(&mut filler);
         let (written, expected) = (filler.written, filler.elements.len());

@@ -22,21 +22,24 @@ unary! { "# Activation functions";
     ///
     /// # Accuracy
     ///
-    /// @sigmoid@
+    /// At most 2.5 ULP, measured on lavapipe over 2²⁷ floats of every exponent. Made of operations that Vulkan
+    /// rounds correctly, and a division, for which it guarantees 2.5 ULP.
     sigmoid: Codes::f32(OpCode::SigmoidF32);
 
     /// The hyperbolic tangent; f32. ±1 for ±∞, NaN for NaN; zeros and denormals stay what they are.
     ///
     /// # Accuracy
     ///
-    /// @tanh@
+    /// At most 1.4 ULP, measured on lavapipe over 2²⁷ floats of every exponent. Made of operations that Vulkan
+    /// rounds correctly, and a division, for which it guarantees 2.5 ULP.
     tanh: Codes::f32(OpCode::TanhF32);
 
     /// x / (1 + e⁻ˣ), also called SiLU; f32. −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign.
     ///
     /// # Accuracy
     ///
-    /// @swish@
+    /// At most 2.5 ULP, measured on lavapipe over 2²⁷ floats of every exponent, the tail included. Made of
+    /// operations that Vulkan rounds correctly, and a division, for which it guarantees 2.5 ULP.
     swish: Codes::f32(OpCode::SwishF32);
 
     /// The Gaussian error linear unit in its tanh form, x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))); f32. −0 for −∞,
@@ -53,7 +56,10 @@ unary! { "# Activation functions";
     ///
     /// # Accuracy
     ///
-    /// @gelu@
+    /// At most 6 ULP from −1.5 up, measured on lavapipe. Further down, where the result vanishes, the relative
+    /// error grows to 200 ULP (2·10⁻⁵, at x = −9.7 and results of 10⁻³⁴): the argument of the exponential is
+    /// rounded once too often. Made of operations that Vulkan rounds correctly, and a division, for which it
+    /// guarantees 2.5 ULP.
     gelu: Codes::f32(OpCode::GeluF32);
 
     /// The Gaussian error linear unit in its exact form, x/2 · (1 + erf(x / √2)); f32. −0 for −∞, ∞ for ∞, NaN for NaN;
@@ -61,14 +67,16 @@ unary! { "# Activation functions";
     ///
     /// # Accuracy
     ///
-    /// @gelu_erf@
+    /// At most 4.5 ULP, measured on lavapipe over 2²⁷ floats of every exponent, the tail included. Made of
+    /// operations that Vulkan rounds correctly, and a division, for which it guarantees 2.5 ULP, twice.
     gelu_erf: Codes::f32(OpCode::GeluErfF32);
 
     /// log(1 + eˣ); f32. 0 for −∞, ∞ for ∞, NaN for NaN.
     ///
     /// # Accuracy
     ///
-    /// @softplus@
+    /// At most 1.8 ULP, measured on lavapipe over 2²⁷ floats of every exponent. Made of additions,
+    /// multiplications and integer operations, which Vulkan rounds correctly: the same on every device.
     softplus: Codes::f32(OpCode::SoftplusF32);
 }
 
@@ -94,7 +102,8 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// @elu@
+    /// At most 1.5 ULP, measured on lavapipe over 2²⁷ floats of every exponent. Made of additions,
+    /// multiplications and integer operations, which Vulkan rounds correctly: the same on every device.
     ///
     /// # Errors
     ///

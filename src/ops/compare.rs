@@ -30,9 +30,7 @@ macro_rules! comparisons {
                 lhs: impl Into<Operand<'a>>,
                 rhs: impl Into<Operand<'a>>,
             ) -> Result<Value> {
-                let (lhs, rhs) = (lhs.into(), rhs.into());
-                let (lhs, rhs) = if $swapped { (rhs, lhs) } else { (lhs, rhs) };
-                self.binary(stringify!($name), $codes, lhs, rhs, Some(DType::U32))
+                self.binary(stringify!($name), $codes, lhs.into(), rhs.into(), $swapped, Some(DType::U32))
             }
 
             #[doc = concat!("As [`", stringify!($name), "`](Recording::", stringify!($name), "), with a scalar on the")]

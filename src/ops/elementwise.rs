@@ -3,7 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::engine::graph::{Node, ValueId, Work};
-use crate::engine::map::{MAX_INPUTS, Map, MapInput, OpCode, Operand as MapOperand, Step, dense_strides};
+use crate::engine::map::{
+    MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
+};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, MAX_RANK, Shape};
@@ -50,9 +52,8 @@ pub(super) enum Arg {
 /// The shape that both shapes stretch to, as NumPy has it: aligned at the last dimension, ones repeat.
 pub(super) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shape> {
     let rank = lhs.rank().max(rhs.rank());
-    let extent = |shape: &Shape, d: usize| {
-        (d + shape.rank()).checked_sub(rank).map_or(1, |inner| shape.dims()[inner])
-    };
+    let extent =
+        |shape: &Shape, d: usize| (d + shape.rank()).checked_sub(rank).map_or(1, |inner| shape.dims()[inner]);
     let mut extents = [0; MAX_RANK];
     for (d, both) in extents[..rank].iter_mut().enumerate() {
         *both = match (extent(&lhs, d), extent(&rhs, d)) {
@@ -119,21 +120,26 @@ impl Recording {
         self.elementwise(op, code, &args, dtype)
     }
 
-    /// An operation of two operands of one type. The result is of that type, or of `result`.
+    /// An operation of two operands of one type, for the shader the other way round if `swapped`. The result is of
+    /// that type, or of `result`.
     pub(super) fn binary(
         &mut self,
         op: &'static str,
         codes: Codes,
         lhs: Operand<'_>,
         rhs: Operand<'_>,
+        swapped: bool,
         result: Option<DType>,
     ) -> Result<Value> {
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
-        let ((_, expected), (_, got)) = (self.kind(a), self.kind(b));
+        let ((shape, expected), (other, got)) = (self.kind(a), self.kind(b));
         let code = codes.of(op, expected)?;
         if expected != got {
             return Err(Error::Type { op, expected, got });
         }
+        // Refused in the user's order.
+        broadcast(op, shape, other)?;
+        let (a, b) = if swapped { (b, a) } else { (a, b) };
         self.elementwise(op, code, &[Arg::Value(a), Arg::Value(b)], result.unwrap_or(expected))
     }
 
@@ -180,14 +186,13 @@ impl Recording {
         }
         let output = self.produce(op, shape, dtype)?;
         let mut inputs: SmallVec<[MapInput; MAX_INPUTS]> = SmallVec::new();
-        let (mut scalars, mut scalar_count) = ([0; 3], 0);
+        let mut scalars: SmallVec<[u32; MAX_SCALARS]> = SmallVec::new();
         let mut operands: SmallVec<[MapOperand; 3]> = SmallVec::new();
         for arg in args {
             operands.push(match *arg {
                 Arg::Scalar(bits) => {
-                    scalars[scalar_count] = bits;
-                    scalar_count += 1;
-                    MapOperand::Scalar(scalar_count as u8 - 1)
+                    scalars.push(bits);
+                    MapOperand::Scalar(scalars.len() as u8 - 1)
                 }
                 Arg::Value(value) => {
                     // An operand that comes twice is bound once.
@@ -201,9 +206,9 @@ impl Recording {
                 }
             });
         }
-        let operand = |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
-        let step = Step { op: code, operands: [operand(0), operand(1), operand(2)] };
-        let map = Map { step, inputs, scalars, output };
+        let operand =
+            |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
+        let map = Map::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
         self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
         Ok(self.handle(output))
     }
@@ -231,9 +236,8 @@ mod tests {
 
     #[test]
     fn repeated_dimensions_have_stride_0() {
-        let strides = |a: &[usize], b: &[usize]| {
-            broadcast_strides(&Shape::new(a).unwrap(), &Shape::new(b).unwrap())
-        };
+        let strides =
+            |a: &[usize], b: &[usize]| broadcast_strides(&Shape::new(a).unwrap(), &Shape::new(b).unwrap());
         assert_eq!(strides(&[3], &[2, 3]), [0, 1, 0, 0]);
         assert_eq!(strides(&[2, 1], &[2, 3]), [1, 0, 0, 0]);
         assert_eq!(strides(&[3, 1, 1], &[2, 3, 4, 5]), [0, 1, 0, 0]);

@@ -70,7 +70,14 @@ impl Recording {
         self.generate("random_normal", shape.into(), DType::F32, Kind::Normal, seed)
     }
 
-    fn generate(&mut self, op: &'static str, shape: Shape, dtype: DType, kind: Kind, seed: u64) -> Result<Value> {
+    fn generate(
+        &mut self,
+        op: &'static str,
+        shape: Shape,
+        dtype: DType,
+        kind: Kind,
+        seed: u64,
+    ) -> Result<Value> {
         let output = self.produce(op, shape, dtype)?;
         let linear = Linear::new(self.core(), 0, &[]);
         let whole = self.graph().whole(output, true);

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::engine::division::{Divisions, division};
 use crate::engine::graph::{Access, Node, ValueId, Work};
 use crate::engine::linear::Linear;
-use crate::engine::map::{Map, MapInput, OpCode, Operand as MapOperand, Step, dense_strides};
+use crate::engine::map::{Map, MapInput, OpCode, Operand as MapOperand, dense_strides};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, MAX_RANK, Shape};
@@ -137,7 +137,8 @@ impl Recording {
         let mut extents: SmallVec<[usize; MAX_RANK]> = SmallVec::from_slice(shape.dims());
         let mut offset = 0u32;
         for (d, range) in ranges.into().0.iter().enumerate() {
-            let inside = extents.get(d).is_some_and(|&extent| range.start <= range.end && range.end <= extent);
+            let inside =
+                extents.get(d).is_some_and(|&extent| range.start <= range.end && range.end <= extent);
             if !inside {
                 return Err(Error::SliceRange { op, dimension: d, range: range.clone(), shape });
             }
@@ -153,7 +154,11 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Shapes`] if a dimension can't be stretched.
-    pub fn broadcast_to<'a>(&mut self, operand: impl Into<Operand<'a>>, shape: impl Into<Shape>) -> Result<Value> {
+    pub fn broadcast_to<'a>(
+        &mut self,
+        operand: impl Into<Operand<'a>>,
+        shape: impl Into<Shape>,
+    ) -> Result<Value> {
         let (op, to) = ("broadcast_to", shape.into());
         let id = self.resolve(op, operand)?;
         let (from, _) = self.kind(id);
@@ -187,9 +192,8 @@ impl Recording {
         let shape = Shape::new(extents).ok_or(Error::Rank { op, rank: extents.len() })?;
         let (_, dtype) = self.kind(input);
         let output = self.produce(op, shape, dtype)?;
-        let operands = [MapOperand::Input(0); 3];
         let inputs = smallvec![MapInput { value: input, strides, offset }];
-        let map = Map { step: Step { op: OpCode::Copy, operands }, inputs, scalars: [0; 3], output };
+        let map = Map::single(OpCode::Copy, [MapOperand::Input(0); 3], inputs, SmallVec::new(), output);
         self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
         Ok(self.handle(output))
     }
@@ -323,7 +327,13 @@ impl Recording {
     }
 
     /// Appends the nodes that put `input` into `output` with its first element at `corner`.
-    fn place(&mut self, op: &'static str, input: ValueId, output: ValueId, corner: [usize; MAX_RANK]) -> Result<()> {
+    fn place(
+        &mut self,
+        op: &'static str,
+        input: ValueId,
+        output: ValueId,
+        corner: [usize; MAX_RANK],
+    ) -> Result<()> {
         let ((shape, _), (whole, _)) = (self.kind(input), self.kind(output));
         if shape.elements() == 0 {
             return Ok(());
@@ -365,7 +375,8 @@ impl Recording {
         let room = limits.storage_range_bytes.saturating_sub(limits.offset_alignment) / 4;
         let span = |rows: u64| (rows - 1) * u64::from(row) + u64::from(row);
         let at_once = (room / u64::from(row).max(1)).min(u64::from(rows));
-        let at_once = if row_elements % 4 == 0 || at_once == u64::from(rows) { at_once } else { at_once / 4 * 4 };
+        let at_once =
+            if row_elements % 4 == 0 || at_once == u64::from(rows) { at_once } else { at_once / 4 * 4 };
         if at_once == 0 {
             let bytes = 4 * u64::from(row);
             return Err(Error::TooLarge { op, shape: whole, bytes, limit: limits.storage_range_bytes });
@@ -446,8 +457,14 @@ impl Recording {
         linear.check_inputs(self.core(), op, &[shape, wanted])?;
         let elements = whole.elements() as u64;
         for (first, count) in linear.windows(elements) {
-            let push =
-                GatherPush { count: count as u32, first: first as u32, width, magic, shift, height: height as u32 };
+            let push = GatherPush {
+                count: count as u32,
+                first: first as u32,
+                width,
+                magic,
+                shift,
+                height: height as u32,
+            };
             let aligned = (3, u32::from(width % 4 == 0));
             let single = (4, u32::from(width == 1));
             let work = linear.dispatch(self.core(), "gather", &[aligned, single], &push, count)?;
@@ -465,5 +482,9 @@ impl Recording {
 /// An axis as an index; negative ones count from the end.
 pub(crate) fn resolve_axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
     let resolved = if axis < 0 { axis + rank as isize } else { axis };
-    if (0..rank as isize).contains(&resolved) { Ok(resolved as usize) } else { Err(Error::Axis { op, axis, rank }) }
+    if (0..rank as isize).contains(&resolved) {
+        Ok(resolved as usize)
+    } else {
+        Err(Error::Axis { op, axis, rank })
+    }
 }

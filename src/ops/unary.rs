@@ -50,21 +50,22 @@ unary! { "# Operations of one operand";
     ///
     /// # Accuracy
     ///
-    /// @sqrt@
+    /// Measured ½ ULP on lavapipe. Vulkan derives it from a division (2.5 ULP) and an inverse square root (2
+    /// ULP).
     sqrt: Codes::f32(OpCode::SqrtF32);
 
     /// 1 over the square root; f32. ∞ for 0, −∞ for −0, 0 for ∞; NaN for NaN and for what is below 0.
     ///
     /// # Accuracy
     ///
-    /// @rsqrt@
+    /// At most 1.5 ULP on lavapipe over 2²⁷ floats of every exponent; Vulkan guarantees 2 ULP.
     rsqrt: Codes::f32(OpCode::RsqrtF32);
 
     /// 1 over the operand; f32. ±∞ for ±0, ±0 for ±∞, NaN for NaN. A device may take denormals for zeros.
     ///
     /// # Accuracy
     ///
-    /// @recip@
+    /// Measured ½ ULP on lavapipe; Vulkan guarantees 2.5 ULP for magnitudes from 2⁻¹²⁶ to 2¹²⁶.
     recip: Codes::f32(OpCode::RecipF32);
 
     /// e to the power of the operand; f32. 0 for −∞, ∞ from 88.73 on, NaN for NaN; denormal results where the device
@@ -81,7 +82,9 @@ unary! { "# Operations of one operand";
     ///
     /// # Accuracy
     ///
-    /// @exp@
+    /// At most 1 ULP, measured on lavapipe over 2²⁷ floats of every exponent. Made of additions, multiplications
+    /// and integer operations, which Vulkan rounds correctly: the same on every device. (Vulkan's own is good to
+    /// 3 + 2·|x| ULP.)
     exp: Codes::f32(OpCode::ExpF32);
 
     /// The natural logarithm; f32. −∞ for zeros, ∞ for ∞; NaN for NaN and for what is below 0. Denormals count as what
@@ -89,20 +92,27 @@ unary! { "# Operations of one operand";
     ///
     /// # Accuracy
     ///
-    /// @log@
+    /// At most 0.9 ULP, measured on lavapipe over 2²⁷ floats of every exponent. Made of additions,
+    /// multiplications and integer operations, which Vulkan rounds correctly: the same on every device. (Vulkan's
+    /// own is good to 3 ULP outside [½, 2], and to 2⁻²¹ inside.)
     log: Codes::f32(OpCode::LogF32);
 
     /// The sine of an angle in radians; f32, at every magnitude. −0 for −0; NaN for NaN and for infinities.
     ///
     /// # Accuracy
     ///
-    /// @sin@
+    /// At most 1.6 ULP, measured on lavapipe over 2²⁷ floats of every exponent, multiples of π and the largest
+    /// numbers included. Made of additions, multiplications and integer operations, which Vulkan rounds
+    /// correctly: the same on every device. (Vulkan's own is good to 2⁻¹¹ within [−π, π], and undefined
+    /// elsewhere.)
     sin: Codes::f32(OpCode::SinF32);
 
     /// The cosine of an angle in radians; f32, at every magnitude. NaN for NaN and for infinities.
     ///
     /// # Accuracy
     ///
-    /// @cos@
+    /// At most 1.6 ULP, measured on lavapipe over 2²⁷ floats of every exponent. Made of additions,
+    /// multiplications and integer operations, which Vulkan rounds correctly: the same on every device, as
+    /// [`sin`](Recording::sin).
     cos: Codes::f32(OpCode::CosF32);
 }

@@ -4,8 +4,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use ash::vk;
-use gpu_allocator::MemoryLocation;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
+use gpu_allocator::{AllocationError, MemoryLocation};
 use parking_lot::Mutex;
 
 use super::check;
@@ -48,7 +48,12 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 /// The device's memory type for a kind, best first, among those that a buffer allows.
-fn memory_type(types: &[vk::MemoryType], heaps: &[vk::MemoryHeap], kind: MemoryKind, allowed: u32) -> Option<u32> {
+fn memory_type(
+    types: &[vk::MemoryType],
+    heaps: &[vk::MemoryHeap],
+    kind: MemoryKind,
+    allowed: u32,
+) -> Option<u32> {
     use vk::MemoryPropertyFlags as Flags;
     let heap_bytes = |t: &vk::MemoryType| heaps.get(t.heap_index as usize).map_or(0, |h| h.size);
     let largest_local = types
@@ -79,10 +84,13 @@ fn memory_type(types: &[vk::MemoryType], heaps: &[vk::MemoryHeap], kind: MemoryK
             }
             // Not device-local: that would take the small window away from those who need it.
             MemoryKind::Upload => has(Flags::HOST_VISIBLE).then(|| {
-                8 + points(Flags::HOST_COHERENT, 4) - points(Flags::DEVICE_LOCAL, 2) - points(Flags::HOST_CACHED, 1)
+                8 + points(Flags::HOST_COHERENT, 4)
+                    - points(Flags::DEVICE_LOCAL, 2)
+                    - points(Flags::HOST_CACHED, 1)
             }),
             MemoryKind::Readback => has(Flags::HOST_VISIBLE).then(|| {
-                8 + points(Flags::HOST_CACHED, 8) + points(Flags::HOST_COHERENT, 2) - points(Flags::DEVICE_LOCAL, 1)
+                8 + points(Flags::HOST_CACHED, 8) + points(Flags::HOST_COHERENT, 2)
+                    - points(Flags::DEVICE_LOCAL, 1)
             }),
         }
     };
@@ -119,7 +127,9 @@ impl Buffer {
         // SAFETY: contracts 1, 6 and 7.
         let raw = unsafe { device.raw.create_buffer(&info, None) };
         let raw = match raw {
-            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY) => return Ok(None),
+            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY) => {
+                return Ok(None);
+            }
             other => check("vkCreateBuffer", other)?,
         };
         let mut buffer = Buffer {
@@ -135,32 +145,41 @@ impl Buffer {
         };
         // SAFETY: contract 2.
         let mut requirements = unsafe { device.raw.get_buffer_memory_requirements(raw) };
-        let Some(index) = memory_type(&device.memory_types, &device.heaps, kind, requirements.memory_type_bits)
+        let Some(index) =
+            memory_type(&device.memory_types, &device.heaps, kind, requirements.memory_type_bits)
         else {
             let result = "no memory type fits".to_owned();
             return Err(Error::Vulkan { call: "vkGetBufferMemoryRequirements", result });
         };
         // The choice is made here, so the allocator gets no other.
         requirements.memory_type_bits = 1 << index;
-        let allocation = device.allocator.lock().as_mut().map(|allocator| {
-            allocator.allocate(&AllocationCreateDesc {
-                name,
-                requirements,
-                location: MemoryLocation::Unknown,
-                linear: true,
-                allocation_scheme: AllocationScheme::GpuAllocatorManaged,
-            })
-        });
+        let flags = device.memory_types[index as usize].property_flags;
+        buffer.coherent = flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
+        buffer.cached = flags.contains(vk::MemoryPropertyFlags::HOST_CACHED);
+        let allocate = |requirements, allocation_scheme| {
+            let location = MemoryLocation::Unknown;
+            let desc = AllocationCreateDesc { name, requirements, location, linear: true, allocation_scheme };
+            device.allocator.lock().as_mut().map(|allocator| allocator.allocate(&desc))
+        };
+        let mut shared = requirements;
+        if !buffer.coherent {
+            // Whole atoms of its own: a flush or an invalidation never reaches a neighbour's bytes.
+            let atom = device.info.limits.non_coherent_atom;
+            shared.alignment = requirements.alignment.max(atom);
+            shared.size = requirements.size.next_multiple_of(atom);
+        }
+        let mut allocation = allocate(shared, AllocationScheme::GpuAllocatorManaged);
+        if matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
+            // The allocator asks for large pieces to cut up; there may be room for just this one.
+            allocation = allocate(requirements, AllocationScheme::DedicatedBuffer(raw));
+        }
         let allocation = match allocation {
             Some(Ok(allocation)) => allocation,
-            Some(Err(gpu_allocator::AllocationError::OutOfMemory)) => return Ok(None),
+            Some(Err(AllocationError::OutOfMemory)) => return Ok(None),
             Some(Err(e)) => return Err(Error::Vulkan { call: "vkAllocateMemory", result: e.to_string() }),
             None => return Err(Error::Closed),
         };
-        let flags = device.memory_types[index as usize].property_flags;
         buffer.mapped = allocation.mapped_ptr().map(NonNull::cast);
-        buffer.coherent = flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
-        buffer.cached = flags.contains(vk::MemoryPropertyFlags::HOST_CACHED);
         // SAFETY: the allocation stays in this buffer until `Drop` frees it.
         let memory = unsafe { allocation.memory() };
         let offset = allocation.offset();
@@ -189,9 +208,16 @@ impl Buffer {
         self.is_mapped() && self.cached
     }
 
-    /// The engine's texel view of the range, or one in another format for users' kernels. Views are kept.
-    pub(crate) fn texel_view(&self, format: vk::Format, offset: u64, bytes: u64) -> Result<vk::BufferView> {
-        if format == TEXEL_FORMAT && offset == 0 && self.size_bytes / 16 <= self.device.info.limits.texel_elements {
+    /// A texel view of the range; of more than that if the kernel masks its tails. Views are kept.
+    pub(crate) fn texel_view(
+        &self,
+        format: vk::Format,
+        offset: u64,
+        bytes: u64,
+        masks_tails: bool,
+    ) -> Result<vk::BufferView> {
+        let fits = self.size_bytes / 16 <= self.device.info.limits.texel_elements;
+        if masks_tails && format == TEXEL_FORMAT && offset == 0 && fits {
             // A view of the whole block serves every range that starts with it: kernels mask their tails.
             if let Some(view) = self.whole_view.get() {
                 return Ok(*view);
@@ -213,7 +239,8 @@ impl Buffer {
     }
 
     fn make_view(&self, format: vk::Format, offset: u64, range: u64) -> Result<vk::BufferView> {
-        let info = vk::BufferViewCreateInfo::default().buffer(self.raw).format(format).offset(offset).range(range);
+        let info =
+            vk::BufferViewCreateInfo::default().buffer(self.raw).format(format).offset(offset).range(range);
         // SAFETY: contracts 1, 6 and 7.
         check("vkCreateBufferView", unsafe { self.device.raw.create_buffer_view(&info, None) })
     }
@@ -227,7 +254,7 @@ impl Buffer {
         // SAFETY: contract 5; the mapping spans the buffer and lives as long as it does.
         let slice = unsafe { std::slice::from_raw_parts_mut(mapped.as_ptr(), len) };
         let result = write(slice);
-        Some(self.flush(bytes).map(|()| result))
+        Some(self.flush(len as u64).map(|()| result))
     }
 
     /// Copies `into.len()` bytes from the start of the mapping.
@@ -245,18 +272,17 @@ impl Buffer {
         Ok(())
     }
 
-    /// The buffer's first bytes as a range of its memory, widened to what non-coherent memory demands.
+    /// The buffer's first bytes as a range of its memory: in whole atoms, or up to the end of memory of its own.
     fn mapped_range(&self, bytes: u64) -> Option<vk::MappedMemoryRange<'static>> {
-        if self.coherent {
+        if self.coherent || bytes == 0 {
             return None;
         }
         let allocation = self.allocation.as_ref()?;
         let atom = self.device.info.limits.non_coherent_atom;
-        let begin = allocation.offset() / atom * atom;
-        let end = (allocation.offset() + bytes).next_multiple_of(atom);
         // SAFETY: the handle is only named in the range below, the allocation stays here.
         let memory = unsafe { allocation.memory() };
-        Some(vk::MappedMemoryRange::default().memory(memory).offset(begin).size(end - begin))
+        let size = bytes.next_multiple_of(atom).min(allocation.size());
+        Some(vk::MappedMemoryRange::default().memory(memory).offset(allocation.offset()).size(size))
     }
 
     fn flush(&self, bytes: u64) -> Result<()> {
@@ -298,8 +324,10 @@ mod tests {
     use vk::MemoryPropertyFlags as Flags;
 
     fn pick(types: &[(Flags, u32)], heaps: &[u64], kind: MemoryKind) -> Option<u32> {
-        let types: Vec<_> =
-            types.iter().map(|&(property_flags, heap_index)| vk::MemoryType { property_flags, heap_index }).collect();
+        let types: Vec<_> = types
+            .iter()
+            .map(|&(property_flags, heap_index)| vk::MemoryType { property_flags, heap_index })
+            .collect();
         let heaps: Vec<_> = heaps.iter().map(|&size| vk::MemoryHeap { size, ..Default::default() }).collect();
         memory_type(&types, &heaps, kind, u32::MAX)
     }

@@ -135,16 +135,13 @@ impl CommandSlot {
         }
         let mut buffers: SmallVec<[vk::DescriptorBufferInfo; INLINE]> = SmallVec::new();
         let mut views: SmallVec<[vk::BufferView; INLINE]> = SmallVec::new();
+        let masks_tails = pipeline.masks_tails();
         for (slot, argument) in pipeline.slots().iter().zip(arguments) {
-            buffers.push(vk::DescriptorBufferInfo {
-                buffer: argument.buffer.raw(),
-                offset: argument.offset,
-                range: argument.bytes,
-            });
+            let Bound { buffer, offset, bytes } = *argument;
+            let range = slot.kind.range_bytes(bytes, masks_tails);
+            buffers.push(vk::DescriptorBufferInfo { buffer: buffer.raw(), offset, range });
             views.push(match slot.kind {
-                SlotKind::Texel(format) => {
-                    argument.buffer.texel_view(format, argument.offset, argument.bytes)?
-                }
+                SlotKind::Texel(format) => buffer.texel_view(format, offset, range, masks_tails)?,
                 SlotKind::Storage | SlotKind::Uniform => vk::BufferView::null(),
             });
         }

@@ -72,6 +72,7 @@ impl Device {
             .storage_buffer8_bit_access(has.storage8);
         let mut v13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true).maintenance4(true);
         let core = vk::PhysicalDeviceFeatures::default()
+            .shader_storage_image_extended_formats(has.extended_formats)
             .shader_int64(has.int64)
             .shader_float64(has.float64)
             .shader_int16(has.int16);

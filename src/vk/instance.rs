@@ -63,7 +63,9 @@ impl Instance {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
                 Error::NoDriver { detail: format!("{call}: {code:?}"), search: driver_search() }
             }
-            vk::Result::ERROR_LAYER_NOT_PRESENT => Error::LayerMissing { layer: "VK_LAYER_KHRONOS_validation" },
+            vk::Result::ERROR_LAYER_NOT_PRESENT => {
+                Error::LayerMissing { layer: "VK_LAYER_KHRONOS_validation" }
+            }
             code => Error::Vulkan { call, result: format!("{code:?}") },
         };
 
@@ -120,7 +122,8 @@ impl Instance {
         if validation && debug_utils {
             let utils = ash::ext::debug_utils::Instance::new(&instance.entry, &instance.raw);
             // SAFETY: contracts 1 and 6; `Drop` destroys it before the log can go.
-            let messenger = unsafe { utils.create_debug_utils_messenger(&messenger_info(&instance.log), None) };
+            let messenger =
+                unsafe { utils.create_debug_utils_messenger(&messenger_info(&instance.log), None) };
             let messenger = check("vkCreateDebugUtilsMessengerEXT", messenger)?;
             instance.messenger = Some((utils, messenger));
         }

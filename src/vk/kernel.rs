@@ -78,6 +78,11 @@ impl Kernel {
         self.0.id
     }
 
+    /// Whether it is the engine's own: those read 16 bytes at a time and mask what lies behind a tensor's end.
+    pub(crate) fn is_embedded(&self) -> bool {
+        matches!(self.0.words, Cow::Borrowed(_))
+    }
+
     pub(crate) fn words(&self) -> &[u32] {
         &self.0.words
     }

@@ -109,6 +109,12 @@ impl fmt::Display for DeviceChoice {
 pub struct Limits {
     /// Bytes that one storage binding may span.
     pub storage_range_bytes: u64,
+    /// Bytes that one uniform binding may span.
+    pub uniform_range_bytes: u64,
+    /// Storage buffer bindings that one shader may have.
+    pub storage_bindings: u32,
+    /// Uniform buffer bindings that one shader may have.
+    pub uniform_bindings: u32,
     /// Elements that a texel view may have.
     pub texel_elements: u64,
     /// Storage texel bindings that one shader may have.
@@ -149,6 +155,8 @@ pub struct Features {
     pub subgroup_arithmetic: bool,
     /// Formatted loads from storage texel buffers of the format that the engine uses.
     pub storage_texel: bool,
+    /// Storage texel formats beyond the basic ones, `rg32f` and the like.
+    pub extended_formats: bool,
     /// 64-bit integers in shaders.
     pub int64: bool,
     /// 64-bit floats in shaders.
@@ -277,8 +285,9 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
     let limits = &properties.limits;
 
     // SAFETY: contract 1.
-    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(raw) }.unwrap_or_default();
-    let has = |name: &CStr| extensions.iter().any(|e| e.extension_name_as_c_str() == Ok(name));
+    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(raw) };
+    let extensions = check("vkEnumerateDeviceExtensionProperties", extensions);
+    let has = |name: &CStr| extensions.iter().flatten().any(|e| e.extension_name_as_c_str() == Ok(name));
     // RenderDoc hides Vulkan 1.3 where it can't replay buffer addresses, which nothing here uses; the same functions
     // are there as extensions of 1.2.
     let needed_extensions = [ash::khr::synchronization2::NAME, ash::khr::maintenance4::NAME];
@@ -317,11 +326,13 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         .map(|heap| heap.size)
         .sum();
     // SAFETY: contract 1.
-    let format = unsafe { instance.raw.get_physical_device_format_properties(raw, super::buffer::TEXEL_FORMAT) };
+    let format =
+        unsafe { instance.raw.get_physical_device_format_properties(raw, super::buffer::TEXEL_FORMAT) };
     // SAFETY: contract 1.
     let families = unsafe { instance.raw.get_physical_device_queue_family_properties(raw) };
     // The universal queue where there is one: the best trodden path of every driver, and what RenderDoc knows.
-    let family_with = |flags| families.iter().position(|f| f.queue_flags.contains(flags) && f.queue_count > 0);
+    let family_with =
+        |flags| families.iter().position(|f| f.queue_flags.contains(flags) && f.queue_count > 0);
     let family = family_with(vk::QueueFlags::COMPUTE | vk::QueueFlags::GRAPHICS)
         .or_else(|| family_with(vk::QueueFlags::COMPUTE));
 
@@ -345,6 +356,9 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         ];
         let missing = needed.iter().filter(|(there, _)| *there == vk::FALSE);
         refused.extend(missing.map(|(_, name)| format!("lacks the feature {name}")));
+    }
+    if let Err(error) = &extensions {
+        refused.push(error.to_string());
     }
     if family.is_none() {
         refused.push("has no queue for compute".to_owned());
@@ -375,6 +389,13 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         api_version,
         limits: Limits {
             storage_range_bytes: u64::from(limits.max_storage_buffer_range),
+            uniform_range_bytes: u64::from(limits.max_uniform_buffer_range),
+            storage_bindings: limits
+                .max_per_stage_descriptor_storage_buffers
+                .min(limits.max_descriptor_set_storage_buffers),
+            uniform_bindings: limits
+                .max_per_stage_descriptor_uniform_buffers
+                .min(limits.max_descriptor_set_uniform_buffers),
             texel_elements: u64::from(limits.max_texel_buffer_elements),
             texel_bindings: limits
                 .max_per_stage_descriptor_storage_images
@@ -403,6 +424,7 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
             subgroup_shuffle: subgroup_op(vk::SubgroupFeatureFlags::SHUFFLE),
             subgroup_arithmetic: subgroup_op(vk::SubgroupFeatureFlags::ARITHMETIC),
             storage_texel: format.buffer_features.contains(vk::FormatFeatureFlags::STORAGE_TEXEL_BUFFER),
+            extended_formats: core.shader_storage_image_extended_formats == vk::TRUE,
             int64: core.shader_int64 == vk::TRUE,
             float64: core.shader_float64 == vk::TRUE,
             float16: v12.shader_float16 == vk::TRUE,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ash::vk;
 
@@ -36,6 +36,22 @@ impl SlotKind {
         }))
     }
 
+    /// The bytes that come at a time: a texel, or what the shader makes of a buffer.
+    fn grain_bytes(self) -> u64 {
+        match self {
+            SlotKind::Storage | SlotKind::Uniform => 1,
+            SlotKind::Texel(vk::Format::R32_SFLOAT | vk::Format::R32_SINT | vk::Format::R32_UINT) => 4,
+            SlotKind::Texel(vk::Format::R32G32_SFLOAT | vk::Format::R32G32_UINT) => 8,
+            SlotKind::Texel(_) => 16,
+        }
+    }
+
+    /// How many bytes a binding spans for a tensor of so many. Vulkan has no empty ones.
+    pub(crate) fn range_bytes(self, tensor_bytes: u64, masks_tails: bool) -> u64 {
+        let grain = if masks_tails { 16 } else { self.grain_bytes() };
+        tensor_bytes.max(1).next_multiple_of(grain)
+    }
+
     pub(crate) fn descriptor_type(self) -> vk::DescriptorType {
         match self {
             SlotKind::Storage => vk::DescriptorType::STORAGE_BUFFER,
@@ -59,6 +75,7 @@ pub(crate) struct Pipeline {
     layout: vk::PipelineLayout,
     set_layout: vk::DescriptorSetLayout,
     slots: Vec<Slot>,
+    masks_tails: bool,
     device: Arc<Device>,
 }
 
@@ -76,6 +93,7 @@ impl Pipeline {
             layout: vk::PipelineLayout::null(),
             set_layout: vk::DescriptorSetLayout::null(),
             slots,
+            masks_tails: kernel.is_embedded(),
             device: device.clone(),
         };
         let bindings: Vec<_> = pipeline
@@ -99,8 +117,11 @@ impl Pipeline {
         pipeline.set_layout = check("vkCreateDescriptorSetLayout", set_layout)?;
 
         let push_bytes = kernel.reflection().push_constant_bytes;
-        let ranges =
-            [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: push_bytes }];
+        let ranges = [vk::PushConstantRange {
+            stage_flags: vk::ShaderStageFlags::COMPUTE,
+            offset: 0,
+            size: push_bytes,
+        }];
         let set_layouts = [pipeline.set_layout];
         let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts);
         if push_bytes > 0 {
@@ -117,7 +138,11 @@ impl Pipeline {
         let entries: Vec<_> = specialization
             .iter()
             .enumerate()
-            .map(|(i, &(id, _))| vk::SpecializationMapEntry { constant_id: id, offset: 4 * i as u32, size: 4 })
+            .map(|(i, &(id, _))| vk::SpecializationMapEntry {
+                constant_id: id,
+                offset: 4 * i as u32,
+                size: 4,
+            })
             .collect();
         let data: Vec<u8> = specialization.iter().flat_map(|(_, bits)| bits.to_ne_bytes()).collect();
         let specialization = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
@@ -148,6 +173,12 @@ impl Pipeline {
 
     pub(crate) fn set_layout(&self) -> vk::DescriptorSetLayout {
         self.set_layout
+    }
+
+    /// Whether bindings may reach past a tensor's end, up to whole 16 bytes. A user's kernel may not see that: its
+    /// `length()` must be the tensor's.
+    pub(crate) fn masks_tails(&self) -> bool {
+        self.masks_tails
     }
 
     /// Its bindings, in the order in which arguments are given.
@@ -194,10 +225,13 @@ impl PipelineCache {
             // SAFETY: contracts 1 and 6; the data was written by this driver: key and checksum say so.
             unsafe { device.raw.create_pipeline_cache(&info, None) }
         };
-        // A driver that dislikes its own old data gets none.
-        let raw = check("vkCreatePipelineCache", make(data).or_else(|_| make(&[])))?;
+        let (raw, loaded) = match make(data) {
+            // A driver that dislikes its own old data gets none.
+            Err(_) if !data.is_empty() => (make(&[]), false),
+            made => (made, !data.is_empty()),
+        };
+        let raw = check("vkCreatePipelineCache", raw)?;
         device.name_object(raw, "tidemill pipeline cache");
-        let loaded = !data.is_empty();
         Ok(PipelineCache { raw, file, loaded, dirty: AtomicBool::new(false), device: device.clone() })
     }
 
@@ -258,7 +292,9 @@ fn unwrap_file<'a>(file: &'a [u8], key: &str) -> Option<&'a [u8]> {
 
 /// Writes beside the file and renames over it, so that a reader sees the old or the new one, whole.
 pub(crate) fn write_atomically(file: &Path, bytes: &[u8]) {
-    let beside = file.with_extension(format!("{}.tmp", std::process::id()));
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+    let beside = file.with_extension(format!("{}-{nth}.tmp", std::process::id()));
     if std::fs::write(&beside, bytes).is_err() || std::fs::rename(&beside, file).is_err() {
         let _ = std::fs::remove_file(&beside);
     }

@@ -78,12 +78,19 @@ impl Queue {
     }
 }
 
+impl Queue {
+    /// Waits until nothing is pending. For teardown only.
+    pub(crate) fn wait_idle(&self) {
+        let queue = self.raw.lock();
+        // SAFETY: contracts 1 and 3. A lost device answers at once.
+        let _ = unsafe { self.device.raw.queue_wait_idle(*queue) };
+    }
+}
+
 impl Drop for Queue {
     fn drop(&mut self) {
-        let queue = self.raw.lock();
-        // Teardown: whatever is still pending must be done before handles go. A lost device answers at once.
-        // SAFETY: contracts 1 and 3.
-        let _ = unsafe { self.device.raw.queue_wait_idle(*queue) };
+        // Whatever is still pending must be done before handles go.
+        self.wait_idle();
         // SAFETY: contracts 1 and 4.
         unsafe { self.device.raw.destroy_semaphore(self.timeline, None) };
     }

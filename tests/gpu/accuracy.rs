@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tidemill::{Accelerator, Result, Tensor};
 
-use super::cases::table::elementwise::{PARAMETERS, UNARY, apply_unary};
+use super::cases::table::elementwise::{PARAMETERS, UNARY, apply};
 use super::cases::table::{Bound, compare, reference};
 use crate::harness::gpu;
 
@@ -13,17 +13,19 @@ use crate::harness::gpu;
 #[ignore = "takes minutes"]
 fn accuracy_over_the_bit_patterns_of_all_floats() {
     let gpu = gpu();
-    let points: u64 = std::env::var("TIDEMILL_SWEEP_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1 << 24);
+    let points: u64 =
+        std::env::var("TIDEMILL_SWEEP_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1 << 24);
     let stride = (1u64 << 32) / points;
     let only = std::env::var("TIDEMILL_SWEEP_OP").ok();
-    for op in UNARY.iter().filter(|op| only.as_ref().is_none_or(|only| only == *op)) {
+    for op in UNARY.map(|row| row.name).into_iter().filter(|op| only.as_ref().is_none_or(|only| only == op)) {
         let begun = Instant::now();
         let (mut worst, mut at) = (0.0, String::new());
         for chunk in 0..points.div_ceil(1 << 20) {
             let x: Vec<f32> = (0..1u64 << 20)
                 .map(|i| f32::from_bits(((((chunk << 20) + i) * stride) as u32).wrapping_add(12_345)))
                 .collect();
-            let expected: Vec<f64> = x.iter().map(|x| reference::unary(op, f64::from(*x), PARAMETERS)).collect();
+            let expected: Vec<f64> =
+                x.iter().map(|x| reference::unary(op, f64::from(*x), PARAMETERS)).collect();
             let check = compare(&expected, &run(&gpu, op, &x).unwrap(), Bound::Ulp(0.5));
             if check.worst > worst {
                 let i: usize = check.at[1..].split(']').next().unwrap().parse().unwrap();
@@ -36,5 +38,5 @@ fn accuracy_over_the_bit_patterns_of_all_floats() {
 
 fn run(gpu: &Accelerator, op: &'static str, x: &[f32]) -> Result<Vec<f32>> {
     let t: Tensor = gpu.upload(x, [x.len()])?;
-    gpu.run(|r| apply_unary(r, op, &t))?.read::<f32>()
+    gpu.run(|r| apply(r, op, &t))?.read::<f32>()
 }

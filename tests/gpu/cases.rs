@@ -1,7 +1,8 @@
 //! The table of cases, on every variant in the catalog.
 
 #[path = "../../src/bin/tidemill/cases/mod.rs"]
-pub mod table;
+#[allow(unreachable_pub, reason = "the command line's own module, which has no other users")]
+pub(crate) mod table;
 
 use std::sync::{Arc, Mutex};
 

@@ -28,10 +28,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
         "broadcast_to: lhs [2, 3] and rhs [4, 3]: 2 can't be stretched to 4 in dimension 0"
     );
     assert_eq!(said(r.broadcast_to(&x, [3])), "broadcast_to: lhs [2, 3] and rhs [3]: rank 2 can't become 1");
-    assert_eq!(
-        said(r.concat(&[(&x).into(), (&y).into()], 0)),
-        "concat: the operand is f32, this needs u32"
-    );
+    assert_eq!(said(r.concat(&[(&x).into(), (&y).into()], 0)), "concat: the operand is f32, this needs u32");
     assert_eq!(said(r.concat(&[(&x).into()], 2)), "concat: axis 2 is out of range for rank 2");
     assert_eq!(said(r.concat(&[], 0)), "concat: there are no operands");
     let z = gpu.upload(&[1u32, 2], [2]).unwrap();

@@ -1,21 +1,62 @@
-//! Elementwise operations.
+//! Elementwise operations of one operand.
 
-use tidemill::{Recording, Result, Tensor, Value};
+use tidemill::{Operand, Recording, Result, Value};
 
-use super::data::{LENGTHS, SPECIAL, uniform};
-use super::{Bound, Case, compare, reference};
+use super::data::{self, Random, SPECIAL};
+use super::{Bound, Case, compare, compare_words, reference};
 
-/// Operations of one f32 operand.
-pub const UNARY: [&str; 24] = [
-    "neg", "abs", "sign", "floor", "ceil", "round", "sqrt", "rsqrt", "recip", "exp", "log", "sin", "cos", "relu",
-    "leaky_relu", "elu", "clip", "sigmoid", "tanh", "swish", "gelu", "gelu_erf", "softplus", "pow_scalar",
+/// An operation of one f32 operand.
+#[derive(Clone, Copy, Debug)]
+pub struct Unary {
+    /// Its name.
+    pub name: &'static str,
+    /// The range in which most of it happens.
+    pub range: (f32, f32),
+    /// The accuracy that its documentation states.
+    pub bound: Bound,
+}
+
+const fn row(name: &'static str, range: (f32, f32), bound: Bound) -> Unary {
+    Unary { name, range, bound }
+}
+
+/// Every operation of one f32 operand.
+pub const UNARY: [Unary; 24] = [
+    row("neg", (-4.0, 4.0), Bound::Exact),
+    row("abs", (-4.0, 4.0), Bound::Exact),
+    row("sign", (-4.0, 4.0), Bound::Exact),
+    row("floor", (-9.0, 9.0), Bound::Exact),
+    row("ceil", (-9.0, 9.0), Bound::Exact),
+    row("round", (-9.0, 9.0), Bound::Exact),
+    row("sqrt", (0.0, 9.0), Bound::Ulp(0.5)),
+    row("rsqrt", (0.0, 9.0), Bound::Ulp(1.5)),
+    row("recip", (-9.0, 9.0), Bound::Ulp(0.5)),
+    row("exp", (-106.0, 90.0), Bound::Ulp(1.0)),
+    row("log", (0.0, 4.0), Bound::Ulp(0.9)),
+    row("sin", (-100.0, 100.0), Bound::Ulp(1.6)),
+    row("cos", (-100.0, 100.0), Bound::Ulp(1.6)),
+    row("relu", (-4.0, 4.0), Bound::Exact),
+    row("leaky_relu", (-4.0, 4.0), Bound::Ulp(0.5)),
+    row("elu", (-30.0, 2.0), Bound::Ulp(1.5)),
+    row("clip", (-4.0, 4.0), Bound::Exact),
+    row("sigmoid", (-106.0, 20.0), Bound::Ulp(2.5)),
+    row("tanh", (-11.0, 11.0), Bound::Ulp(1.4)),
+    row("swish", (-106.0, 20.0), Bound::Ulp(2.5)),
+    row("gelu", (-11.0, 8.0), Bound::Ulp(200.0)),
+    row("gelu_erf", (-15.0, 8.0), Bound::Ulp(4.5)),
+    row("softplus", (-106.0, 20.0), Bound::Ulp(1.8)),
+    row("pow_scalar", (0.0, 100.0), Bound::Ulp(1.2)),
 ];
 
 /// The parameters of those that have some.
 pub const PARAMETERS: [f64; 2] = [0.25, 1.5];
 
 /// Records one of [`UNARY`].
-pub fn apply_unary(r: &mut Recording, op: &str, x: &Tensor) -> Result<Value> {
+///
+/// # Errors
+///
+/// Those of the operation.
+pub fn apply<'a>(r: &mut Recording, op: &str, x: impl Into<Operand<'a>>) -> Result<Value> {
     let [p, q] = PARAMETERS.map(|p| p as f32);
     match op {
         "neg" => r.neg(x),
@@ -45,7 +86,81 @@ pub fn apply_unary(r: &mut Recording, op: &str, x: &Tensor) -> Result<Value> {
     }
 }
 
+/// Points of the dense sweeps.
+const SWEEP: usize = 200_003;
+
+/// Floats of every sign, exponent and kind, evenly over the bit patterns: magnitudes are spaced as logarithms.
+pub fn every_exponent(n: usize) -> Vec<f32> {
+    let stride = (1u64 << 32) as f64 / n as f64;
+    (0..n).map(|i| f32::from_bits((i as f64 * stride) as u32)).collect()
+}
+
+/// Numbers at which one of the operations turns: ends of ranges, ties, quadrants, thresholds of our own.
+fn corners() -> Vec<f32> {
+    use std::f32::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, PI, SQRT_2, TAU};
+    #[rustfmt::skip]
+    let turns = [
+        0.5, 1.5, 2.5, 3.5, 8_388_607.5, 8_388_608.0, 16_777_216.0, 0.625, 0.6, FRAC_PI_4, FRAC_PI_2, PI, TAU, 1e5, 1e9,
+        1e22, 88.722_84, 87.336_54, 103.972_08, 104.0, 94.2, 64.0, 14.6, 13.2, 10.0, 9.0, 20.0, FRAC_1_SQRT_2, SQRT_2,
+        1e-45, 1e-38, 1e-8, 2.4e-4, 1e30,
+    ];
+    let both = turns.iter().flat_map(|x| [*x, -*x]);
+    let neighbours =
+        both.flat_map(|x: f32| [x, f32::from_bits(x.to_bits() + 1), f32::from_bits(x.to_bits() - 1)]);
+    neighbours.chain(SPECIAL).collect()
+}
+
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
-    let _ = (LENGTHS, SPECIAL, uniform, Bound::Exact, compare, reference::erfc, out);
+    for op in UNARY {
+        let (lo, hi) = op.range;
+        for n in [0, 1, 3, 4, 5, 255, 257, 2049, 65_537] {
+            out.push(unary(op, format!("[{n}]"), move || data::uniform(n, lo, hi, n as u64)));
+        }
+        out.push(unary(op, "special values".to_owned(), corners));
+        out.push(unary(op, format!("{SWEEP} numbers of every exponent"), || every_exponent(SWEEP)));
+        let what = format!("{SWEEP} numbers from {lo} to {hi}");
+        out.push(unary(op, what, move || data::uniform(SWEEP, lo, hi, 7)).large());
+    }
+    // Only its tail is worse.
+    let gelu = Unary { name: "gelu", range: (-1.5, 8.0), bound: Bound::Ulp(6.0) };
+    out.push(unary(gelu, format!("{SWEEP} numbers from -1.5 to 8"), || data::uniform(SWEEP, -1.5, 8.0, 8)));
+    for op in ["neg", "abs", "sign"] {
+        for n in [1, 5, 4099] {
+            out.push(unary_i32(op, n));
+        }
+    }
+}
+
+fn unary(op: Unary, what: String, x: impl Fn() -> Vec<f32> + Send + Sync + 'static) -> Case {
+    Case::new(op.name, "map", what, move |gpu| {
+        let x = x();
+        let tensor = gpu.upload(&x, [x.len()])?;
+        let result = gpu.run(|r| apply(r, op.name, &tensor))?;
+        let expected: Vec<f64> =
+            x.iter().map(|x| reference::unary(op.name, f64::from(*x), PARAMETERS)).collect();
+        Ok(compare(&expected, &result.read::<f32>()?, op.bound))
+    })
+}
+
+fn unary_i32(op: &'static str, n: usize) -> Case {
+    Case::new(op, "map", format!("[{n}] i32"), move |gpu| {
+        let mut random = Random::new(n as u64);
+        let mut x: Vec<i32> = (0..n).map(|_| random.bits() as i32).collect();
+        x[0] = i32::MIN;
+        if n > 1 {
+            x[1] = 0;
+        }
+        let tensor = gpu.upload(&x, [n])?;
+        let result = gpu.run(|r| apply(r, op, &tensor))?.read::<i32>()?;
+        let expected = x.iter().map(|x| match op {
+            "neg" => x.wrapping_neg(),
+            "abs" => x.wrapping_abs(),
+            _ => x.signum(),
+        });
+        let words = |x: i32| x as u32;
+        let expected: Vec<u32> = expected.map(words).collect();
+        let got: Vec<u32> = result.into_iter().map(words).collect();
+        Ok(compare_words(&expected, &got))
+    })
 }

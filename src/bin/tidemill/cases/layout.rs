@@ -21,7 +21,9 @@ pub fn cases(out: &mut Vec<Case>) {
 
 /// A tensor whose elements tell where they were: coordinates are found by counting.
 fn numbered(shape: &[usize], salt: u32) -> Vec<u32> {
-    (0..shape.iter().product::<usize>() as u32).map(|i| i.wrapping_mul(2_654_435_761).wrapping_add(salt)).collect()
+    (0..shape.iter().product::<usize>() as u32)
+        .map(|i| i.wrapping_mul(2_654_435_761).wrapping_add(salt))
+        .collect()
 }
 
 /// The element of a dense tensor at the coordinates.
@@ -77,7 +79,8 @@ fn permutations(out: &mut Vec<Case>) {
         };
         out.push(mover("permute", what, from, move |r, x| r.permute(x, &record_order), expected));
     };
-    for shape in [[1, 1], [1, 7], [7, 1], [4, 4], [5, 3], [16, 64], [33, 257], [0, 5], [255, 256], [1000, 3]] {
+    for shape in [[1, 1], [1, 7], [7, 1], [4, 4], [5, 3], [16, 64], [33, 257], [0, 5], [255, 256], [1000, 3]]
+    {
         add(&shape, &[1, 0]);
     }
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
@@ -240,7 +243,16 @@ fn paddings(out: &mut Vec<Case>) {
 }
 
 fn gathers(out: &mut Vec<Case>) {
-    for (height, row) in [(1, vec![]), (7, vec![]), (5, vec![1]), (5, vec![3]), (9, vec![4]), (9, vec![64]), (3, vec![2, 5]), (300, vec![257])] {
+    for (height, row) in [
+        (1, vec![]),
+        (7, vec![]),
+        (5, vec![1]),
+        (5, vec![3]),
+        (9, vec![4]),
+        (9, vec![64]),
+        (3, vec![2, 5]),
+        (300, vec![257]),
+    ] {
         for rows in [vec![], vec![0], vec![1], vec![5], vec![257], vec![3, 4]] {
             if row.len() + rows.len() > 4 || (row.len() == 2 && rows.len() == 2 && height == 0) {
                 continue;
@@ -305,7 +317,8 @@ fn random(out: &mut Vec<Case>) {
             let bits = move |i: usize| philox((i / 4) as u32, seed)[i % 4];
             out.push(Case::new("random_uniform", "map", format!("[{n}] seed {seed:#x}"), move |gpu| {
                 let y = gpu.run(|r| r.random_uniform([n], seed))?;
-                let expected: Vec<f64> = (0..n).map(|i| f64::from(bits(i) >> 8) / f64::from(1 << 24)).collect();
+                let expected: Vec<f64> =
+                    (0..n).map(|i| f64::from(bits(i) >> 8) / f64::from(1 << 24)).collect();
                 Ok(compare(&expected, &y.read::<f32>()?, Bound::Exact))
             }));
             out.push(Case::new("random_normal", "map", format!("[{n}] seed {seed:#x}"), move |gpu| {

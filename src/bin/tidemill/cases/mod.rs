@@ -4,6 +4,7 @@
 pub mod data;
 pub mod elementwise;
 mod layout;
+mod pairs;
 pub mod reference;
 
 use std::collections::BTreeMap;
@@ -138,11 +139,16 @@ fn element_error(e: f64, g: f32, bound: Bound, scale: &impl Fn(usize) -> f64, i:
     let same = rounded == g && (bound != Bound::Exact || rounded.to_bits() == g.to_bits());
     if same {
         let finite = g.is_finite() && e.is_finite();
-        return if matches!(bound, Bound::Ulp(_)) && finite { (e - f64::from(g)).abs() / ulp(e) } else { 0.0 };
+        return if matches!(bound, Bound::Ulp(_)) && finite {
+            (e - f64::from(g)).abs() / ulp(e)
+        } else {
+            0.0
+        };
     }
     if rounded.is_infinite() || g.is_infinite() {
         // One of the two overflowed: fine if the other is within the bound of the largest number.
-        let near = |x: f64| x.abs() >= f64::from(f32::MAX) * (1.0 - 1e-6) && x.signum() == f64::from(g).signum();
+        let near =
+            |x: f64| x.abs() >= f64::from(f32::MAX) * (1.0 - 1e-6) && x.signum() == f64::from(g).signum();
         return if near(e) && near(f64::from(g)) { 0.0 } else { f64::INFINITY };
     }
     let error = (e - f64::from(g)).abs();
@@ -172,10 +178,14 @@ pub fn compare_words(expected: &[u32], got: &[u32]) -> Check {
     let differs = expected.iter().zip(got).position(|(e, g)| e != g);
     let bound = Bound::Exact;
     match differs {
-        _ if expected.len() != got.len() => {
-            Check { worst: f64::INFINITY, at: format!("{} elements for {}", got.len(), expected.len()), bound }
+        _ if expected.len() != got.len() => Check {
+            worst: f64::INFINITY,
+            at: format!("{} elements for {}", got.len(), expected.len()),
+            bound,
+        },
+        Some(i) => {
+            Check { worst: f64::INFINITY, at: format!("[{i}]: {} for {}", got[i], expected[i]), bound }
         }
-        Some(i) => Check { worst: f64::INFINITY, at: format!("[{i}]: {} for {}", got[i], expected[i]), bound },
         None => Check { worst: 0.0, at: String::new(), bound },
     }
 }
@@ -184,6 +194,7 @@ pub fn compare_words(expected: &[u32], got: &[u32]) -> Check {
 pub fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     elementwise::cases(&mut cases);
+    pairs::cases(&mut cases);
     layout::cases(&mut cases);
     cases
 }
@@ -226,7 +237,13 @@ impl Report {
                 Err(e) => Check { worst: f64::INFINITY, at: e.to_string(), bound: Bound::Exact },
             };
             let failure = (!check.passed()).then(|| {
-                format!("{what}: {:.3} {} ({}), allowed {}", check.worst, check.bound.unit(), check.at, check.bound.limit())
+                format!(
+                    "{what}: {:.3} {} ({}), allowed {}",
+                    check.worst,
+                    check.bound.unit(),
+                    check.at,
+                    check.bound.limit()
+                )
             });
             let share = |c: &Check| if c.worst == 0.0 { 0.0 } else { c.worst / c.bound.limit() };
             match self.rows.get_mut(case.op) {
@@ -267,7 +284,8 @@ pub fn run_table(
     if all_variants {
         for variant in gpu.variants().iter().filter(|v| !v.in_use) {
             progress(&format!("{} {}", variant.family, variant.name));
-            let other = Accelerator::new(&config().memory_checks(true).variant(variant.family, variant.name))?;
+            let other =
+                Accelerator::new(&config().memory_checks(true).variant(variant.family, variant.name))?;
             let of_family = cases.iter().filter(|case| case.family == variant.family && !case.large);
             report.run(&other, &format!(" on {}", variant.name), of_family);
         }

@@ -1,0 +1,75 @@
+//! What a comparison is made of.
+
+use std::error::Error;
+use std::time::Duration;
+
+use tidemill::Accelerator;
+
+/// Anything may go wrong in a bench, and all of it is for a person to read.
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// One side of a comparison: runs once and gives the time that counts. With `true` it also checks what came out.
+pub(crate) type Side = Box<dyn FnMut(bool) -> Result<Duration>>;
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Microseconds for one of what a run does `amount` of.
+    Micros,
+    /// Milliseconds, likewise.
+    Millis,
+    /// Gigabytes per second, where a run moves `amount` bytes.
+    GigabytesPerSecond,
+}
+
+impl Unit {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unit::Micros => "us",
+            Unit::Millis => "ms",
+            Unit::GigabytesPerSecond => "GB/s",
+        }
+    }
+
+    /// A run's time as a figure.
+    pub(crate) fn figure(self, time: Duration, amount: f64) -> f64 {
+        let seconds = time.as_secs_f64();
+        match self {
+            Unit::Micros => seconds * 1e6 / amount,
+            Unit::Millis => seconds * 1e3 / amount,
+            Unit::GigabytesPerSecond => amount / seconds / 1e9,
+        }
+    }
+}
+
+/// What is asked of a work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bar {
+    /// The figure may be this at most.
+    AtMost(f64),
+    /// Our speed over the anchor's must be this at least.
+    Ratio(f64),
+}
+
+/// Makes a work when its turn comes, so that only one holds memory.
+pub(crate) type Make = fn(&Accelerator) -> Result<Work>;
+
+/// Something that is measured, and what it is measured against.
+pub(crate) struct Work {
+    /// The size of the problem.
+    pub(crate) n: usize,
+    pub(crate) unit: Unit,
+    /// How much of the unit one run does: operations, or bytes.
+    pub(crate) amount: f64,
+    pub(crate) bar: Bar,
+    pub(crate) ours: Side,
+    pub(crate) anchor: Option<(&'static str, Side)>,
+}
+
+/// An error unless every element is what it should be.
+pub(crate) fn expect(what: &str, got: &[f32], expected: impl Fn(usize) -> f32) -> Result<()> {
+    match got.iter().enumerate().find(|(i, x)| **x != expected(*i)) {
+        Some((i, x)) => Err(format!("{what} is wrong: [{i}] is {x}, should be {}", expected(i)).into()),
+        None => Ok(()),
+    }
+}

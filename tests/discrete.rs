@@ -1,0 +1,174 @@
+//! Memory that the host can't reach, or that is not coherent: a wrapped loader makes the driver look like that.
+
+#[path = "gpu/fixtures.rs"]
+mod fixtures;
+#[path = "gpu/harness.rs"]
+mod harness;
+mod seam;
+
+use seam::{FakeMemory, Seam};
+use tidemill::{Accelerator, DType, Dispatch};
+
+fn ramp(n: usize) -> Vec<f32> {
+    (0..n).map(|i| i as f32).collect()
+}
+
+/// Everything that moves data, in one go.
+fn tour(gpu: &Accelerator) -> Vec<Vec<f32>> {
+    let mut seen = Vec::new();
+    for n in [0usize, 1, 255, 256, 257, 5000, 70_001] {
+        let a = gpu.upload(&ramp(n), [n]).unwrap();
+        let b = gpu.upload_with([n], |f| f.extend((0..n).map(|i| 0.5 * i as f32))).unwrap();
+        seen.push(a.read::<f32>().unwrap());
+        let sum = gpu.run(|r| r.add(&a, &b)).unwrap();
+        // In flight, as far as anybody knows: the sum sees the old contents.
+        a.write(&vec![-1.0f32; n]).unwrap();
+        a.write(&vec![-2.0f32; n]).unwrap();
+        let old_and_new = gpu.run(|r| r.add(&sum, &a)).unwrap();
+        // Nothing uses it any more: in place, staged or not.
+        gpu.synchronize().unwrap();
+        b.write_with(|f| f.extend((0..n).map(|i| i as f32 * 3.0))).unwrap();
+        b.write(&vec![9.0f32; n]).unwrap();
+        let last = gpu.run(|r| r.mul(&b, &old_and_new)).unwrap();
+        for t in [&sum, &old_and_new, &a, &b, &last] {
+            seen.push(t.read::<f32>().unwrap());
+        }
+        // Read twice, and after other work was done on the same memory.
+        seen.push(sum.read::<f32>().unwrap());
+    }
+    let incomplete = gpu.upload_with([4], |f| f.extend([1.0f32])).unwrap_err();
+    assert!(matches!(incomplete, tidemill::Error::Incomplete { written: 1, expected: 4, .. }));
+    let scale = fixtures::kernel("scale");
+    let x = gpu.upload(&ramp(100), [100]).unwrap();
+    let run = Dispatch::new(&scale).input(&x).output([100], DType::F32).push(&[3.0f32]).specialize(0, 64u32);
+    seen.push(gpu.run(|r| Ok(r.dispatch(run.groups([2, 1, 1]))?[0])).unwrap().read().unwrap());
+    seen
+}
+
+/// What the driver gives with its own memory.
+fn plain() -> Vec<Vec<f32>> {
+    tour(&harness::gpu())
+}
+
+#[test]
+fn a_discrete_card_stages_and_gives_the_same() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::discrete());
+    let gpu = seam.gpu();
+    assert!(tour(&gpu) == plain());
+    assert!(seam.calls("vkCmdCopyBuffer") > 20, "data went through staging");
+    drop(gpu);
+    assert_eq!(seam.violations(), [""; 0]);
+}
+
+#[test]
+fn memory_that_is_not_coherent_is_flushed_and_invalidated() {
+    for memory in [FakeMemory::discrete_not_coherent(), FakeMemory::integrated_not_coherent()] {
+        let seam = Seam::take();
+        seam.fake_memory(memory);
+        let gpu = seam.gpu();
+        assert!(tour(&gpu) == plain());
+        assert!(
+            seam.calls("vkFlushMappedMemoryRanges") > 0 && seam.calls("vkInvalidateMappedMemoryRanges") > 0
+        );
+        // A memory object of its own, of no round size.
+        let n = (65 << 20) / 4 + 3;
+        let a = gpu.upload_with([n], |f| f.extend((0..n).map(|i| (i % 127) as f32))).unwrap();
+        assert!(a.read::<f32>().unwrap().iter().enumerate().all(|(i, x)| *x == (i % 127) as f32));
+        drop(a);
+        drop(gpu);
+        assert_eq!(seam.violations(), [""; 0]);
+    }
+}
+
+#[test]
+fn write_combined_memory_is_written_in_place_and_read_through_staging() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::write_combined());
+    let gpu = seam.gpu();
+    let copies = seam.calls("vkCmdCopyBuffer");
+    let a = gpu.upload(&ramp(100), [100]).unwrap();
+    gpu.synchronize().unwrap();
+    assert_eq!(seam.calls("vkCmdCopyBuffer"), copies);
+    assert_eq!(a.read::<f32>().unwrap(), ramp(100));
+    assert_eq!(seam.calls("vkCmdCopyBuffer"), copies + 1);
+    assert!(tour(&gpu) == plain());
+}
+
+#[test]
+fn uploads_ride_on_the_next_submission_or_are_sent_at_a_bound() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::discrete());
+    let gpu = seam.gpu();
+    let submits = || seam.calls("vkQueueSubmit2");
+    let before = submits();
+    let a = gpu.upload(&ramp(100), [100]).unwrap();
+    let b = gpu.upload(&ramp(100), [100]).unwrap();
+    assert_eq!(submits(), before, "nothing to be sent yet");
+    let sum = gpu.run(|r| r.add(&a, &b)).unwrap();
+    assert_eq!(submits(), before + 1, "uploads and the sum are one submission");
+    assert_eq!(sum.read::<f32>().unwrap()[7], 14.0);
+
+    // Many small ones: each holds a staging block until it is sent.
+    let before = submits();
+    let many: Vec<_> = (0..2000).map(|i| gpu.upload(&[i as f32], [1]).unwrap()).collect();
+    let sent = submits() - before;
+    assert!((4..=20).contains(&sent), "{sent} submissions");
+    for i in [0, 999, 1999] {
+        assert_eq!(many[i].read::<f32>().unwrap(), [i as f32]);
+    }
+    // Few large ones.
+    let before = submits();
+    let n = (24 << 20) / 4;
+    let large: Vec<_> = (0..3).map(|i| gpu.upload(&vec![i as f32; n], [n]).unwrap()).collect();
+    assert_eq!(submits(), before + 1, "64 MiB are enough");
+    assert_eq!(large[2].read::<f32>().unwrap()[n - 1], 2.0);
+    // synchronize sends what is left.
+    let c = gpu.upload(&[1.0f32], [1]).unwrap();
+    let before = submits();
+    gpu.synchronize().unwrap();
+    assert_eq!(submits(), before + 1);
+    drop(c);
+}
+
+#[test]
+fn staging_that_waits_for_company_is_sent_before_memory_is_called_short() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::discrete());
+    let gpu = harness::gpu_with(seam.config().memory_checks(false).pool_cap(8 << 20));
+    let n = (2 << 20) / 4;
+    // 2 MiB each, and as much again for staging until it is sent.
+    let tensors: Vec<_> = (0..3).map(|i| gpu.upload(&vec![i as f32; n], [n]).unwrap()).collect();
+    for (i, t) in tensors.iter().enumerate() {
+        assert_eq!(t.read::<f32>().unwrap()[n - 1], i as f32);
+    }
+    assert!(gpu.stats().pool.peak_bytes <= 8 << 20);
+}
+
+#[test]
+fn writes_in_flight_never_wait() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::discrete());
+    let gpu = seam.gpu();
+    let t = gpu.upload(&[1.0f32; 64], [64]).unwrap();
+    seam.close_gate();
+    let old = gpu.run(|r| r.add(&t, &t)).unwrap();
+    t.write(&[10.0f32; 64]).unwrap();
+    let new = gpu.run(|r| r.add(&t, &t)).unwrap();
+    t.write(&[100.0f32; 64]).unwrap();
+    assert_eq!(gpu.stats().in_flight, 2);
+    seam.open_gate();
+    assert_eq!(old.read::<f32>().unwrap(), [2.0; 64]);
+    assert_eq!(new.read::<f32>().unwrap(), [20.0; 64]);
+    assert_eq!(t.read::<f32>().unwrap(), [100.0; 64]);
+}
+
+#[test]
+fn a_device_with_no_memory_for_the_host_is_an_error() {
+    let seam = Seam::take();
+    let types = vec![(ash::vk::MemoryPropertyFlags::DEVICE_LOCAL, 0)];
+    seam.fake_memory(FakeMemory { types, ..FakeMemory::discrete() });
+    let gpu = seam.gpu();
+    let error = gpu.upload(&[1.0f32], [1]).unwrap_err();
+    assert_eq!(error.to_string(), "vkGetBufferMemoryRequirements failed with no memory type fits");
+}

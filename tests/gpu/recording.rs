@@ -1,0 +1,306 @@
+//! Recordings and submissions: the order of things, many threads, many in flight, and whatever is dropped too early.
+
+use std::thread;
+
+use tidemill::Error;
+
+use crate::harness::{config, gpu, gpu_with};
+
+fn ramp(n: usize) -> Vec<f32> {
+    (0..n).map(|i| i as f32).collect()
+}
+
+#[test]
+fn run_keeps_one_value_or_many() {
+    let gpu = gpu();
+    let a = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
+    let (sum, (difference, all)) =
+        gpu.run(|r| Ok((r.add(&a, &a)?, (r.sub(&a, &a)?, vec![r.mul(&a, &a)?, r.div(&a, &a)?])))).unwrap();
+    assert_eq!(sum.read::<f32>().unwrap(), [2.0, 4.0]);
+    assert_eq!(difference.read::<f32>().unwrap(), [0.0, 0.0]);
+    assert_eq!(all[0].read::<f32>().unwrap(), [1.0, 4.0]);
+    assert_eq!(all[1].read::<f32>().unwrap(), [1.0, 1.0]);
+}
+
+#[test]
+fn begin_and_end_make_one_submission() {
+    let gpu = gpu();
+    let a = gpu.upload(&ramp(1000), [1000]).unwrap();
+    let before = gpu.stats();
+    let mut r = gpu.begin_recording().unwrap();
+    let mut x = r.copy(&a).unwrap();
+    for _ in 0..5 {
+        x = r.add(x, &a).unwrap();
+    }
+    let kept = r.keep(x).unwrap();
+    let again = r.keep(x).unwrap();
+    assert_eq!(gpu.stats().submissions, before.submissions, "a recording is plain data until it ends");
+    let done = r.end_recording().unwrap();
+    done.wait().unwrap();
+    assert!(done.is_complete().unwrap());
+    let after = gpu.stats();
+    assert_eq!(after.submissions, before.submissions + 1);
+    assert_eq!(after.in_flight, 0);
+    let expected: Vec<f32> = ramp(1000).iter().map(|x| 6.0 * x).collect();
+    assert_eq!(kept.read::<f32>().unwrap(), expected);
+    assert_eq!(again.read::<f32>().unwrap(), expected);
+}
+
+#[test]
+fn numbers_grow_and_an_empty_recording_is_one_too() {
+    let gpu = gpu();
+    let first = gpu.begin_recording().unwrap().end_recording().unwrap();
+    let second = gpu.begin_recording().unwrap().end_recording().unwrap();
+    assert!(second.number() > first.number());
+    second.wait().unwrap();
+    assert!(first.is_complete().unwrap(), "numbers complete in order");
+}
+
+#[test]
+fn barriers_only_where_needed() {
+    let gpu = gpu();
+    let a = gpu.upload(&ramp(500), [500]).unwrap();
+    let barriers = |record: &dyn Fn(&mut tidemill::Recording)| {
+        let before = gpu.stats().barriers;
+        let mut r = gpu.begin_recording().unwrap();
+        record(&mut r);
+        r.end_recording().unwrap().wait().unwrap();
+        gpu.stats().barriers - before
+    };
+    let independent = barriers(&|r| {
+        for _ in 0..4 {
+            let x = r.add(&a, &a).unwrap();
+            let _ = r.keep(x).unwrap();
+        }
+    });
+    assert_eq!(independent, 0, "four branches run side by side");
+    let chain = barriers(&|r| {
+        let mut x = r.copy(&a).unwrap();
+        for _ in 0..3 {
+            x = r.copy(x).unwrap();
+        }
+        let _ = r.keep(x).unwrap();
+    });
+    assert_eq!(chain, 3);
+}
+
+#[test]
+fn what_was_never_submitted_is_a_typed_error() {
+    let gpu = gpu();
+    let a = gpu.upload(&[1.0f32], [1]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let value = r.add(&a, &a).unwrap();
+    let kept = r.keep(value).unwrap();
+
+    let read = kept.read::<f32>().unwrap_err();
+    assert!(matches!(read, Error::NotSubmitted { .. }));
+    assert_eq!(
+        read.to_string(),
+        "read: tensor [1] comes from a recording that has not ended; call end_recording first"
+    );
+    let write = kept.write(&[2.0f32]).unwrap_err();
+    assert!(matches!(write, Error::NotSubmitted { op: "write", .. }), "{write}");
+    let mut other = gpu.begin_recording().unwrap();
+    let used = other.add(&kept, &a).unwrap_err();
+    assert!(matches!(used, Error::NotSubmitted { op: "add", .. }), "{used}");
+    let foreign = other.add(value, &a).unwrap_err();
+    assert_eq!(
+        foreign.to_string(),
+        "add: the value belongs to another recording; keep() it there and use the tensor here"
+    );
+    assert!(matches!(other.keep(value), Err(Error::ForeignValue { op: "keep" })));
+    assert!(matches!(other.shape(value), Err(Error::ForeignValue { op: "shape" })));
+
+    // All of these left both recordings usable.
+    let fine = other.mul(&a, &a).unwrap();
+    let fine = other.keep(fine).unwrap();
+    let _ = other.end_recording().unwrap();
+    let _ = r.end_recording().unwrap();
+    assert_eq!(fine.read::<f32>().unwrap(), [1.0]);
+    assert_eq!(kept.read::<f32>().unwrap(), [2.0]);
+    assert_eq!(gpu.run(|r| r.add(&kept, &fine)).unwrap().read::<f32>().unwrap(), [3.0]);
+}
+
+#[test]
+fn what_a_dropped_recording_promised_has_no_contents() {
+    let gpu = gpu();
+    let a = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let value = r.add(&a, &a).unwrap();
+    let kept = r.keep(value).unwrap();
+    drop(r);
+    let read = kept.read::<f32>().unwrap_err();
+    assert!(matches!(read, Error::Discarded { .. }));
+    assert_eq!(
+        read.to_string(),
+        "read: tensor [2] comes from a recording that was dropped or failed; it has no contents"
+    );
+    let mut r = gpu.begin_recording().unwrap();
+    assert!(matches!(r.add(&kept, &a), Err(Error::Discarded { op: "add", .. })));
+    // The host may give it contents.
+    kept.write(&[5.0f32, 6.0]).unwrap();
+    assert_eq!(kept.read::<f32>().unwrap(), [5.0, 6.0]);
+}
+
+#[test]
+fn a_closure_that_fails_submits_nothing() {
+    let gpu = gpu();
+    let a = gpu.upload(&[1.0f32], [1]).unwrap();
+    let b = gpu.upload(&[1.0f32, 2.0, 3.0], [3]).unwrap();
+    let before = gpu.stats().submissions;
+    let error = gpu
+        .run(|r| {
+            let _ = r.add(&b, &b)?;
+            r.reshape(&a, [2])
+        })
+        .unwrap_err();
+    assert!(matches!(error, Error::Length { .. }), "{error}");
+    assert_eq!(gpu.stats().submissions, before);
+}
+
+#[test]
+fn a_tensor_of_another_accelerator_is_refused() {
+    let (here, there) = (gpu(), gpu());
+    let ours = here.upload(&[1.0f32], [1]).unwrap();
+    let theirs = there.upload(&[1.0f32], [1]).unwrap();
+    let mut r = here.begin_recording().unwrap();
+    let error = r.add(&ours, &theirs).unwrap_err();
+    assert!(matches!(error, Error::ForeignTensor { op: "add", .. }));
+    let name = &here.device().name;
+    assert_eq!(
+        error.to_string(),
+        format!("add: the tensor lives on {name}, this is {name}; read it and upload it here")
+    );
+}
+
+#[test]
+fn ten_thousand_dispatches_in_one_recording() {
+    let gpu = gpu();
+    let one = gpu.upload(&[1.0f32; 64], [64]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let mut x = r.fill([64], 0.0f32).unwrap();
+    for _ in 0..10_000 {
+        x = r.add(x, &one).unwrap();
+    }
+    let x = r.keep(x).unwrap();
+    r.end_recording().unwrap().wait().unwrap();
+    assert_eq!(x.read::<f32>().unwrap(), [10_000.0; 64]);
+    assert!(gpu.stats().pool.peak_bytes < 64 << 10, "temporaries share memory: {:?}", gpu.stats().pool);
+}
+
+/// A chain that depends on its seed everywhere.
+fn chain(gpu: &tidemill::Accelerator, seed: usize) -> Vec<f32> {
+    let start: Vec<f32> = (0..777).map(|i| ((i * 31 + seed * 17) % 101) as f32).collect();
+    let x = gpu.upload(&start, [777]).unwrap();
+    let mut kept = Vec::new();
+    for round in 0..8 {
+        let mut r = gpu.begin_recording().unwrap();
+        let mut y = r.copy(&x).unwrap();
+        for _ in 0..round + 2 {
+            let z = r.mul(y, &x).unwrap();
+            y = r.sub(z, y).unwrap();
+            let half = r.fill([777], 0.5f32).unwrap();
+            let z = r.mul(y, half).unwrap();
+            y = r.div(z, y).unwrap();
+        }
+        let y = r.keep(y).unwrap();
+        let _ = r.end_recording().unwrap();
+        kept.push(gpu.run(|r| r.add(&y, &x)).unwrap());
+    }
+    kept.iter().flat_map(|t| t.read::<f32>().unwrap()).collect()
+}
+
+#[test]
+fn eight_threads_give_what_one_gives() {
+    let gpu = gpu();
+    let serial: Vec<Vec<f32>> = (0..8).map(|seed| chain(&gpu, seed)).collect();
+    let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(|x| x.to_bits()).collect() };
+    let parallel: Vec<Vec<f32>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|seed| {
+                let gpu = (*gpu).clone();
+                scope.spawn(move || chain(&gpu, seed))
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert_eq!(bits(&parallel), bits(&serial));
+}
+
+#[test]
+fn chains_across_submissions_see_each_other() {
+    let gpu = gpu();
+    let n = 10_007;
+    let a = gpu.upload(&ramp(n), [n]).unwrap();
+    // Read after write, submission after submission, nothing waited for in between.
+    let mut x = gpu.run(|r| r.copy(&a)).unwrap();
+    for _ in 0..100 {
+        x = gpu.run(|r| r.add(&x, &a)).unwrap();
+    }
+    // Each round gives two blocks back, which later rounds write again.
+    let expected: Vec<f32> = ramp(n).iter().map(|x| 101.0 * x).collect();
+    assert_eq!(x.read::<f32>().unwrap(), expected);
+    assert!(gpu.stats().pool.hits > 50, "{:?}", gpu.stats().pool);
+}
+
+#[test]
+fn a_fire_and_forget_loop_is_pressed_back() {
+    let gpu = gpu_with(config().max_in_flight(2));
+    let a = gpu.upload(&ramp(200_000), [200_000]).unwrap();
+    let mut last = None;
+    for _ in 0..50 {
+        last = Some(gpu.run(|r| r.mul(&a, &a)).unwrap());
+        assert!(gpu.stats().in_flight <= 2);
+    }
+    assert!(gpu.stats().pool.peak_bytes < 8 * (200_000 * 4 + 100_000), "{:?}", gpu.stats().pool);
+    assert_eq!(last.unwrap().read::<f32>().unwrap()[100], 10_000.0);
+}
+
+#[test]
+fn dropping_everything_in_flight_is_safe() {
+    let gpu = gpu();
+    let a = gpu.upload(&ramp(300_000), [300_000]).unwrap();
+    for _ in 0..3 {
+        let mut r = gpu.begin_recording().unwrap();
+        let mut x = r.copy(&a).unwrap();
+        for _ in 0..20 {
+            x = r.mul(x, &a).unwrap();
+        }
+        let kept = r.keep(x).unwrap();
+        let done = r.end_recording().unwrap();
+        drop(done);
+        drop(kept);
+    }
+    drop(a);
+    // What is in flight still holds its blocks: what is written now must be others.
+    let b = gpu.upload(&[7.0f32; 300_000], [300_000]).unwrap();
+    assert!(b.read::<f32>().unwrap().iter().all(|&x| x == 7.0));
+    let open = gpu.begin_recording().unwrap();
+    drop(gpu);
+    // Tensors and recordings keep their accelerator alive.
+    assert_eq!(b.read::<f32>().unwrap()[0], 7.0);
+    drop(open);
+}
+
+#[test]
+fn reshape_shares_contents_and_copies_nothing() {
+    let gpu = gpu();
+    let a = gpu.upload(&ramp(12), [3, 4]).unwrap();
+    let b = a.reshape([2, 6]).unwrap();
+    assert_eq!(b.shape().dims(), [2, 6]);
+    assert_eq!(b.read::<f32>().unwrap(), ramp(12));
+    let error = a.reshape([5]).unwrap_err();
+    assert_eq!(error.to_string(), "reshape: shape [5] holds 5 elements, the data has 12");
+    let before = gpu.stats().dispatches;
+    let kept = gpu
+        .run(|r| {
+            let flat = r.reshape(&a, [12])?;
+            r.reshape(flat, [4, 3])
+        })
+        .unwrap();
+    assert_eq!(gpu.stats().dispatches, before);
+    // Now two tensors have one block: a write to one must not show in the other.
+    a.write(&[0.0f32; 12]).unwrap();
+    assert_eq!(kept.read::<f32>().unwrap(), ramp(12));
+    assert_eq!(b.read::<f32>().unwrap(), [0.0; 12]);
+}

@@ -1,0 +1,295 @@
+//! A Vulkan loader with a wrapped function table: counts calls, fails them, holds the queue back, and makes the driver
+//! look like another one. Everything goes in above the validation layer, which sees only what the driver sees.
+//!
+//! State is process-wide: a test holds a [`Seam`] while it runs, so tests take turns.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(unsafe_code, reason = "it stands in for the driver")]
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one reason for all: arguments are the caller's own, passed on to the function that they were meant for"
+)]
+
+mod memory;
+mod table;
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+use std::sync::OnceLock;
+
+use ash::vk;
+use parking_lot::{Mutex, MutexGuard};
+use tidemill::Config;
+
+pub use memory::FakeMemory;
+
+use crate::harness::{self, Gpu};
+
+static TURN: Mutex<()> = Mutex::new(());
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// Fails a function: `skip` calls go through, then `times` fail.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    call: &'static str,
+    skip: u64,
+    times: u64,
+    error: vk::Result,
+}
+
+/// A submission that is held back.
+struct Held {
+    queue: vk::Queue,
+    commands: Vec<vk::CommandBuffer>,
+    signals: Vec<(vk::Semaphore, u64)>,
+}
+
+/// Vulkan wants one at a time at the queue, and the gate may be opened from any thread.
+static QUEUE: Mutex<()> = Mutex::new(());
+
+#[derive(Default)]
+struct State {
+    calls: HashMap<&'static str, u64>,
+    /// Calls that can fail, since the last reset.
+    fallible: u64,
+    fail_at: Option<u64>,
+    failed: Option<&'static str>,
+    rules: Vec<Rule>,
+    gate_closed: bool,
+    held: Vec<Held>,
+    live_instances: i64,
+    live_devices: i64,
+    skip_barriers: bool,
+    hidden_extensions: Vec<&'static CStr>,
+    missing_features: Vec<&'static str>,
+    edit_properties: Option<fn(&mut vk::PhysicalDeviceProperties)>,
+    no_queues: bool,
+    memory: Option<FakeMemory>,
+    allocations: HashMap<vk::DeviceMemory, memory::Allocation>,
+    violations: Vec<String>,
+    /// Of each descriptor pool, how many sets it has and how many are given out.
+    descriptor_sets: HashMap<vk::DescriptorPool, (u32, u32)>,
+}
+
+/// The test's turn. What it arranges ends with it.
+pub struct Seam {
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn state<R>(work: impl FnOnce(&mut State) -> R) -> R {
+    work(STATE.lock().get_or_insert_with(State::default))
+}
+
+impl Seam {
+    pub fn take() -> Seam {
+        let turn = TURN.lock();
+        *STATE.lock() = None;
+        Seam { _turn: turn }
+    }
+
+    /// The tests' usual configuration, on this loader.
+    pub fn config(&self) -> Config {
+        harness::config().entry(entry())
+    }
+
+    /// The tests' usual accelerator, on this loader.
+    pub fn gpu(&self) -> Gpu {
+        harness::gpu_with(self.config())
+    }
+
+    /// How often a function was called.
+    pub fn calls(&self, call: &str) -> u64 {
+        state(|s| s.calls.get(call).copied().unwrap_or(0))
+    }
+
+    /// How often any of the wrapped functions was called.
+    pub fn all_calls(&self) -> u64 {
+        state(|s| s.calls.values().sum())
+    }
+
+    /// How many calls could have failed, since the last [`fail_nth`](Seam::fail_nth).
+    pub fn fallible_calls(&self) -> u64 {
+        state(|s| s.fallible)
+    }
+
+    /// Fails the next `times` calls of a function after `skip` of them.
+    pub fn fail(&self, call: &'static str, skip: u64, times: u64, error: vk::Result) {
+        state(|s| s.rules.push(Rule { call, skip, times, error }));
+    }
+
+    /// No more failures.
+    pub fn heal(&self) {
+        state(|s| {
+            s.rules.clear();
+            s.fail_at = None;
+        });
+    }
+
+    /// Fails the n-th call, from now on, of all that can fail.
+    pub fn fail_nth(&self, n: u64) {
+        state(|s| (s.fallible, s.fail_at, s.failed) = (0, Some(n), None));
+    }
+
+    /// What [`fail_nth`](Seam::fail_nth) failed.
+    pub fn failed(&self) -> Option<&'static str> {
+        state(|s| s.failed)
+    }
+
+    /// Instances and devices that were made and not destroyed.
+    pub fn live(&self) -> (i64, i64) {
+        state(|s| (s.live_instances, s.live_devices))
+    }
+
+    /// From now on, the driver does not get what is submitted.
+    pub fn close_gate(&self) {
+        state(|s| s.gate_closed = true);
+    }
+
+    /// Lets go of what was held back.
+    pub fn open_gate(&self) {
+        open_gate();
+    }
+
+    /// Leaves barriers out of command buffers.
+    pub fn skip_barriers(&self, on: bool) {
+        state(|s| s.skip_barriers = on);
+    }
+
+    /// The device has not this extension.
+    pub fn hide_extension(&self, name: &'static CStr) {
+        state(|s| s.hidden_extensions.push(name));
+    }
+
+    /// The device has not this feature.
+    pub fn hide_feature(&self, name: &'static str) {
+        state(|s| s.missing_features.push(name));
+    }
+
+    /// The device has no queues at all.
+    pub fn hide_queues(&self) {
+        state(|s| s.no_queues = true);
+    }
+
+    /// Changes the device's properties.
+    pub fn edit_properties(&self, edit: fn(&mut vk::PhysicalDeviceProperties)) {
+        state(|s| s.edit_properties = Some(edit));
+    }
+
+    /// The device has this memory instead of its own.
+    pub fn fake_memory(&self, memory: FakeMemory) {
+        state(|s| s.memory = Some(memory));
+    }
+
+    /// Rules of Vulkan about memory that were broken.
+    pub fn violations(&self) -> Vec<String> {
+        state(|s| std::mem::take(&mut s.violations))
+    }
+}
+
+impl Drop for Seam {
+    fn drop(&mut self) {
+        open_gate();
+    }
+}
+
+/// Can be called from any thread, while another waits for what is held back.
+pub fn open_gate() {
+    let _one_at_a_time = QUEUE.lock();
+    let held = state(|s| {
+        s.gate_closed = false;
+        std::mem::take(&mut s.held)
+    });
+    for Held { queue, commands, signals } in held {
+        let commands: Vec<_> =
+            commands.into_iter().map(|c| vk::CommandBufferSubmitInfo::default().command_buffer(c)).collect();
+        let all = vk::PipelineStageFlags2::ALL_COMMANDS;
+        let signals: Vec<_> = signals
+            .into_iter()
+            .map(|(semaphore, value)| {
+                vk::SemaphoreSubmitInfo::default().semaphore(semaphore).value(value).stage_mask(all)
+            })
+            .collect();
+        let info =
+            vk::SubmitInfo2::default().command_buffer_infos(&commands).signal_semaphore_infos(&signals);
+        let sent = unsafe { table::real::vkQueueSubmit2(queue, 1, &info, vk::Fence::null()) };
+        assert_eq!(sent, vk::Result::SUCCESS);
+    }
+}
+
+/// The loader that is wrapped.
+fn loader() -> &'static ash::Entry {
+    static LOADER: OnceLock<ash::Entry> = OnceLock::new();
+    LOADER.get_or_init(|| unsafe { ash::Entry::load() }.expect("the tests need a Vulkan loader"))
+}
+
+/// An entry point to the wrapped functions.
+pub fn entry() -> tidemill::raw::Entry {
+    let table = ash::StaticFn { get_instance_proc_addr };
+    unsafe { tidemill::raw::Entry::new(ash::Entry::from_static_fn(table)) }
+}
+
+fn real_address(instance: vk::Instance, name: *const c_char) -> vk::PFN_vkVoidFunction {
+    unsafe { (loader().static_fn().get_instance_proc_addr)(instance, name) }
+}
+
+/// The last instance that anybody asked a function of: where device functions are looked up, because what the loader
+/// gives there serves every device.
+static INSTANCE: Mutex<vk::Instance> = Mutex::new(vk::Instance::null());
+
+unsafe extern "system" fn get_instance_proc_addr(
+    instance: vk::Instance,
+    name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
+    let real = real_address(instance, name)?;
+    if instance != vk::Instance::null() {
+        *INSTANCE.lock() = instance;
+    }
+    let name = unsafe { CStr::from_ptr(name) };
+    if name == c"vkGetDeviceProcAddr" {
+        let ours: vk::PFN_vkGetDeviceProcAddr = get_device_proc_addr;
+        return Some(unsafe {
+            std::mem::transmute::<vk::PFN_vkGetDeviceProcAddr, unsafe extern "system" fn()>(ours)
+        });
+    }
+    Some(table::wrap(name, real))
+}
+
+unsafe extern "system" fn get_device_proc_addr(
+    device: vk::Device,
+    name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
+    let instance = *INSTANCE.lock();
+    let of_device = real_address(instance, c"vkGetDeviceProcAddr".as_ptr())?;
+    let of_device: vk::PFN_vkGetDeviceProcAddr = unsafe { std::mem::transmute(of_device) };
+    let direct = unsafe { of_device(device, name) }?;
+    let real = real_address(instance, name).unwrap_or(direct);
+    let name = unsafe { CStr::from_ptr(name) };
+    Some(table::wrap(name, real))
+}
+
+/// Takes note of a call; the error it must end with, if any.
+fn enter(call: &'static str, fallible: bool) -> Option<vk::Result> {
+    state(|s| {
+        *s.calls.entry(call).or_default() += 1;
+        if !fallible {
+            return None;
+        }
+        s.fallible += 1;
+        if s.fail_at == Some(s.fallible) {
+            s.failed = Some(call);
+            return Some(match call {
+                "vkAllocateMemory" | "vkCreateBuffer" => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+                "vkMapMemory" => vk::Result::ERROR_MEMORY_MAP_FAILED,
+                _ => vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+            });
+        }
+        let rule = s.rules.iter_mut().find(|rule| rule.call == call && rule.skip + rule.times > 0)?;
+        if rule.skip > 0 {
+            rule.skip -= 1;
+            return None;
+        }
+        rule.times -= 1;
+        Some(rule.error)
+    })
+}
