@@ -9,6 +9,7 @@
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
 //! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own.
+//! - [`Profile`] and [`Run`]: what the device did when, on one clock; [`Measurement`]: a speed that can be believed.
 //!
 //! # A chain of operations
 //!
@@ -41,6 +42,7 @@
 //!
 //! - `shaderc`: compiles `glsl/` while building, instead of embedding the SPIR-V that comes with the crate.
 //! - `cli`: the command line `tidemill`.
+//! - `tracing`: spans and events for the host application's own subscriber.
 
 mod engine;
 mod error;

@@ -63,7 +63,7 @@ fn png_size(file: &PathBuf) -> (u32, u32) {
 #[test]
 #[ignore = "needs Chromium"]
 fn the_report_opens_in_a_browser_and_shows_every_row() {
-    let gpu = Accelerator::new(&Config::new().no_cache().prewarm(Prewarm::Off)).unwrap();
+    let gpu = Accelerator::new(&Config::new().no_cache().prewarm(Prewarm::Off).fusion(false)).unwrap();
     let (timeline, isolated) =
         (run(&gpu, Profiling::Timeline).unwrap(), run(&gpu, Profiling::Isolated).unwrap());
     println!("{timeline}\n{isolated}");

@@ -19,7 +19,7 @@ fn ones(gpu: &tidemill::Accelerator) -> Tensor {
 
 #[test]
 fn a_timeline_marks_what_may_overlap_and_gives_no_speeds() {
-    let gpu = gpu_with(config().profiling(Profiling::Timeline));
+    let gpu = gpu_with(config().profiling(Profiling::Timeline).fusion(false));
     let (a, b) = (ones(&gpu), ones(&gpu));
     let mut r = gpu.begin_recording().unwrap();
     let value = diamond(&mut r, &a, &b).unwrap();
@@ -42,7 +42,7 @@ fn a_timeline_marks_what_may_overlap_and_gives_no_speeds() {
 
 #[test]
 fn an_isolated_profile_orders_everything_and_gives_speeds() {
-    let gpu = gpu();
+    let gpu = gpu_with(config().fusion(false));
     let (a, b) = (ones(&gpu), ones(&gpu));
     let mut r = gpu.begin_recording().unwrap();
     r.profiling(Profiling::Isolated);
@@ -77,7 +77,7 @@ fn what_was_not_profiled_says_so() {
 
 #[test]
 fn there_may_be_any_number_of_rows_and_slots_are_recycled() {
-    let gpu = gpu_with(config().profiling(Profiling::Timeline));
+    let gpu = gpu_with(config().profiling(Profiling::Timeline).fusion(false));
     let a = gpu.upload(&[1.0f32; 64], [64]).unwrap();
     for n in [300, 1, 700, 64] {
         let mut r = gpu.begin_recording().unwrap();
@@ -95,7 +95,7 @@ fn there_may_be_any_number_of_rows_and_slots_are_recycled() {
 
 #[test]
 fn a_run_adds_up_on_one_clock() {
-    let gpu = gpu();
+    let gpu = gpu_with(config().fusion(false));
     let warm = ones(&gpu);
     let _ = gpu.run(|r| diamond(r, &warm, &warm)).unwrap().read::<f32>().unwrap();
     let session = gpu.begin_profiling("three rounds", Profiling::Timeline).unwrap();
@@ -212,4 +212,56 @@ fn peaks_make_sense() {
     assert!(peaks.gflops > 0.1 && peaks.dispatch_floor_ns < 1e7);
     assert!(peaks.bandwidths.windows(2).all(|pair| pair[0].gbytes_per_s >= pair[1].gbytes_per_s));
     assert_eq!(gpu.peaks().unwrap(), peaks, "measured once");
+}
+
+#[test]
+fn a_fused_row_counts_its_steps_and_what_must_cross_the_bus() {
+    let gpu = gpu_with(config().profiling(Profiling::Timeline));
+    let (a, b) = (ones(&gpu), ones(&gpu));
+    let mut r = gpu.begin_recording().unwrap();
+    let value = diamond(&mut r, &a, &b).unwrap();
+    let _kept = r.keep(value).unwrap();
+    let profile = r.end_recording().unwrap().profile().unwrap();
+    assert_eq!(profile.rows.len(), 1, "{profile}");
+    assert_eq!((profile.flops(), profile.bytes()), (3 * N as u64, 12 * N as u64), "{profile}");
+    // A row that is added to every row is read once.
+    let square = gpu.upload(&vec![1.0f32; N], [256, 256]).unwrap();
+    let row = gpu.upload(&[1.0f32; 256], [256]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let sum = r.add(&square, &row).unwrap();
+    let _kept = r.keep(sum).unwrap();
+    let profile = r.end_recording().unwrap().profile().unwrap();
+    assert_eq!(profile.bytes(), 4 * (2 * N as u64 + 256));
+}
+
+/// Figures for `docs/profiling.md`: `cargo test --release --test gpu what_profiling_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints figures"]
+fn what_profiling_costs() {
+    use tidemill::{Accelerator, Config, Prewarm};
+    const OPS: usize = 100;
+    let gpu = Accelerator::new(&Config::new().no_cache().prewarm(Prewarm::Off).fusion(false)).unwrap();
+    let a = gpu.upload(&[1.0f32; 1024], [1024]).unwrap();
+    let mut best = [[f64::INFINITY; 2]; 3];
+    for _ in 0..200 {
+        for (mode, best) in [Profiling::Off, Profiling::Timeline, Profiling::Isolated].iter().zip(&mut best) {
+            let begun = std::time::Instant::now();
+            let mut r = gpu.begin_recording().unwrap();
+            r.profiling(*mode);
+            let mut value = r.add(&a, &a).unwrap();
+            for _ in 1..OPS {
+                value = r.add(value, &a).unwrap();
+            }
+            let kept = r.keep(value).unwrap();
+            let submission = r.end_recording().unwrap();
+            let recorded = begun.elapsed().as_secs_f64() * 1e6 / OPS as f64;
+            submission.wait().unwrap();
+            let done = begun.elapsed().as_secs_f64() * 1e6 / OPS as f64;
+            drop(kept);
+            *best = [best[0].min(recorded), best[1].min(done)];
+        }
+    }
+    for (mode, [recorded, done]) in ["off", "timeline", "isolated"].iter().zip(best) {
+        println!("{mode:<9} {recorded:.3} us per dispatch recorded and submitted, {done:.2} us completed");
+    }
 }
