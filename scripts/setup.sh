@@ -68,6 +68,8 @@ have_layer() {
         manifest explicit_layer.d 'VkLayer_khronos_validation.json'
 }
 
+have_renderdoc() { command -v renderdoccmd >/dev/null && /usr/bin/python3 -c 'import renderdoc' 2>/dev/null; }
+
 # --- The package manager ---------------------------------------------------------------------------------------------
 
 as_root() {
@@ -237,6 +239,14 @@ setup() {
         have_loader || want libvulkan1 "the Vulkan loader"
         have_driver || want mesa-vulkan-drivers "there is no Vulkan device here; this brings one that runs on the CPU"
         have_layer || want vulkan-validationlayers "the tests run with validation on"
+        if [[ ${1:-} == --ci ]]; then
+            command -v chromium >/dev/null || want chromium "the report is opened in a browser"
+            if ! have_renderdoc; then
+                want renderdoc "captures are converted and replayed"
+                want librenderdoc "captures are made"
+                want python3-renderdoc "captures are replayed by a script"
+            fi
+        fi
         if ((${#packages[@]})); then
             mkdir -p "$CACHE"
             install_packages "${packages[@]}" || true
@@ -250,6 +260,8 @@ setup() {
     have_layer || SETUP_MISSING+=("the Khronos validation layer (Debian vulkan-validationlayers, Fedora vulkan-validation-layers, Arch vulkan-validation-layers, Homebrew vulkan-validationlayers)")
     if [[ ${1:-} == --ci ]]; then
         [[ $FEATURES == *shaderc* ]] || SETUP_MISSING+=("a shaderc that links")
+        command -v chromium >/dev/null || SETUP_MISSING+=("Chromium (Debian chromium)")
+        have_renderdoc || SETUP_MISSING+=("RenderDoc (Debian renderdoc, librenderdoc, python3-renderdoc)")
         setup_chromium_vulkan || SETUP_MISSING+=("the Vulkan parts of Debian's package chromium-common")
     fi
     if ((${#SETUP_MISSING[@]})); then

@@ -1,9 +1,12 @@
 //! One error type for the whole crate. Each variant carries the numbers that disagree and says what to do.
 
+mod profiling;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use self::profiling::{MeasurementError, ProfileError};
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::spirv::ReflectError;
 
@@ -88,6 +91,9 @@ pub enum Error {
         /// Labels of the last dispatches in flight, oldest first.
         in_flight: Arc<[String]>,
     },
+    /// There is no profile, measurement or capture.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
     /// The accelerator was closed.
     #[error("the accelerator is closed")]
     Closed,

@@ -9,6 +9,7 @@
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
 //! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own.
+//! - [`Profile`] and [`Run`]: what the device did when, on one clock; [`Measurement`]: a speed that can be believed.
 //!
 //! # A chain of operations
 //!
@@ -41,10 +42,12 @@
 //!
 //! - `shaderc`: compiles `glsl/` while building, instead of embedding the SPIR-V that comes with the crate.
 //! - `cli`: the command line `tidemill`.
+//! - `tracing`: spans and events for the host application's own subscriber.
 
 mod engine;
 mod error;
 mod ops;
+mod report;
 mod shape;
 pub mod spirv;
 mod vk;
@@ -56,17 +59,23 @@ pub use engine::dispatch::Dispatch;
 pub use engine::housekeeping::PrewarmStatus;
 pub use engine::pipelines::PipelineStats;
 pub use engine::pool::PoolStats;
+pub use engine::profile::Profiling;
+pub use engine::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
+pub use engine::profile::measurement::{Measurement, Pace, checksum};
+pub use engine::profile::row::{HostTime, Profile, Row};
+pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, Session};
 pub use engine::recording::{Operand, Outputs, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
-pub use error::{Error, KernelMismatch, RefusedDevice, Result};
+pub use error::{Error, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result};
 pub use ops::axes::Axes;
 pub use ops::epilogue::Epilogue;
 pub use ops::layout::Ranges;
 pub use ops::matmul::Matmul;
+pub use report::html_report;
 pub use shape::{DType, Element, MAX_RANK, Shape};
 pub use vk::kernel::Kernel;
-pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits};
+pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
 pub use vk::raw;
 
 #[cfg(doctest)]

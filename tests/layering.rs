@@ -78,12 +78,14 @@ fn layers() -> Vec<(&'static str, Vec<&'static str>)> {
     let with = |more: &[&'static str]| [BASE, more].concat();
     vec![
         ("error.rs", BASE.to_vec()),
+        ("error", BASE.to_vec()),
         ("shape.rs", BASE.to_vec()),
         ("spirv.rs", BASE.to_vec()),
         ("spirv", BASE.to_vec()),
         ("vk", with(&["vk"])),
         ("engine", with(&["vk", "engine"])),
         ("ops", with(&["engine", "ops"])),
+        ("report", with(&["engine", "report"])),
         ("cpu", with(&["cpu"])),
         ("stream", with(&["engine", "ops", "cpu", "stream", "hybrid"])),
         ("hybrid", with(&["engine", "ops", "cpu", "stream", "hybrid"])),

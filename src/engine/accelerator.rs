@@ -11,9 +11,13 @@ use super::core::Core;
 use super::housekeeping::{Housekeeper, PrewarmStatus, warm_all};
 use super::pipelines::PipelineStats;
 use super::pool::PoolStats;
+use super::profile::Profiling;
+use super::profile::guard::Peaks;
+use super::profile::measurement::Measurement;
+use super::profile::run::Session;
 use super::recording::{Outputs, Recording, check_size};
 use super::tensor::{Contents, Filler, Storage, Tensor};
-use crate::error::{Error, Result};
+use crate::error::{Error, ProfileError, Result};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::instance::Instance;
 use crate::vk::physical::{DeviceInfo, enumerate};
@@ -38,6 +42,10 @@ pub struct Stats {
     pub dispatches: u64,
     /// Barriers between those.
     pub barriers: u64,
+    /// Bytes that went from the host to tensors.
+    pub bytes_up: u64,
+    /// Bytes that went from tensors to the host.
+    pub bytes_down: u64,
     /// Submissions in flight.
     pub in_flight: usize,
     /// The pool.
@@ -88,6 +96,10 @@ impl Accelerator {
 
     pub(crate) fn from_core(core: Arc<Core>) -> Accelerator {
         Accelerator { core }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 
     /// Every Vulkan device on this machine, with why it can't be used if so.
@@ -215,6 +227,7 @@ impl Accelerator {
     ///
     /// [`Error::DeviceLost`].
     pub fn synchronize(&self) -> Result<()> {
+        let _span = self.core.profiler.span("wait");
         self.core.timeline.synchronize()
     }
 
@@ -244,6 +257,90 @@ impl Accelerator {
         if tensors + handles > 0 { Err(Error::StillInUse { tensors, handles }) } else { Ok(()) }
     }
 
+    /// Profiles everything that is submitted from now on, on any thread, until the session is
+    /// [finished](Session::finish). `name` is what reports call the run.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::Profiling;
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let session = gpu.begin_profiling("two sums", Profiling::Timeline)?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let b = gpu.run(|r| r.add(&a, &a))?;
+    /// let c = gpu.run(|r| r.add(&a, &b))?;
+    /// let run = session.finish()?;
+    /// assert_eq!(run.submissions, 2);
+    /// println!("{run}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::AlreadyProfiling`](crate::ProfileError::AlreadyProfiling) if another session is open.
+    pub fn begin_profiling(&self, name: &str, mode: Profiling) -> Result<Session> {
+        Session::begin(&self.core, name, mode, self.stats())
+    }
+
+    /// What the device can do in practice: measured by the host's clock when first asked for (some tenths of a second),
+    /// then kept, on disk too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`]; [`Error::DeviceLost`].
+    pub fn peaks(&self) -> Result<Peaks> {
+        self.core.peaks()
+    }
+
+    /// Begins a measurement by the host's clock; see [`Measurement`].
+    pub fn measure(&self, name: &str) -> Measurement {
+        Measurement::new(self, name)
+    }
+
+    /// Lets RenderDoc record what the closure submits, and gives the file: `name` with `.rdc` behind it, a path
+    /// relative to the working directory or an absolute one. Nothing else is in it: work before is waited for,
+    /// background work stays away, and work inside is waited for.
+    ///
+    /// ```no_run
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::{Accelerator, Config};
+    /// let gpu = Accelerator::new(&Config::new().renderdoc(true))?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let (sum, file) = gpu.capture("sum", || gpu.run(|r| r.add(&a, &a)))?;
+    /// println!("open {} with qrenderdoc", file.display());
+    /// # let _ = sum;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::NoRenderDoc`](crate::ProfileError::NoRenderDoc) says what is missing, before the closure is
+    /// called; [`ProfileError::CaptureFailed`](crate::ProfileError::CaptureFailed); those of the closure.
+    pub fn capture<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, std::path::PathBuf)> {
+        let core = &self.core;
+        let renderdoc = core.renderdoc.as_ref();
+        let renderdoc =
+            renderdoc.map_err(|missing| ProfileError::NoRenderDoc { missing: missing.clone() })?;
+        let _quiet = core.quiet.lock();
+        core.timeline.synchronize()?;
+        let capture = renderdoc.begin(&core.device.instance, name)?;
+        let done = work().and_then(|value| core.timeline.synchronize().map(|()| value));
+        // Ended in any case; what a failed run left is thrown away.
+        let file = capture.end();
+        match (done, file) {
+            (Ok(value), file) => Ok((value, file?)),
+            (Err(error), file) => {
+                if let Ok(file) = file {
+                    let _ = std::fs::remove_file(file);
+                }
+                Err(error)
+            }
+        }
+    }
+
     /// Frees the memory that the pool keeps for later; gives the number of bytes.
     pub fn trim(&self) -> u64 {
         let _ = self.core.timeline.reclaim();
@@ -260,6 +357,8 @@ impl Accelerator {
             submissions: load(&counters.submissions),
             dispatches: load(&counters.dispatches),
             barriers: load(&counters.barriers),
+            bytes_up: load(&counters.bytes_up),
+            bytes_down: load(&counters.bytes_down),
             in_flight: self.core.timeline.in_flight(),
             pool: self.core.pool.stats(),
             pipelines: self.core.pipelines.stats(),

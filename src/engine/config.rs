@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::profile::Profiling;
 use crate::vk::debug::MessageSink;
 use crate::vk::physical::{DeviceChoice, DeviceKind};
 use crate::vk::raw::Entry;
@@ -52,6 +53,8 @@ pub struct Config {
     pub(crate) no_fusion: bool,
     pub(crate) variants: Vec<(String, String)>,
     pub(crate) entry: Option<Entry>,
+    pub(crate) profiling: Profiling,
+    pub(crate) renderdoc: bool,
 }
 
 impl Config {
@@ -153,6 +156,36 @@ impl Config {
     /// [`Accelerator::variants`](crate::Accelerator::variants).
     pub fn variant(mut self, family: &str, variant: &str) -> Config {
         self.variants.push((family.to_owned(), variant.to_owned()));
+        self
+    }
+
+    /// Profiles every submission in this way; [`Submission::profile`](crate::Submission::profile) has the rows. Off by
+    /// default. [`Accelerator::begin_profiling`](crate::Accelerator::begin_profiling) does it for a while.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::{Accelerator, Config, Profiling};
+    /// let gpu = Accelerator::new(&Config::new().profiling(Profiling::Timeline))?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let sum = r.add(&a, &a)?;
+    /// let _kept = r.keep(sum)?;
+    /// let profile = r.end_recording()?.profile()?;
+    /// assert_eq!(profile.rows[0].label, "add 1000 f32");
+    /// # Ok(()) }
+    /// ```
+    pub fn profiling(mut self, mode: Profiling) -> Config {
+        self.profiling = mode;
+        self
+    }
+
+    /// Loads RenderDoc into the process, so that [`Accelerator::capture`](crate::Accelerator::capture) works, and names
+    /// everything for it. `TIDEMILL_RENDERDOC=1` does the same, and a program that was started by RenderDoc needs
+    /// neither. Where RenderDoc is not installed everything else works, and `capture` says what is missing.
+    ///
+    /// Must be said before the process makes its first Vulkan instance.
+    pub fn renderdoc(mut self, on: bool) -> Config {
+        self.renderdoc = on;
         self
     }
 

@@ -3,12 +3,20 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
+
 use super::catalog::Catalog;
 use super::config::{CacheDir, Config};
 use super::housekeeping::Housekeeper;
 use super::pipelines::Pipelines;
 use super::pool::{Lease, Pool, Shortage};
-use super::timeline::Timeline;
+use super::profile::Profiling;
+use super::profile::guard::Judge;
+use super::profile::peaks::{DOUBTS, PeakStore};
+use super::profile::profiler::{Profiler, trace};
+use super::profile::row::Profile;
+use super::profile::ticket::Ticket;
+use super::timeline::{Job, Timeline};
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::device::Device;
@@ -16,6 +24,7 @@ use crate::vk::instance::Instance;
 use crate::vk::physical;
 use crate::vk::physical::DeviceChoice;
 use crate::vk::pipeline::PipelineCache;
+use crate::vk::renderdoc::RenderDoc;
 
 /// The device and all that is owned once.
 #[derive(Debug)]
@@ -29,6 +38,12 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Tensors alive; each holds a reference to this.
     pub(crate) tensors: AtomicUsize,
+    pub(crate) profiler: Profiler,
+    pub(crate) peaks: Mutex<PeakStore>,
+    /// Held by whoever wants nothing in the queue but its own: background work stays away.
+    pub(crate) quiet: Mutex<()>,
+    /// RenderDoc, or what is missing.
+    pub(crate) renderdoc: std::result::Result<RenderDoc, String>,
     /// Why there is no cache folder, if one was wanted.
     pub(crate) cache_problem: Option<String>,
     closed: AtomicBool,
@@ -42,10 +57,13 @@ pub(crate) struct Counters {
     pub(crate) submissions: AtomicU64,
     pub(crate) dispatches: AtomicU64,
     pub(crate) barriers: AtomicU64,
+    pub(crate) bytes_up: AtomicU64,
+    pub(crate) bytes_down: AtomicU64,
 }
 
 impl Core {
     pub(crate) fn new(config: &Config) -> Result<Arc<Core>> {
+        let renderdoc = RenderDoc::find(config.renderdoc);
         let instance = Instance::new(
             config.entry.clone().map(|e| e.0),
             config.validation,
@@ -53,7 +71,7 @@ impl Core {
         )?;
         let devices = physical::enumerate(&instance)?;
         let info = physical::choose(&devices, &device_choice(config))?;
-        let device = Device::new(instance, info, config.validation || config.labels)?;
+        let device = Device::new(instance, info, config.validation || config.labels || renderdoc.is_ok())?;
         let (folder, cache_problem) = cache_folder(&config.cache_dir)?;
         let cache = PipelineCache::new(&device, folder.as_deref())?;
         let catalog = Catalog::new(&device.info, &config.variants)?;
@@ -65,6 +83,10 @@ impl Core {
             pool: Pool::new(&device, config.pool_cap, config.memory_checks),
             counters: Counters::default(),
             tensors: AtomicUsize::new(0),
+            profiler: Profiler::new(config.profiling),
+            peaks: Mutex::default(),
+            quiet: Mutex::new(()),
+            renderdoc,
             cache_problem,
             closed: AtomicBool::new(false),
             fusion: !config.no_fusion,
@@ -115,6 +137,46 @@ impl Core {
         }
     }
 
+    /// Submits a job; notes how long that took and who collects its times.
+    pub(crate) fn submit(&self, job: Job) -> Result<u64> {
+        let _span = trace::enter("submit");
+        let Some(ticket) = job.ticket.clone() else { return self.timeline.submit(job) };
+        let begin = self.profiler.now_ns();
+        let value = self.timeline.submit(job)?;
+        ticket.host.lock().submit = (begin, self.profiler.now_ns());
+        if !ticket.host_only {
+            self.profiler.gather(&ticket);
+        }
+        Ok(value)
+    }
+
+    /// The profiles of submissions that are complete, and what they were judged by. A figure above the device's peaks
+    /// is believed to be wrong only when the peaks have been measured again.
+    pub(crate) fn profiles(
+        self: &Arc<Core>,
+        mode: Profiling,
+        tickets: &[Arc<Ticket>],
+    ) -> Result<(Vec<Profile>, Judge)> {
+        self.profiler.anchor(&self.device)?;
+        let peaks = match mode {
+            Profiling::Isolated => Some(self.peaks()?),
+            Profiling::Off | Profiling::Timeline => None,
+        };
+        let mut judge = Judge { peaks, mismatch: self.profiler.clock_mismatch(&self.device) };
+        let all = |judge: &Judge| -> Result<Vec<Profile>> {
+            tickets.iter().map(|ticket| Profile::new(ticket, &self.device, judge)).collect()
+        };
+        let mut profiles = all(&judge)?;
+        for _ in 0..DOUBTS {
+            if !profiles.iter().any(Profile::is_above_peaks) {
+                break;
+            }
+            judge.peaks = Some(self.peaks_again()?);
+            profiles = all(&judge)?;
+        }
+        Ok((profiles, judge))
+    }
+
     /// Writes host data to a fresh block: in place where the memory is mapped, through staging where it is not.
     pub(crate) fn fill<R>(
         &self,
@@ -133,6 +195,8 @@ impl Core {
         bytes: u64,
         write: impl FnOnce(&mut [u8]) -> Result<R>,
     ) -> Result<R> {
+        let _span = self.profiler.span("upload");
+        self.counters.bytes_up.fetch_add(bytes, Ordering::Relaxed);
         let buffer = &lease.block().buffer;
         if buffer.is_mapped() {
             return buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))?;

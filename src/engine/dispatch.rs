@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::graph::{Access, Label, LabelName, Node, ValueId, Work};
+use super::graph::{Access, Cost, Label, LabelName, Node, ValueId, Work};
 use super::pipelines::{PipelineKey, Specialization, check_device, slots};
 use super::recording::{Operand, Recording, Value, check_size};
 use crate::error::{Error, KernelMismatch, Result};
@@ -36,6 +36,7 @@ pub struct Dispatch<'a> {
     push: SmallVec<[u8; 128]>,
     specialization: Specialization,
     groups: [u32; 3],
+    cost: Cost,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +54,7 @@ impl<'a> Dispatch<'a> {
             push: SmallVec::new(),
             specialization: SmallVec::new(),
             groups: [1; 3],
+            cost: Cost::default(),
         }
     }
 
@@ -86,6 +88,18 @@ impl<'a> Dispatch<'a> {
     /// How many workgroups run.
     pub fn groups(mut self, groups: [u32; 3]) -> Dispatch<'a> {
         self.groups = groups;
+        self
+    }
+
+    /// How many floating-point operations it takes; without it profiles give no GFLOP/s.
+    pub fn flops(mut self, flops: u64) -> Dispatch<'a> {
+        self.cost.flops = Some(flops);
+        self
+    }
+
+    /// How many bytes must be read and written at the least; without it profiles give no GB/s.
+    pub fn bytes(mut self, bytes: u64) -> Dispatch<'a> {
+        self.cost.bytes = Some(bytes);
         self
     }
 }
@@ -134,7 +148,7 @@ impl Recording {
                 outputs.push(self.handle(id));
                 if binding.access.reads() && access.bytes > 0 {
                     let work = Work::Fill { word: 0 };
-                    self.push(Node { label: self.label("zero", id), work, accesses: smallvec![access] });
+                    self.push(Node::new(self.label("zero", id), work, smallvec![access]));
                 }
             }
             accesses.push(access);
@@ -150,7 +164,7 @@ impl Recording {
         let label = Label { op: LabelName::Text(run.kernel.name().into()), shape, dtype };
         let pipeline = PipelineKey { kernel: run.kernel.clone(), specialization: run.specialization };
         let work = Work::Dispatch { pipeline, push: run.push, groups: run.groups };
-        self.push(Node { label, work, accesses });
+        self.push(Node::new(label, work, accesses).with_cost(run.cost));
         Ok(outputs)
     }
 

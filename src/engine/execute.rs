@@ -12,15 +12,38 @@ use super::hazard::{BlockAccess, Hazards};
 use super::memory::{Assignment, Home, assign};
 use super::pipelines::PipelineKey;
 use super::pool::Lease;
+use super::profile::Profiling;
+use super::profile::profiler::trace;
+use super::profile::ticket::{Probe, Ticket};
 use super::tensor::Contents;
 use super::timeline::{BlockUse, Job, LABELS_KEPT};
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::command::{Barrier, Bound, CommandSlot};
 
+/// How a recording wants to be profiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) mode: Profiling,
+    /// Only what the host does is noted: no timestamps.
+    pub(crate) host_only: bool,
+    /// When the recording was begun, if that was noted.
+    pub(crate) begun_ns: Option<u64>,
+}
+
+/// What was handed to the device.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) value: u64,
+    /// Collects the times, if the recording is profiled.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+}
+
 /// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
-pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) -> Result<u64> {
+pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>, wish: Wish) -> Result<Sent> {
     core.open()?;
+    let _span = trace::enter("encode");
+    let mut probe = Probe::new(core, wish)?;
     if core.fusion {
         fuse(&mut graph);
     }
@@ -37,6 +60,7 @@ pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) ->
     let mut uses: Vec<BlockUse> = blocks.iter().cloned().map(BlockUse::new).collect();
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
+    name_slot(&slot, &graph);
     let mut hazards = Hazards::default();
     let mut bound_pipeline = None;
     for node in &graph.nodes {
@@ -48,13 +72,17 @@ pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) ->
             accesses.push(BlockAccess { block, offset, bytes, write });
             arguments.push(Bound { buffer: &blocks[block as usize].block().buffer, offset, bytes });
         }
-        if hazards.node(&accesses) {
-            slot.barrier(Barrier::Device);
-        }
+        let conflict = hazards.node(&accesses);
         for access in &accesses {
-            uses[access.block as usize].note(access.write, hazards.barriers() == 0);
+            uses[access.block as usize].note(access.write, hazards.barriers() == 0 && !probe.isolates());
         }
+        begin_dispatch(&mut slot, &mut probe, node, conflict)?;
         encode(core, &mut slot, node, &arguments, &mut bound_pipeline)?;
+        end_dispatch(&mut slot, &mut probe)?;
+    }
+    if probe.isolates() {
+        // What is submitted next stays away, too.
+        slot.barrier(Barrier::Device);
     }
     slot.barrier(Barrier::Host);
     slot.end()?;
@@ -62,8 +90,9 @@ pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) ->
     let dispatches = graph.nodes.len() as u64;
     let kept = graph.nodes.len().saturating_sub(LABELS_KEPT);
     let labels: Vec<Label> = graph.nodes.drain(kept..).map(|node| node.label).collect();
-    let has_barrier = hazards.barriers() > 0;
-    let value = core.timeline.submit(Job { slot, uses, has_barrier, labels })?;
+    let has_barrier = hazards.barriers() > 0 || probe.isolates();
+    let ticket = probe.finish(core, wish.begun_ns).map(Arc::new);
+    let value = core.submit(Job { slot, uses, has_barrier, labels, ticket: ticket.clone() })?;
     core.counters.submissions.fetch_add(1, Ordering::Relaxed);
     core.counters.dispatches.fetch_add(dispatches, Ordering::Relaxed);
     core.counters.barriers.fetch_add(u64::from(hazards.barriers()), Ordering::Relaxed);
@@ -83,7 +112,7 @@ pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>) ->
             }
         }
     }
-    Ok(value)
+    Ok(Sent { value, ticket })
 }
 
 /// Turns programs into dispatches.
@@ -117,7 +146,39 @@ fn give_memory(core: &Core, graph: &Graph, leases: Vec<Lease>) -> Result<(Assign
     }
 }
 
-/// Encodes one node: label and work. The only place where a dispatch gets its name.
+/// Names the command buffer after what is in it.
+fn name_slot(slot: &CommandSlot, graph: &Graph) {
+    if let Some(first) = graph.nodes.first().filter(|_| slot.wants_labels()) {
+        let more = graph.nodes.len() - 1;
+        slot.name(&if more > 0 {
+            format!("{} and {more} more", first.label)
+        } else {
+            first.label.to_string()
+        });
+    }
+}
+
+/// Begins a dispatch: barrier, label and timestamp, in the one place where each is given. So a validation message, a
+/// profile's row and a RenderDoc marker can't disagree.
+fn begin_dispatch(slot: &mut CommandSlot, probe: &mut Probe, node: &Node, conflict: bool) -> Result<()> {
+    if conflict || probe.isolates() {
+        slot.barrier(Barrier::Device);
+    }
+    if slot.wants_labels() {
+        slot.begin_label(&node.label.to_string());
+    }
+    trace::dispatch(&node.label);
+    probe.begin(slot, node, conflict)
+}
+
+/// Ends what `begin_dispatch` began.
+fn end_dispatch(slot: &mut CommandSlot, probe: &mut Probe) -> Result<()> {
+    probe.end(slot)?;
+    slot.end_label();
+    Ok(())
+}
+
+/// Encodes one node's work.
 fn encode(
     core: &Core,
     slot: &mut CommandSlot,
@@ -125,10 +186,6 @@ fn encode(
     arguments: &[Bound<'_>],
     bound_pipeline: &mut Option<PipelineKey>,
 ) -> Result<()> {
-    let labelled = slot.wants_labels();
-    if labelled {
-        slot.begin_label(&node.label.to_string());
-    }
     match &node.work {
         Work::Dispatch { pipeline: key, push, groups } => {
             let pipeline = core.pipelines.get(key)?;
@@ -152,9 +209,6 @@ fn encode(
         }
         Work::Map(_) | Work::Product(_) => unreachable!("lowered before"),
     }
-    if labelled {
-        slot.end_label();
-    }
     Ok(())
 }
 
@@ -164,9 +218,12 @@ pub(crate) fn read_back(core: &Core, lease: &Lease, contents: Contents, into: &m
     if into.is_empty() {
         return Ok(());
     }
+    let _span = core.profiler.span("read");
+    core.counters.bytes_down.fetch_add(into.len() as u64, Ordering::Relaxed);
     let buffer = &lease.block().buffer;
     if buffer.is_readable() {
         if let Contents::Submitted(value) = contents {
+            let _span = core.profiler.span("wait");
             core.timeline.wait(value, u64::MAX)?;
         }
         return buffer.read_bytes(0, into);
@@ -187,7 +244,8 @@ pub(crate) fn read_back(core: &Core, lease: &Lease, contents: Contents, into: &m
     let mut uses = vec![BlockUse::new(lease.clone()), BlockUse::new(staging.clone())];
     uses[0].note(false, true);
     uses[1].note(true, true);
-    let value = core.timeline.submit(Job { slot, uses, has_barrier: false, labels: Vec::new() })?;
+    let value = core.timeline.submit(Job::plain(slot, uses))?;
+    let _span = core.profiler.span("wait");
     core.timeline.wait(value, u64::MAX)?;
     staging.block().buffer.read_bytes(0, into)
 }
@@ -207,7 +265,6 @@ pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
     slot.end()?;
     let mut block_use = BlockUse::new(dummy);
     block_use.note(true, true);
-    let value =
-        core.timeline.submit(Job { slot, uses: vec![block_use], has_barrier: false, labels: Vec::new() })?;
+    let value = core.timeline.submit(Job::plain(slot, vec![block_use]))?;
     core.timeline.wait(value, u64::MAX).map(drop)
 }

@@ -235,7 +235,7 @@ mod tests {
             let operand = |k: usize| code.get(k).copied().unwrap_or(code[0]);
             let map = Map::single(op, [operand(0), operand(1), operand(2)], inputs, smallvec![], output);
             let label = Label { op: LabelName::Op("op"), shape, dtype: DType::F32 };
-            self.0.nodes.push(Node { label, work: Work::Map(map), accesses: SmallVec::new() });
+            self.0.nodes.push(Node::new(label, Work::Map(map), SmallVec::new()));
             output
         }
 
@@ -243,7 +243,7 @@ mod tests {
             let to = self.0.add_value(self.0.value(from).shape, DType::F32, Origin::Produced);
             let accesses = smallvec![self.0.whole(from, false), self.0.whole(to, true)];
             let label = Label { op: LabelName::Op("copy"), shape: [1].into(), dtype: DType::F32 };
-            self.0.nodes.push(Node { label, work: Work::Copy, accesses });
+            self.0.nodes.push(Node::new(label, Work::Copy, accesses));
             to
         }
 

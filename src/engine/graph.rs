@@ -65,6 +65,47 @@ pub(crate) struct Node {
     pub(crate) label: Label,
     pub(crate) work: Work,
     pub(crate) accesses: SmallVec<[Access; 4]>,
+    /// What profiles count it as.
+    pub(crate) cost: Cost,
+}
+
+/// The work of a node, by convention rather than by instruction:
+/// - **flops**: one per element and step of an elementwise program, whatever the step (a division and an exponential
+///   count as one, a copy as none); two per multiply-add of a product; one per element that a reduction takes in.
+/// - **bytes**: what must cross the memory bus at the least, each byte that is read once and each that is written once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// `None` if nobody has said.
+    pub(crate) flops: Option<u64>,
+    /// `None` if nobody can say.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Node {
+    /// A node without arithmetic that reads and writes each of its accesses once; `with_flops` and `with_bytes` say
+    /// otherwise.
+    pub(crate) fn new(label: Label, work: Work, accesses: SmallVec<[Access; 4]>) -> Node {
+        let bytes = accesses.iter().map(|access| access.bytes).sum();
+        Node { label, work, accesses, cost: Cost { flops: Some(0), bytes: Some(bytes) } }
+    }
+
+    /// Counts so many floating-point operations.
+    pub(crate) fn with_flops(mut self, flops: u64) -> Node {
+        self.cost.flops = Some(flops);
+        self
+    }
+
+    /// Counts so many bytes instead of all that the accesses span.
+    pub(crate) fn with_bytes(mut self, bytes: u64) -> Node {
+        self.cost.bytes = Some(bytes);
+        self
+    }
+
+    /// Counts as the caller says, which may be not at all.
+    pub(crate) fn with_cost(mut self, cost: Cost) -> Node {
+        self.cost = cost;
+        self
+    }
 }
 
 /// What a dispatch is called by validation messages, profiles and RenderDoc alike: `add 64x784 f32`.

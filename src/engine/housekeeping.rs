@@ -171,7 +171,8 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
         loop {
             let Some(core) = core.upgrade() else { return };
             let (last, idle) = core.timeline.last_and_idle();
-            if idle && seen == Some(last) {
+            let quiet = core.quiet.try_lock();
+            if quiet.is_some() && idle && seen == Some(last) {
                 let begun = Instant::now();
                 if core.pipelines.has(key) {
                     shared.status.lock().warmed += 1;
@@ -187,6 +188,7 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
                 break;
             }
             seen = Some(last);
+            drop(quiet);
             drop(core);
             if stopped_within(shared, QUIET) {
                 return;

@@ -54,6 +54,15 @@ impl Space {
         space
     }
 
+    /// How many different elements of its inputs `count` elements of the output need, at the most.
+    fn elements_read(&self, count: u64) -> u64 {
+        let distinct = |strides: &[u32; MAX_RANK]| -> u64 {
+            let walked = self.extents.iter().zip(strides).filter(|(_, stride)| **stride != 0);
+            walked.map(|(extent, _)| u64::from(*extent)).product()
+        };
+        self.strides.iter().map(|strides| distinct(strides).min(count)).sum()
+    }
+
     fn mode(&self, k: usize, offset: u32) -> Mode {
         let (rank, strides) = (self.extents.len(), &self.strides[k]);
         if strides[..rank].iter().all(|&s| s == 0) {
@@ -104,6 +113,12 @@ struct PushInput {
 const WINDOW_ELEMENTS: u64 = 1 << 30;
 
 impl Map {
+    /// What so many elements count as: see `Cost`.
+    fn flops(&self, dtype: DType, elements: u64) -> u64 {
+        let steps = self.steps.iter().filter(|step| step.op != OpCode::Copy).count() as u64;
+        if dtype == DType::F32 { elements * steps } else { 0 }
+    }
+
     /// Appends the dispatches that carry the program out: one, or more where an output is larger than a binding.
     pub(crate) fn lower(
         &self,
@@ -184,7 +199,10 @@ impl Map {
             let x = groups.min(u64::from(limits.groups[0]));
             let groups = [x as u32, groups.div_ceil(x) as u32, 1];
             let work = Work::Dispatch { pipeline: pipeline.clone(), push: bytes, groups };
-            out.push(Node { label: label.clone(), work, accesses });
+            // Bindings that stand in for none are not counted.
+            let touched = space.elements_read(count) + count * self.outputs.len() as u64;
+            let node = Node::new(label.clone(), work, accesses);
+            out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(4 * touched));
             first += count;
         }
         Ok(())

@@ -114,7 +114,7 @@ mod tests {
         let mut accesses: SmallVec<[Access; 4]> = reads.iter().map(|&v| graph.whole(v, false)).collect();
         accesses.push(graph.whole(write, true));
         let label = Label { op: LabelName::Op("test"), shape: [1].into(), dtype: DType::F32 };
-        graph.nodes.push(Node { label, work: Work::Copy, accesses });
+        graph.nodes.push(Node::new(label, Work::Copy, accesses));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(crate) mod op_code;
 pub(crate) mod pipelines;
 pub(crate) mod pool;
 pub(crate) mod product;
+pub(crate) mod profile;
 pub(crate) mod recording;
 pub(crate) mod reduce;
 pub(crate) mod reduction;

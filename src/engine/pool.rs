@@ -158,12 +158,20 @@ pub(crate) struct Pool {
     state: Mutex<State>,
     cap: Option<u64>,
     checks: bool,
+    /// Blocks made so far, to tell them apart by name.
+    made: AtomicU64,
     device: Arc<Device>,
 }
 
 impl Pool {
     pub(crate) fn new(device: &Arc<Device>, cap: Option<u64>, checks: bool) -> Arc<Pool> {
-        Arc::new(Pool { state: Mutex::default(), cap, checks, device: device.clone() })
+        Arc::new(Pool {
+            state: Mutex::default(),
+            cap,
+            checks,
+            made: AtomicU64::new(0),
+            device: device.clone(),
+        })
     }
 
     fn class_of(&self, bytes: u64) -> u64 {
@@ -203,12 +211,14 @@ impl Pool {
         state.stats.lend(class, bytes);
         drop(state);
         drop(evicted);
-        let name = match kind {
-            MemoryKind::Device => "tidemill block",
-            MemoryKind::Upload => "tidemill upload staging",
-            MemoryKind::Readback => "tidemill readback staging",
+        let what = match kind {
+            MemoryKind::Device => "block",
+            MemoryKind::Upload => "upload staging",
+            MemoryKind::Readback => "readback staging",
         };
-        let made = Buffer::new(&self.device, class, kind, name);
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tidemill {what} {number}, {class} bytes");
+        let made = Buffer::new(&self.device, class, kind, &name);
         let Ok(Some(buffer)) = made else {
             self.state.lock().stats.give_back(class, bytes);
             return made.map(|_| Err(Shortage::Memory));

@@ -9,9 +9,10 @@ use smallvec::smallvec;
 
 use super::catalog::Catalog;
 use super::core::Core;
-use super::execute::execute;
+use super::execute::{Wish, execute};
 use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use super::pool::Lease;
+use super::profile::Profiling;
 use super::submission::Submission;
 use super::tensor::{Contents, Storage, Tensor};
 use crate::error::{Error, Result};
@@ -78,6 +79,7 @@ pub struct Recording {
     leases: Vec<Lease>,
     /// The value of each lease, by the lease's address.
     known: FxHashMap<usize, ValueId>,
+    wish: Wish,
 }
 
 impl fmt::Debug for Recording {
@@ -89,7 +91,11 @@ impl fmt::Debug for Recording {
 impl Recording {
     pub(crate) fn new(core: Arc<Core>) -> Recording {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Recording { core, id, graph: Graph::default(), leases: Vec::new(), known: FxHashMap::default() }
+        let mode = core.profiler.mode();
+        let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
+        let wish = Wish { mode, host_only: false, begun_ns };
+        let (graph, leases, known) = (Graph::default(), Vec::new(), FxHashMap::default());
+        Recording { core, id, graph, leases, known, wish }
     }
 
     /// The shape of an operand.
@@ -141,11 +147,23 @@ impl Recording {
     pub fn end_recording(mut self) -> Result<Submission> {
         let graph = std::mem::take(&mut self.graph);
         let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
-        let submitted = execute(&self.core, graph, std::mem::take(&mut self.leases));
+        let leases = std::mem::take(&mut self.leases);
+        let submitted = execute(&self.core, graph, leases, self.wish);
         if submitted.is_err() {
             discard(&kept);
         }
         Ok(Submission::new(self.core.clone(), submitted?))
+    }
+
+    /// Profiles this recording in its own way, whatever the accelerator's is.
+    pub fn profiling(&mut self, mode: Profiling) {
+        self.wish.mode = mode;
+        self.wish.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
+    }
+
+    /// Notes when it is submitted, without any timestamp on the device.
+    pub(crate) fn time_on_host(&mut self) {
+        self.wish = Wish { mode: Profiling::Timeline, host_only: true, begun_ns: None };
     }
 
     /// The same contents with another shape of as many elements; nothing is copied.
@@ -176,11 +194,7 @@ impl Recording {
         let word = bytemuck::cast(element);
         let access = self.graph.whole(id, true);
         if access.bytes > 0 {
-            self.push(Node {
-                label: self.label(op, id),
-                work: Work::Fill { word },
-                accesses: smallvec![access],
-            });
+            self.push(Node::new(self.label(op, id), Work::Fill { word }, smallvec![access]));
         }
         Ok(self.handle(id))
     }
@@ -197,7 +211,7 @@ impl Recording {
         let to = self.produce(op, shape, dtype)?;
         let accesses = smallvec![self.graph.whole(from, false), self.graph.whole(to, true)];
         if self.graph.bytes(to) > 0 {
-            self.push(Node { label: self.label(op, to), work: Work::Copy, accesses });
+            self.push(Node::new(self.label(op, to), Work::Copy, accesses));
         }
         Ok(self.handle(to))
     }

@@ -314,7 +314,8 @@ impl Lowering<'_> {
             let groups = grid(team.groups(units), limits);
             let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
-            self.nodes.push(Node { label: self.label.clone(), work, accesses });
+            let flops = first.access.bytes / 4;
+            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
         }
         Ok(())
     }
@@ -373,7 +374,8 @@ impl Lowering<'_> {
             let groups = grid((units * fours).div_ceil(u64::from(local_size)), limits);
             let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
-            self.nodes.push(Node { label: self.label.clone(), work, accesses });
+            let flops = first.access.bytes / 4;
+            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
         }
         Ok(())
     }
@@ -399,7 +401,8 @@ impl Lowering<'_> {
             groups: grid(team.groups(units), limits),
         };
         let accesses = smallvec![self.graph.whole(from, false), self.graph.whole(target, true)];
-        self.nodes.push(Node { label: self.label.clone(), work, accesses });
+        let flops = self.graph.bytes(from) / 4;
+        self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
         Ok(())
     }
 }

@@ -279,7 +279,8 @@ impl Lowering<'_> {
             let groups = grid(units.div_ceil(u64::from(local_size / team.lanes)), limits);
             let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
-            self.nodes.push(Node { label: self.label.clone(), work, accesses });
+            let flops = first.access.bytes / 4;
+            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
         }
         Ok(())
     }
@@ -332,7 +333,8 @@ impl Lowering<'_> {
             let groups = grid((units * fours).div_ceil(u64::from(local_size)), limits);
             let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
-            self.nodes.push(Node { label: self.label.clone(), work, accesses });
+            let flops = first.access.bytes / 4;
+            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
         }
         Ok(())
     }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::Core;
-use crate::error::Result;
+use super::execute::Sent;
+use super::profile::row::Profile;
+use super::profile::ticket::Ticket;
+use crate::error::{ProfileError, Result};
 
 /// Work that was handed to the device: a number on its timeline.
 ///
@@ -15,6 +18,7 @@ use crate::error::Result;
 pub struct Submission {
     core: Arc<Core>,
     value: u64,
+    ticket: Option<Arc<Ticket>>,
 }
 
 impl fmt::Debug for Submission {
@@ -24,13 +28,18 @@ impl fmt::Debug for Submission {
 }
 
 impl Submission {
-    pub(crate) fn new(core: Arc<Core>, value: u64) -> Submission {
-        Submission { core, value }
+    pub(crate) fn new(core: Arc<Core>, sent: Sent) -> Submission {
+        Submission { core, value: sent.value, ticket: sent.ticket }
     }
 
     /// Its number on the timeline; numbers complete in order.
     pub fn number(&self) -> u64 {
         self.value
+    }
+
+    /// When it was handed to the driver, if that was noted.
+    pub(crate) fn submitted_ns(&self) -> Option<u64> {
+        self.ticket.as_ref().map(|ticket| ticket.host.lock().submit.0)
     }
 
     /// Waits until the work is done.
@@ -39,7 +48,7 @@ impl Submission {
     ///
     /// [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn wait(&self) -> Result<()> {
-        self.core.timeline.wait(self.value, u64::MAX).map(drop)
+        self.wait_ns(u64::MAX).map(drop)
     }
 
     /// Waits until the work is done or the time is over, and says which. After a timeout everything is as before:
@@ -50,7 +59,17 @@ impl Submission {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        self.core.timeline.wait(self.value, timeout_ns)
+        self.wait_ns(timeout_ns)
+    }
+
+    fn wait_ns(&self, timeout_ns: u64) -> Result<bool> {
+        let profiler = &self.core.profiler;
+        let _span = profiler.span("wait");
+        let Some(ticket) = &self.ticket else { return self.core.timeline.wait(self.value, timeout_ns) };
+        let begin = profiler.now_ns();
+        let reached = self.core.timeline.wait(self.value, timeout_ns);
+        ticket.waited((begin, profiler.now_ns()));
+        reached
     }
 
     /// Whether the work is done.
@@ -60,5 +79,23 @@ impl Submission {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn is_complete(&self) -> Result<bool> {
         self.core.timeline.is_complete(self.value)
+    }
+
+    /// What the device did, row by row. Waits until the work is done.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::NotProfiled`] if profiling was off, [`ProfileError::NoTimestamps`] if the device can't;
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost).
+    pub fn profile(&self) -> Result<Profile> {
+        let device = &self.core.device;
+        if device.info.timestamps.is_none() {
+            return Err(ProfileError::NoTimestamps { device: device.info.name.clone() }.into());
+        }
+        let ticket = self.ticket.as_ref().filter(|ticket| !ticket.host_only);
+        let Some(ticket) = ticket else { return Err(ProfileError::NotProfiled.into()) };
+        self.wait()?;
+        let (mut profiles, _) = self.core.profiles(ticket.mode, std::slice::from_ref(ticket))?;
+        profiles.pop().ok_or(ProfileError::NotProfiled.into())
     }
 }

@@ -8,9 +8,11 @@ use smallvec::SmallVec;
 
 use super::graph::Label;
 use super::pool::Lease;
+use super::profile::ticket::Ticket;
 use crate::error::{Error, Result};
 use crate::vk::command::{Barrier, Bound, CommandSlot};
 use crate::vk::device::Device;
+use crate::vk::query::Stamp;
 use crate::vk::queue::Queue;
 
 /// How many of a submission's labels are kept to be named if the device is lost.
@@ -64,6 +66,15 @@ pub(crate) struct Job {
     /// The slot has a barrier of its own.
     pub(crate) has_barrier: bool,
     pub(crate) labels: Vec<Label>,
+    /// Collects the times, if the work is profiled.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+}
+
+impl Job {
+    /// Work of the engine's own, without barriers, labels or a profile.
+    pub(crate) fn plain(slot: CommandSlot, uses: Vec<BlockUse>) -> Job {
+        Job { slot, uses, has_barrier: false, labels: Vec::new(), ticket: None }
+    }
 }
 
 #[derive(Debug)]
@@ -73,6 +84,7 @@ struct InFlight {
     #[expect(dead_code, reason = "held, not read: the leases in it go with the submission")]
     uses: Vec<BlockUse>,
     labels: Vec<Label>,
+    ticket: Option<Arc<Ticket>>,
 }
 
 /// A host write on its way to memory that the host can't reach.
@@ -207,7 +219,12 @@ impl Timeline {
         let uploads = !state.uploads.is_empty();
         if uploads {
             let mut slot = state.take_slot().ready(&self.device)?;
-            uses.extend(encode_uploads(&mut slot, &state.uploads)?);
+            if let Some(ticket) = &job.ticket {
+                ticket.carries_uploads(state.upload_bytes);
+            }
+            let stamps = job.ticket.as_ref().is_some_and(|ticket| !ticket.host_only);
+            let stamps = stamps && self.device.info.timestamps.is_some();
+            uses.extend(encode_uploads(&mut slot, &state.uploads, stamps)?);
             slots.push(slot);
         }
         slots.push(job.slot);
@@ -228,7 +245,13 @@ impl Timeline {
         }
         state.uploads.clear();
         state.upload_bytes = 0;
-        state.in_flight.push_back(InFlight { value, slots, uses, labels: job.labels });
+        if let Some(ticket) = &job.ticket {
+            ticket.numbered(value);
+            if !opening && !uploads && !state.in_flight.is_empty() {
+                ticket.follows_unordered(state.in_flight.back().and_then(|last| last.ticket.as_deref()));
+            }
+        }
+        state.in_flight.push_back(InFlight { value, slots, uses, labels: job.labels, ticket: job.ticket });
         Ok(value)
     }
 
@@ -251,7 +274,7 @@ impl Timeline {
         }
         let mut slot = self.take_slot()?;
         self.seal(slot.begin().and_then(|()| slot.end()))?;
-        self.submit(Job { slot, uses: Vec::new(), has_barrier: false, labels: Vec::new() }).map(drop)
+        self.submit(Job::plain(slot, Vec::new())).map(drop)
     }
 
     /// Waits for the oldest submission while too many are in flight.
@@ -282,6 +305,9 @@ impl Timeline {
             };
             while state.in_flight.front().is_some_and(|oldest| oldest.value <= completed) {
                 if let Some(mut oldest) = state.in_flight.pop_front() {
+                    if let Some(ticket) = &oldest.ticket {
+                        ticket.collect(&oldest.slots, &self.device);
+                    }
                     state.used_slots.extend(oldest.slots.drain(..));
                     done.push(oldest);
                 }
@@ -350,9 +376,12 @@ impl Drop for Timeline {
 }
 
 /// The copies of staged uploads, closed by a barrier against what follows.
-fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload]) -> Result<Vec<BlockUse>> {
+fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload], stamps: bool) -> Result<Vec<BlockUse>> {
     slot.begin()?;
     slot.begin_label("upload");
+    if stamps {
+        slot.timestamp(Stamp::Reached)?;
+    }
     let mut uses = Vec::with_capacity(2 * uploads.len());
     for (i, upload) in uploads.iter().enumerate() {
         // Two writes to one tensor in a row.
@@ -369,6 +398,9 @@ fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload]) -> Result<Vec<Bloc
             block_use.note(write, true);
             uses.push(block_use);
         }
+    }
+    if stamps {
+        slot.timestamp(Stamp::Done)?;
     }
     slot.barrier(Barrier::Device);
     slot.end_label();

@@ -209,7 +209,7 @@ impl Recording {
         let operand =
             |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
         let map = Map::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
-        self.push(Node { label: self.label(op, output), work: Work::Map(map), accesses: SmallVec::new() });
+        self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
         Ok(self.handle(output))
     }
 }

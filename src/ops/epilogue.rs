@@ -47,6 +47,7 @@ macro_rules! activations {
         /// # Activation functions
         ///
         /// As the operations of the same names, to a bit.
+        #[allow(clippy::should_implement_trait, reason = "steps of an epilogue, not arithmetic of epilogues")]
         impl<'a> Epilogue<'a> {$(
             $(#[$doc])*
             pub fn $name(self) -> Epilogue<'a> {
@@ -81,6 +82,7 @@ activations! {
     neg: NegF32;
 }
 
+#[allow(clippy::should_implement_trait, reason = "steps of an epilogue, not arithmetic of epilogues")]
 impl<'a> Epilogue<'a> {
     /// Nothing is done yet.
     pub fn new() -> Epilogue<'a> {

@@ -86,7 +86,7 @@ impl Recording {
             let push = GeneratePush { count: count as u32, first: first as u32, seed };
             let work = linear.dispatch(self.core(), "generate", &[(3, kind as u32)], &push, count)?;
             let access = Access { offset: 4 * first, bytes: 4 * count, ..whole };
-            self.push(Node { label: self.label(op, output), work, accesses: smallvec![access] });
+            self.push(Node::new(self.label(op, output), work, smallvec![access]));
         }
         Ok(self.handle(output))
     }

@@ -194,7 +194,7 @@ impl Recording {
         let output = self.produce(op, shape, dtype)?;
         let inputs = smallvec![MapInput { value: input, strides, offset }];
         let map = Map::single(OpCode::Copy, [MapOperand::Input(0); 3], inputs, SmallVec::new(), output);
-        self.push(Node { label: self.label(op, output), work: Work::Map(map), accesses: SmallVec::new() });
+        self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
         Ok(self.handle(output))
     }
 
@@ -320,7 +320,7 @@ impl Recording {
         let access = self.graph().whole(output, true);
         if access.bytes > 0 {
             let work = Work::Fill { word: bytemuck::cast(element) };
-            self.push(Node { label: self.label(op, output), work, accesses: smallvec![access] });
+            self.push(Node::new(self.label(op, output), work, smallvec![access]));
         }
         self.place(op, id, output, corner)?;
         Ok(self.handle(output))
@@ -358,7 +358,7 @@ impl Recording {
             // One run of bytes.
             let target = Access { offset: 4 * to, bytes: from_access.bytes, ..to_access };
             let accesses = smallvec![from_access, target];
-            self.push(Node { label: self.label(op, output), work: Work::Copy, accesses });
+            self.push(Node::new(self.label(op, output), Work::Copy, accesses));
             return Ok(());
         }
         let linear = Linear::new(self.core(), 1, &[from_access.bytes]);
@@ -403,7 +403,8 @@ impl Recording {
             let specialization = [(3, fit as u32), (4, extents.len() as u32)];
             let work = linear.dispatch(self.core(), "place", &specialization, &push, n * row_elements)?;
             let label = self.label(op, output);
-            self.push(Node { label, work, accesses: smallvec![from_access, target] });
+            let node = Node::new(label, work, smallvec![from_access, target]);
+            self.push(node.with_bytes(8 * n * row_elements));
             begin += n;
         }
         Ok(())
@@ -446,7 +447,7 @@ impl Recording {
         let target = self.graph().whole(output, true);
         if height == 0 && target.bytes > 0 {
             let work = Work::Fill { word: 0 };
-            self.push(Node { label: self.label(op, output), work, accesses: smallvec![target] });
+            self.push(Node::new(self.label(op, output), work, smallvec![target]));
             return Ok(self.handle(output));
         }
         let width = row.iter().product::<usize>() as u32;
@@ -469,7 +470,10 @@ impl Recording {
             let work = linear.dispatch(self.core(), "gather", &[aligned, single], &push, count)?;
             let mut accesses = accesses.clone();
             accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });
-            self.push(Node { label: self.label(op, output), work, accesses });
+            // Each element, the one it comes from (a table's element once, however often it is named), the row's number.
+            let from_table = (4 * count).min(accesses[0].bytes);
+            let bytes = 4 * count + from_table + 4 * count.div_ceil(u64::from(width.max(1)));
+            self.push(Node::new(self.label(op, output), work, accesses).with_bytes(bytes));
         }
         Ok(self.handle(output))
     }

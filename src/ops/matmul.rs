@@ -192,7 +192,7 @@ impl Recording {
         let inputs = [a, b].into_iter().chain(product.epilogue.extras.iter().map(|extra| extra.value));
         let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
         accesses.push(self.graph().whole(output, true));
-        self.push(Node { label, work: Work::Product(Box::new(product)), accesses });
+        self.push(Node::new(label, Work::Product(Box::new(product)), accesses));
         Ok(self.handle(output))
     }
 }

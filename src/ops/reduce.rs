@@ -242,7 +242,7 @@ impl Recording {
         } else if geometry.extent == 0 {
             let word = of_nothing(reduction).unwrap_or(f32::NAN).to_bits();
             let accesses = smallvec::smallvec![self.graph().whole(output, true)];
-            self.push(Node { label: self.label(op, output), work: Work::Fill { word }, accesses });
+            self.push(Node::new(self.label(op, output), Work::Fill { word }, accesses));
         } else {
             self.append(|graph, catalog| reduce.lower(graph, catalog))?;
         }

@@ -10,6 +10,7 @@ use super::check;
 use super::debug::c_name;
 use super::device::Device;
 use super::pipeline::{Pipeline, SlotKind};
+use super::query::{Stamp, TimestampStore};
 use crate::error::Result;
 
 /// A command buffer with its pool and the descriptor sets it uses. `reset` makes it new without giving memory back.
@@ -18,6 +19,7 @@ pub(crate) struct CommandSlot {
     raw: vk::CommandBuffer,
     pool: vk::CommandPool,
     descriptors: DescriptorStore,
+    timestamps: TimestampStore,
     device: Arc<Device>,
 }
 
@@ -50,6 +52,7 @@ impl CommandSlot {
             raw: vk::CommandBuffer::null(),
             pool,
             descriptors: DescriptorStore::default(),
+            timestamps: TimestampStore::default(),
             device: device.clone(),
         };
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
@@ -71,6 +74,7 @@ impl CommandSlot {
     /// Makes the slot ready to be recorded anew. Contract 4: nothing of it may be pending.
     pub(crate) fn reset(&mut self) -> Result<()> {
         self.descriptors.reset(&self.device)?;
+        self.timestamps.reset(&self.device);
         // SAFETY: contracts 3 and 4.
         let reset =
             unsafe { self.device.raw.reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty()) };
@@ -114,8 +118,7 @@ impl CommandSlot {
             .dst_stage_mask(stage)
             .dst_access_mask(access)];
         let info = vk::DependencyInfo::default().memory_barriers(&barrier);
-        // SAFETY: contracts 3, 6 and 7.
-        unsafe { self.device.raw.cmd_pipeline_barrier2(self.raw, &info) };
+        self.device.pipeline_barrier(self.raw, &info);
     }
 
     pub(crate) fn bind_pipeline(&mut self, pipeline: &Pipeline) {
@@ -207,6 +210,16 @@ impl CommandSlot {
         }
     }
 
+    /// Has the device write the time.
+    pub(crate) fn timestamp(&mut self, stamp: Stamp) -> Result<()> {
+        self.timestamps.write(&self.device, self.raw, stamp)
+    }
+
+    /// The timestamps of this recording, in order. Contract 4: the slot's submission must be complete.
+    pub(crate) fn read_timestamps(&self) -> Result<Vec<u64>> {
+        self.timestamps.read(&self.device)
+    }
+
     /// Whether anybody reads labels; they cost a string each.
     pub(crate) fn wants_labels(&self) -> bool {
         self.device.debug_utils().is_some()
@@ -232,6 +245,7 @@ impl CommandSlot {
 impl Drop for CommandSlot {
     fn drop(&mut self) {
         self.descriptors.destroy(&self.device);
+        self.timestamps.destroy(&self.device);
         // SAFETY: contracts 1 and 4; frees its command buffer too.
         unsafe { self.device.raw.destroy_command_pool(self.pool, None) };
     }

@@ -8,6 +8,7 @@ use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use parking_lot::Mutex;
 
 use super::check;
+use super::clock::Calibration;
 use super::instance::Instance;
 use super::physical::DeviceInfo;
 use crate::error::{Error, Result};
@@ -22,6 +23,10 @@ pub(crate) struct Device {
     /// `None` once the device is being destroyed.
     pub(crate) allocator: Mutex<Option<Allocator>>,
     debug_utils: Option<ash::ext::debug_utils::Device>,
+    /// The functions of Vulkan 1.3 under their names of 1.2, where the device is shown as such.
+    synchronization2: Option<ash::khr::synchronization2::Device>,
+    /// Reads the device's clock, where that can be done.
+    pub(crate) calibration: Option<Calibration>,
     /// Dropped after the device.
     pub(crate) instance: Arc<Instance>,
 }
@@ -50,12 +55,20 @@ impl Device {
         if has.portability_subset {
             extensions.push(c"VK_KHR_portability_subset".as_ptr());
         }
+        if info.clamped {
+            extensions.push(ash::khr::synchronization2::NAME.as_ptr());
+            extensions.push(ash::khr::maintenance4::NAME.as_ptr());
+        }
+        if let Some(calibration) = info.calibration {
+            extensions.push(calibration.as_ptr());
+        }
         let mut v11 =
             vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(has.storage16);
         let mut v12 = vk::PhysicalDeviceVulkan12Features::default()
             .timeline_semaphore(true)
             .shader_float16(has.float16)
             .shader_int8(has.int8)
+            .host_query_reset(has.host_query_reset)
             .storage_buffer8_bit_access(has.storage8);
         let mut v13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true).maintenance4(true);
         let core = vk::PhysicalDeviceFeatures::default()
@@ -63,13 +76,20 @@ impl Device {
             .shader_int64(has.int64)
             .shader_float64(has.float64)
             .shader_int16(has.int16);
+        let mut synchronization2 =
+            vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
+        let mut maintenance4 = vk::PhysicalDeviceMaintenance4Features::default().maintenance4(true);
         let create = vk::DeviceCreateInfo::default()
             .queue_create_infos(&queues)
             .enabled_extension_names(&extensions)
             .enabled_features(&core)
             .push_next(&mut v11)
-            .push_next(&mut v12)
-            .push_next(&mut v13);
+            .push_next(&mut v12);
+        let create = if info.clamped {
+            create.push_next(&mut synchronization2).push_next(&mut maintenance4)
+        } else {
+            create.push_next(&mut v13)
+        };
         // SAFETY: contracts 1, 6 and 7.
         let raw = unsafe { instance.raw.create_device(info.raw, &create, None) };
         let raw = check("vkCreateDevice", raw)?;
@@ -102,11 +122,52 @@ impl Device {
                 .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
             debug_utils: (names && instance.debug_utils)
                 .then(|| ash::ext::debug_utils::Device::new(&instance.raw, &raw)),
+            synchronization2: info
+                .clamped
+                .then(|| ash::khr::synchronization2::Device::new(&instance.raw, &raw)),
+            calibration: Calibration::new(&instance, &raw, &info),
             allocator: Mutex::new(Some(allocator)),
             info,
             raw,
             instance,
         }))
+    }
+
+    pub(crate) fn pipeline_barrier(&self, commands: vk::CommandBuffer, info: &vk::DependencyInfo<'_>) {
+        match &self.synchronization2 {
+            // SAFETY: contracts 3, 6 and 7.
+            None => unsafe { self.raw.cmd_pipeline_barrier2(commands, info) },
+            // SAFETY: contracts 3, 6 and 7.
+            Some(khr) => unsafe { khr.cmd_pipeline_barrier2(commands, info) },
+        }
+    }
+
+    pub(crate) fn write_timestamp(
+        &self,
+        commands: vk::CommandBuffer,
+        stage: vk::PipelineStageFlags2,
+        pool: vk::QueryPool,
+        query: u32,
+    ) {
+        match &self.synchronization2 {
+            // SAFETY: contracts 2, 3 and 7.
+            None => unsafe { self.raw.cmd_write_timestamp2(commands, stage, pool, query) },
+            // SAFETY: contracts 2, 3 and 7.
+            Some(khr) => unsafe { khr.cmd_write_timestamp2(commands, stage, pool, query) },
+        }
+    }
+
+    pub(crate) fn queue_submit(
+        &self,
+        queue: vk::Queue,
+        info: &[vk::SubmitInfo2<'_>],
+    ) -> ash::prelude::VkResult<()> {
+        match &self.synchronization2 {
+            // SAFETY: contracts 2, 3, 4 and 6.
+            None => unsafe { self.raw.queue_submit2(queue, info, vk::Fence::null()) },
+            // SAFETY: contracts 2, 3, 4 and 6.
+            Some(khr) => unsafe { khr.queue_submit2(queue, info, vk::Fence::null()) },
+        }
     }
 
     /// Where to send names and labels, if anybody looks.

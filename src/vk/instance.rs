@@ -27,7 +27,7 @@ pub(crate) struct Instance {
     pub(crate) debug_utils: bool,
     messenger: Option<(ash::ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
     // Holds the loader's library: dropped last.
-    _entry: ash::Entry,
+    entry: ash::Entry,
 }
 
 impl fmt::Debug for Instance {
@@ -118,9 +118,9 @@ impl Instance {
         let raw = unsafe { entry.create_instance(&info, None) };
         let raw = raw.map_err(|e| no_driver("vkCreateInstance", e))?;
 
-        let mut instance = Instance { raw, log, debug_utils, messenger: None, _entry: entry };
+        let mut instance = Instance { raw, log, debug_utils, messenger: None, entry };
         if validation && debug_utils {
-            let utils = ash::ext::debug_utils::Instance::new(&instance._entry, &instance.raw);
+            let utils = ash::ext::debug_utils::Instance::new(&instance.entry, &instance.raw);
             // SAFETY: contracts 1 and 6; `Drop` destroys it before the log can go.
             let messenger =
                 unsafe { utils.create_debug_utils_messenger(&messenger_info(&instance.log), None) };
@@ -128,6 +128,10 @@ impl Instance {
             instance.messenger = Some((utils, messenger));
         }
         Ok(Arc::new(instance))
+    }
+
+    pub(crate) fn entry(&self) -> &ash::Entry {
+        &self.entry
     }
 }
 

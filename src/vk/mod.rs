@@ -24,6 +24,7 @@
 #![allow(unsafe_code, reason = "this is the layer for it; the contract is above")]
 
 pub(crate) mod buffer;
+pub(crate) mod clock;
 pub(crate) mod command;
 pub(crate) mod debug;
 pub(crate) mod device;
@@ -32,8 +33,10 @@ pub(crate) mod instance;
 pub(crate) mod kernel;
 pub(crate) mod physical;
 pub(crate) mod pipeline;
+pub(crate) mod query;
 pub(crate) mod queue;
 pub mod raw;
+pub(crate) mod renderdoc;
 
 use ash::vk;
 

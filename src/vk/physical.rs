@@ -171,6 +171,20 @@ pub struct Features {
     pub storage16: bool,
     /// 8-bit values in storage buffers.
     pub storage8: bool,
+    /// Queries can be reset by the host.
+    pub host_query_reset: bool,
+    /// The device's clock can be read by the host (`VK_EXT_calibrated_timestamps` or its KHR successor).
+    pub calibrated_timestamps: bool,
+}
+
+/// The clock behind a queue's timestamps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TimestampClock {
+    /// How many of a timestamp's low bits count; it wraps around beyond them.
+    pub valid_bits: u32,
+    /// Nanoseconds per tick, not always a whole number.
+    pub period_ns: f64,
 }
 
 /// A Vulkan device, and whether Tidemill can use it.
@@ -193,10 +207,16 @@ pub struct DeviceInfo {
     pub features: Features,
     /// Bytes of memory that the device calls its own.
     pub memory_bytes: u64,
+    /// The clock of the queue that the engine uses; `None` if it has no timestamps, and so no profiles.
+    pub timestamps: Option<TimestampClock>,
     /// Why it can't be used; empty if it can.
     pub refused: Vec<String>,
     pub(crate) raw: vk::PhysicalDevice,
     pub(crate) queue_family: u32,
+    /// The extension by which the host reads the device's clock.
+    pub(crate) calibration: Option<&'static CStr>,
+    /// A 1.3 device that RenderDoc shows as 1.2.
+    pub(crate) clamped: bool,
     /// Names this device and driver in cache files.
     pub(crate) cache_key: String,
 }
@@ -264,21 +284,39 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
     let properties = properties.properties;
     let limits = &properties.limits;
 
-    let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
-    let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
-    let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
-    let mut features = vk::PhysicalDeviceFeatures2::default();
-    if version >= vk::API_VERSION_1_3 {
-        features = features.push_next(&mut v11).push_next(&mut v12).push_next(&mut v13);
-    }
-    // SAFETY: contracts 1 and 6.
-    unsafe { instance.raw.get_physical_device_features2(raw, &mut features) };
-    let core = features.features;
-
     // SAFETY: contract 1.
     let extensions = unsafe { instance.raw.enumerate_device_extension_properties(raw) };
     let extensions = check("vkEnumerateDeviceExtensionProperties", extensions);
     let has = |name: &CStr| extensions.iter().flatten().any(|e| e.extension_name_as_c_str() == Ok(name));
+    // RenderDoc hides Vulkan 1.3 where it can't replay buffer addresses, which nothing here uses; the same functions
+    // are there as extensions of 1.2.
+    let needed_extensions = [ash::khr::synchronization2::NAME, ash::khr::maintenance4::NAME];
+    let clamped = (vk::API_VERSION_1_2..vk::API_VERSION_1_3).contains(&version)
+        && super::renderdoc::is_loaded()
+        && needed_extensions.iter().all(|name| has(name));
+
+    let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
+    let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
+    let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
+    let mut features = vk::PhysicalDeviceFeatures2::default();
+    let mut synchronization2 = vk::PhysicalDeviceSynchronization2Features::default();
+    let mut maintenance4_feature = vk::PhysicalDeviceMaintenance4Features::default();
+    if clamped || version >= vk::API_VERSION_1_3 {
+        features = features.push_next(&mut v11).push_next(&mut v12);
+    }
+    if clamped {
+        features = features.push_next(&mut synchronization2).push_next(&mut maintenance4_feature);
+    } else if version >= vk::API_VERSION_1_3 {
+        features = features.push_next(&mut v13);
+    }
+    // SAFETY: contracts 1 and 6.
+    unsafe { instance.raw.get_physical_device_features2(raw, &mut features) };
+    let core = features.features;
+    if clamped {
+        v13.synchronization2 = synchronization2.synchronization2;
+        v13.maintenance4 = maintenance4_feature.maintenance4;
+    }
+
     // SAFETY: contract 1.
     let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
     let memory_bytes = memory
@@ -298,10 +336,17 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
     let family = family_with(vk::QueueFlags::COMPUTE | vk::QueueFlags::GRAPHICS)
         .or_else(|| family_with(vk::QueueFlags::COMPUTE));
 
+    // Renamed when it was promoted; the functions are the same.
+    let calibration = [ash::khr::calibrated_timestamps::NAME, ash::ext::calibrated_timestamps::NAME];
+    let calibration = calibration.into_iter().find(|name| has(name));
+    let valid_bits = family.map_or(0, |family| families[family].timestamp_valid_bits);
+    let period_ns = f64::from(limits.timestamp_period);
+    let timestamps = (valid_bits > 0 && period_ns > 0.0).then_some(TimestampClock { valid_bits, period_ns });
+
     let mut refused = Vec::new();
     let api_version =
         (vk::api_version_major(version), vk::api_version_minor(version), vk::api_version_patch(version));
-    if version < vk::API_VERSION_1_3 {
+    if version < vk::API_VERSION_1_3 && !clamped {
         refused.push(format!("speaks Vulkan {}.{}, 1.3 is needed", api_version.0, api_version.1));
     } else {
         let needed = [
@@ -387,11 +432,16 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
             int8: v12.shader_int8 == vk::TRUE,
             storage16: v11.storage_buffer16_bit_access == vk::TRUE,
             storage8: v12.storage_buffer8_bit_access == vk::TRUE,
+            host_query_reset: v12.host_query_reset == vk::TRUE,
+            calibrated_timestamps: calibration.is_some(),
         },
         memory_bytes,
+        timestamps,
         refused,
         raw,
         queue_family: family.unwrap_or(0) as u32,
+        calibration,
+        clamped,
         cache_key,
     }
 }

@@ -267,7 +267,7 @@ impl Drop for PipelineCache {
 }
 
 /// FNV-1a, 64 bits: to name and check files, not to keep secrets.
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
@@ -291,7 +291,7 @@ fn unwrap_file<'a>(file: &'a [u8], key: &str) -> Option<&'a [u8]> {
 }
 
 /// Writes beside the file and renames over it, so that a reader sees the old or the new one, whole.
-fn write_atomically(file: &Path, bytes: &[u8]) {
+pub(crate) fn write_atomically(file: &Path, bytes: &[u8]) {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let nth = NEXT.fetch_add(1, Ordering::Relaxed);
     let beside = file.with_extension(format!("{}-{nth}.tmp", std::process::id()));

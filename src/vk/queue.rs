@@ -55,8 +55,7 @@ impl Queue {
         let info =
             [vk::SubmitInfo2::default().command_buffer_infos(&commands).signal_semaphore_infos(&signal)];
         let queue = self.raw.lock();
-        // SAFETY: contracts 2, 3, 4 and 6.
-        check("vkQueueSubmit2", unsafe { self.device.raw.queue_submit2(*queue, &info, vk::Fence::null()) })
+        check("vkQueueSubmit2", self.device.queue_submit(*queue, &info))
     }
 
     /// The highest value reached.

@@ -13,6 +13,7 @@ mod kernels;
 mod layout;
 mod matmul;
 mod pool;
+mod profile;
 mod recording;
 mod reduce;
 mod sizes;

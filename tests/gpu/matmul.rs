@@ -75,7 +75,7 @@ fn an_epilogue_gives_the_bits_of_the_operations() {
             let product = r.matmul(&a, &b)?;
             let sum = r.add(product, &bias)?;
             let active = r.gelu(sum)?;
-            Ok((fused, r.mul_scalar(active, 0.5f32)?))
+            Ok((fused, r.scale(active, 0.5f32)?))
         })
         .unwrap();
     assert_eq!(fused.read::<f32>().unwrap(), apart.read::<f32>().unwrap());

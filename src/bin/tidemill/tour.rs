@@ -1,16 +1,24 @@
 //! `tidemill tour`: the main job, start to end, checked.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Config, Error, Prewarm, Recording, Stats, Tensor, Value};
+use tidemill::{Accelerator, Config, Error, Prewarm, Profiling, Recording, Run, Stats, Tensor, Value};
 
 use crate::Outcome;
 use crate::style::{Style, bytes, grouped, print, short};
 
 /// What can be said to `tour`.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Where the trace, the report and the capture go
+    #[arg(long, default_value = "target/tour")]
+    out: PathBuf,
+    /// Only make the capture: RenderDoc must be in the process before anything else
+    #[arg(long, hide = true)]
+    capture: bool,
+}
 
 /// Elements of each operand.
 const N: usize = 1 << 20;
@@ -90,6 +98,42 @@ fn validate(host: &Operands) -> tidemill::Result<Option<Vec<String>>> {
     Ok(Some(gpu.validation_messages()))
 }
 
+/// A few rounds, profiled.
+fn profile(gpu: &Accelerator, host: &Operands, mode: Profiling) -> tidemill::Result<Run> {
+    let session = gpu.begin_profiling(&format!("tour, {mode}"), mode)?;
+    for _ in 0..3 {
+        round(gpu, host)?;
+    }
+    session.finish()
+}
+
+/// The job once, recorded by RenderDoc.
+fn capture(out: &Path) -> Outcome {
+    let gpu = Accelerator::new(&Config::new().renderdoc(true).prewarm(Prewarm::Off))?;
+    let host = Operands::new();
+    let file = gpu.capture(&out.join("tour").to_string_lossy(), || round(&gpu, &host).map(drop))?.1;
+    print(&format!("{}\n", file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The same from a process of its own, so that RenderDoc slows nothing else down: the file, or why there is none.
+fn capture_apart(out: &Path) -> std::io::Result<Result<String, String>> {
+    let this = std::env::current_exe()?;
+    let done =
+        std::process::Command::new(this).arg("tour").arg("--capture").arg("--out").arg(out).output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    Ok(if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) })
+}
+
+/// Writes what people and tools look at.
+fn write_reports(out: &Path, timeline: &Run, isolated: &Run) -> std::io::Result<[PathBuf; 2]> {
+    std::fs::create_dir_all(out)?;
+    let files = [out.join("trace.json"), out.join("report.html")];
+    std::fs::write(&files[0], timeline.trace_json())?;
+    std::fs::write(&files[1], tidemill::html_report("Tidemill: a tour", &[timeline, isolated]))?;
+    Ok(files)
+}
+
 /// What happened between two looks at the statistics.
 fn stats_text(before: &Stats, after: &Stats) -> String {
     let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
@@ -104,7 +148,10 @@ fn stats_text(before: &Stats, after: &Stats) -> String {
     )
 }
 
-pub(crate) fn run(_: &Args) -> Outcome {
+pub(crate) fn run(args: &Args) -> Outcome {
+    if args.capture {
+        return capture(&args.out);
+    }
     let style = Style::stdout();
     let row = |name: &str, text: &str| print(&format!("{} {text}\n", style.dim(&format!("{name:<10}"))));
     let gpu = Accelerator::global()?;
@@ -142,6 +189,16 @@ pub(crate) fn run(_: &Args) -> Outcome {
         passed = false;
         let (got, wanted) = (second.result[at], expected[at]);
         row("result", &style.bad(&format!("differs from the CPU's: [{at}] is {got}, should be {wanted}")))?;
+    }
+    let (timeline, isolated) =
+        (profile(&gpu, &host, Profiling::Timeline)?, profile(&gpu, &host, Profiling::Isolated)?);
+    print(&format!("\n{timeline}\n{isolated}\n"))?;
+    let [trace, report] = write_reports(&args.out, &timeline, &isolated)?;
+    row("trace", &format!("{}, for ui.perfetto.dev", trace.display()))?;
+    row("report", &format!("{}, for a browser", report.display()))?;
+    match capture_apart(&args.out)? {
+        Ok(file) => row("capture", &format!("{file}, for qrenderdoc"))?,
+        Err(why) => row("capture", &why)?,
     }
     match validate(&host)? {
         None => row("validation", "the layer is not installed (`tidemill info` says how to get it)")?,

@@ -104,7 +104,14 @@ impl Product {
         let mut lowering = Lowering { label, graph, catalog, scheme, load, out };
         let tile = lowering.tile(&product);
         let (a, b) = lowering.operands(&product, &tile)?;
-        lowering.dispatches(&product, tile, &a, &b)
+        let first = lowering.out.len();
+        lowering.dispatches(&product, tile, &a, &b)?;
+        if let [node] = &mut out[first..] {
+            let multiply_adds =
+                [product.m, product.n, product.k].iter().map(|&x| u64::from(x)).product::<u64>();
+            node.cost.flops = Some(2 * multiply_adds * product.batches() as u64);
+        }
+        Ok(())
     }
 
     /// The scheme's load path, where the inputs allow it.
@@ -150,7 +157,7 @@ impl Lowering<'_> {
             let nothing = self.graph.add_value(Shape::from([256]), DType::F32, Origin::Produced);
             let access = self.graph.whole(nothing, true);
             let label = Label { op: LabelName::Op("zero"), ..self.label.clone() };
-            self.out.push(Node { label, work: Work::Fill { word: 0 }, accesses: smallvec![access] });
+            self.out.push(Node::new(label, Work::Fill { word: 0 }, smallvec![access]));
             let along =
                 |along_k| Operand { value: nothing, row: 0, panel: 0, batch: [0; 2], width: 1, along_k };
             return Ok((along(true), along(matches!(tile, Tile::Dot { .. }))));
@@ -318,11 +325,11 @@ impl Lowering<'_> {
         let groups = [x as u32, tiles.div_ceil(x) as u32, z];
         let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
         let push = SmallVec::from_slice(bytemuck::bytes_of(push));
-        self.out.push(Node {
-            label: self.label.clone(),
-            work: Work::Dispatch { pipeline, push, groups },
-            accesses,
-        });
+        let work = Work::Dispatch { pipeline, push, groups };
+        let mut node = Node::new(self.label.clone(), work, accesses);
+        // Said in the end, if the product is one dispatch.
+        node.cost.flops = None;
+        self.out.push(node);
         Ok(())
     }
 

@@ -182,11 +182,8 @@ impl Lowering<'_> {
             let push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let label = Label { op: LabelName::Op("pack"), ..self.label.clone() };
             let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
-            self.out.push(Node {
-                label,
-                work,
-                accesses: smallvec![source, Access { offset, bytes, ..whole }],
-            });
+            let accesses = smallvec![source, Access { offset, bytes, ..whole }];
+            self.out.push(Node::new(label, work, accesses));
         }
         Ok(())
     }

@@ -1,0 +1,116 @@
+//! What can go wrong with measuring.
+
+/// Why a measured figure can't be true.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeasurementError {
+    /// More operations than the device can do.
+    #[error("{gflops:.1} GFLOP/s is above the {peak:.1} that this device reaches in registers")]
+    Compute {
+        /// What was measured.
+        gflops: f64,
+        /// The peak.
+        peak: f64,
+    },
+    /// More bytes than the device can move.
+    #[error(
+        "{gbytes_per_s:.1} GB/s is above the {peak:.1} that this device reads from a working set of that size"
+    )]
+    Memory {
+        /// What was measured.
+        gbytes_per_s: f64,
+        /// The peak.
+        peak: f64,
+    },
+    /// The device's clock does not count nanoseconds.
+    #[error("the device's clock counts {rate:.3} ns, by its stated period, in one of the host's")]
+    Clock {
+        /// How many it counts in one.
+        rate: f64,
+    },
+    /// Work that took no time.
+    #[error("the device's clock saw no time pass")]
+    NoTime,
+    /// The device was busy for longer than there was time.
+    #[error("the device says it was busy for {busy_ns} ns of {wall_ns}")]
+    Busy {
+        /// What the device's clock says.
+        busy_ns: u64,
+        /// What the host's clock says.
+        wall_ns: u64,
+    },
+    /// More dispatches than the device can begin.
+    #[error("{ns:.0} ns per dispatch is below the {floor:.0} that one takes which does nothing")]
+    Dispatches {
+        /// Time per dispatch.
+        ns: f64,
+        /// What an empty one takes.
+        floor: f64,
+    },
+}
+
+/// Why there is no profile, measurement or capture.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// The queue can't take the time.
+    #[error(
+        "{device} has no timestamps on its compute queue, so there are no profiles; everything else works"
+    )]
+    NoTimestamps {
+        /// The device.
+        device: String,
+    },
+    /// Profiling was off when the work was submitted.
+    #[error(
+        "the submission was not profiled; turn it on with Config::profiling or Accelerator::begin_profiling"
+    )]
+    NotProfiled,
+    /// The work is not done.
+    #[error("submission {submission} is not complete")]
+    NotComplete {
+        /// Its number.
+        submission: u64,
+    },
+    /// Only one run is profiled at a time.
+    #[error("a run is being profiled already; finish its Session first")]
+    AlreadyProfiling,
+    /// RenderDoc is not there, or not in this process.
+    #[error("no capture: {missing}")]
+    NoRenderDoc {
+        /// What is missing, and how to get it.
+        missing: String,
+    },
+    /// RenderDoc was there and made no capture.
+    #[error("RenderDoc made no capture: {detail}")]
+    CaptureFailed {
+        /// What went wrong.
+        detail: String,
+    },
+    /// A measurement whose work has not run to its end.
+    #[error("{what}: the measured work did not complete, so there is no figure")]
+    Unfinished {
+        /// The measurement.
+        what: String,
+    },
+    /// A measurement whose result nobody has looked at.
+    #[error("{what}: nobody has verified the result, so there is no figure; call verify or checksum")]
+    NotVerified {
+        /// The measurement.
+        what: String,
+    },
+    /// A measurement whose result is wrong.
+    #[error("{what}: the result is wrong, so there is no figure")]
+    WrongResult {
+        /// The measurement.
+        what: String,
+    },
+    /// A figure that the device can't reach.
+    #[error("measurement error in {what}: {error}")]
+    Implausible {
+        /// The row, run or measurement.
+        what: String,
+        /// Why it can't be true.
+        error: MeasurementError,
+    },
+}

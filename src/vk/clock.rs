@@ -1,0 +1,89 @@
+//! The device's clock, read by the host.
+
+use std::fmt;
+use std::time::Instant;
+
+use ash::prelude::VkResult;
+use ash::vk;
+
+use super::check;
+use super::device::Device;
+use super::instance::Instance;
+use super::physical::DeviceInfo;
+use crate::error::Result;
+
+/// `VK_EXT_calibrated_timestamps`, or the KHR one that it became: the same under two names.
+pub(crate) enum Calibration {
+    Khr(ash::khr::calibrated_timestamps::Device),
+    Ext(ash::ext::calibrated_timestamps::Device),
+}
+
+impl fmt::Debug for Calibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Calibration")
+    }
+}
+
+/// The device's clock and the host's at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClockSample {
+    pub(crate) ticks: u64,
+    pub(crate) host: Instant,
+    /// The device's clock was read within so many nanoseconds of `host`.
+    pub(crate) uncertainty_ns: u64,
+}
+
+/// Readings of which the tightest is taken.
+const READINGS: usize = 4;
+
+impl Calibration {
+    /// `None` if the extension is not there, or can't read the clock of the timestamps.
+    pub(crate) fn new(instance: &Instance, device: &ash::Device, info: &DeviceInfo) -> Option<Calibration> {
+        let (entry, raw) = (instance.entry(), &instance.raw);
+        let (domains, calibration) = if info.calibration? == ash::khr::calibrated_timestamps::NAME {
+            let khr = ash::khr::calibrated_timestamps::Instance::new(entry, raw);
+            // SAFETY: contract 1.
+            let domains = unsafe { khr.get_physical_device_calibrateable_time_domains(info.raw) };
+            (domains, Calibration::Khr(ash::khr::calibrated_timestamps::Device::new(raw, device)))
+        } else {
+            let ext = ash::ext::calibrated_timestamps::Instance::new(entry, raw);
+            // SAFETY: contract 1.
+            let domains = unsafe { ext.get_physical_device_calibrateable_time_domains(info.raw) };
+            (domains, Calibration::Ext(ash::ext::calibrated_timestamps::Device::new(raw, device)))
+        };
+        domains.is_ok_and(|domains| domains.contains(&vk::TimeDomainKHR::DEVICE)).then_some(calibration)
+    }
+
+    fn ticks(&self) -> VkResult<u64> {
+        let info = [vk::CalibratedTimestampInfoKHR::default().time_domain(vk::TimeDomainKHR::DEVICE)];
+        let read = match self {
+            // SAFETY: contracts 1, 6 and 7.
+            Calibration::Khr(khr) => unsafe { khr.get_calibrated_timestamps(&info) },
+            // SAFETY: contracts 1, 6 and 7.
+            Calibration::Ext(ext) => unsafe { ext.get_calibrated_timestamps(&info) },
+        };
+        read.map(|(ticks, _)| ticks[0])
+    }
+}
+
+impl Device {
+    /// Both clocks at one moment; `None` where the host can't read the device's.
+    ///
+    /// Only the device's clock is asked for, and the host's is read before and after: so the pair is in terms of
+    /// `Instant`, whatever clock that is on this platform, and its error is known.
+    pub(crate) fn sample_clock(&self) -> Result<Option<ClockSample>> {
+        let Some(calibration) = &self.calibration else { return Ok(None) };
+        let mut best: Option<ClockSample> = None;
+        for _ in 0..READINGS {
+            let before = Instant::now();
+            let ticks = calibration.ticks();
+            let took = before.elapsed();
+            let ticks = check("vkGetCalibratedTimestamps", ticks)?;
+            let uncertainty_ns = (took.as_nanos() / 2) as u64;
+            if best.is_none_or(|best| uncertainty_ns < best.uncertainty_ns) {
+                best = Some(ClockSample { ticks, host: before + took / 2, uncertainty_ns });
+            }
+        }
+        Ok(best)
+    }
+}
