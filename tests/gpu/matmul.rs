@@ -15,7 +15,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let scalar = tensor(&[]);
     let counts = gpu.upload(&[1u32; 6], [3, 2]).unwrap();
     let mut r = gpu.begin_recording().unwrap();
-    let mut said = |result: tidemill::Result<tidemill::Value>| result.unwrap_err().to_string();
+    let said = |result: tidemill::Result<tidemill::Value>| result.unwrap_err().to_string();
     assert_eq!(said(r.matmul(&a, &b)), "matmul: lhs [4, 3] x rhs [5, 2]: inner 3 != 5");
     let transposed = r.matmul_with(&a, &c, Matmul::new().transpose_lhs());
     assert_eq!(said(transposed), "matmul: lhs [4, 3] x rhs [3, 2]: inner 4 != 3");
