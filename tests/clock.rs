@@ -1,6 +1,7 @@
 //! A device whose clock lies, or that has none: planted between the engine and the driver. The plant is
 //! process-wide, so these tests are a program of their own and take turns.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "a driver's function table is wrapped")]
 
 use std::ffi::{CStr, c_char, c_void};

@@ -1,6 +1,8 @@
 //! Captures with the real RenderDoc. It hooks the whole process, so this is a program of its own; it needs
 //! `renderdoccmd` and RenderDoc's python module, so it runs on demand: `./dev test --test renderdoc -- --ignored`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::path::Path;
 use std::process::Command;
 

@@ -1,6 +1,8 @@
 //! The report in a real browser. It needs Chromium, so it runs on demand: `./dev test --test report -- --ignored`.
 //! The pictures are left in `target/tmp/report`, for people to look at.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -38,9 +38,9 @@ impl Peaks {
     /// The speed of memory for work that touches so many bytes: that of the largest measured working set that is not
     /// larger, so never too low.
     pub fn gbytes_per_s(&self, bytes: u64) -> f64 {
-        let fits = self.bandwidths.iter().filter(|b| b.working_set_bytes <= bytes);
+        let mut fits = self.bandwidths.iter().filter(|b| b.working_set_bytes <= bytes);
         let smallest = self.bandwidths.first().map_or(0.0, |b| b.gbytes_per_s);
-        fits.last().map_or(smallest, |b| b.gbytes_per_s)
+        fits.next_back().map_or(smallest, |b| b.gbytes_per_s)
     }
 
     /// The speed of memory beyond all caches.
