@@ -181,6 +181,40 @@ pub enum Error {
         /// The numbers that disagree.
         why: String,
     },
+    /// The left operand's columns and the right one's rows are not as many.
+    #[error("{op}: lhs {lhs} x rhs {rhs}: inner {} != {}", .inner[0], .inner[1])]
+    Inner {
+        /// The operation.
+        op: &'static str,
+        /// The left operand's shape.
+        lhs: Shape,
+        /// The right operand's shape.
+        rhs: Shape,
+        /// What should be equal.
+        inner: [usize; 2],
+    },
+    /// An operand that is no matrix.
+    #[error("{op}: the operand {shape} is no matrix and no vector")]
+    NotMatrix {
+        /// The operation.
+        op: &'static str,
+        /// The operand's shape.
+        shape: Shape,
+    },
+    /// An epilogue that does not fit into one dispatch.
+    #[error(
+        "{op}: the epilogue has {} steps, {} tensors and {} scalars, of {}, {} and {} that fit; \
+         do the rest with operations of their own",
+        .got[0], .got[1], .got[2], .most[0], .most[1], .most[2]
+    )]
+    Epilogue {
+        /// The operation.
+        op: &'static str,
+        /// Steps, tensors and scalars that were asked for.
+        got: [usize; 3],
+        /// How many fit.
+        most: [usize; 3],
+    },
     /// An operand's element type does not fit.
     #[error("{op}: the operand is {got}, this needs {expected}")]
     Type {
@@ -200,6 +234,14 @@ pub enum Error {
         axis: isize,
         /// The operand's rank.
         rank: usize,
+    },
+    /// A largest or smallest element was asked for where there is none.
+    #[error("{op}: shape {shape} leaves nothing to choose from: the reduced axes hold 0 elements")]
+    Nothing {
+        /// The operation.
+        op: &'static str,
+        /// The operand's shape.
+        shape: Shape,
     },
     /// An order of dimensions that is none.
     #[error("{op}: the order {order:?} does not name each of the {} dimensions of {shape} once", .shape.rank())]

@@ -2,7 +2,8 @@
 //! process-wide, so these tests are a program of their own and take turns.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "a driver's function table is wrapped")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+#![allow(unsafe_code, clippy::multiple_unsafe_ops_per_block, reason = "a driver's function table is wrapped")]
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

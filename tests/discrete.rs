@@ -1,5 +1,8 @@
 //! Memory that the host can't reach, or that is not coherent: a wrapped loader makes the driver look like that.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
 #[path = "gpu/fixtures.rs"]
 mod fixtures;
 #[path = "gpu/harness.rs"]

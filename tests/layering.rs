@@ -1,5 +1,8 @@
 //! Folders are layers, and arrows point down only: `docs/ARCHITECTURE.md` says which may use which.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

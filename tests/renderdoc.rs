@@ -2,6 +2,7 @@
 //! `renderdoccmd` and RenderDoc's python module, so it runs on demand: `./dev test --test renderdoc -- --ignored`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 use std::path::Path;
 use std::process::Command;
@@ -30,8 +31,10 @@ fn strings<'a>(xml: &'a str, chunk: &str, field: &str) -> Vec<&'a str> {
 #[test]
 #[ignore = "needs RenderDoc"]
 fn a_capture_holds_exactly_our_dispatches_with_our_labels_and_replays() {
-    let gpu =
-        Accelerator::new(&Config::new().renderdoc(true).fusion(false).no_cache().prewarm(Prewarm::Background)).unwrap();
+    let gpu = Accelerator::new(
+        &Config::new().renderdoc(true).fusion(false).no_cache().prewarm(Prewarm::Background),
+    )
+    .unwrap();
     let a: Vec<f32> = (0..N).map(|i| i as f32).collect();
     let (ta, tb) = (gpu.upload(&a, [N]).unwrap(), gpu.upload(&vec![0.5f32; N], [N]).unwrap());
     let before = gpu.run(|r| r.div(&ta, &tb)).unwrap();

@@ -2,6 +2,7 @@
 //! The pictures are left in `target/tmp/report`, for people to look at.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! With the feature `tracing`, the host application's subscriber sees what the engine does.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -199,7 +199,8 @@ vec4 gelu_erf_f32(vec4 x) {
     q = q * p / (z + 2.5);
     // Below zero the power of two comes last: the product may be a number where the tail is a denormal.
     precise vec4 above = x * (1.0 - q * power_of_two(max(n, ivec4(-127))));
-    vec4 below = scale_by_power(-z * q, n);
+    precise vec4 product = -z * q;
+    vec4 below = scale_by_power(product, n);
     // Near zero the function less 1/2 is odd and has a series.
     precise vec4 s = z * z;
     precise vec4 series = 1.072748594e-4 * s - 1.184791556e-3;

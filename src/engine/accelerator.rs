@@ -315,10 +315,15 @@ impl Accelerator {
     ///
     /// [`ProfileError::NoRenderDoc`](crate::ProfileError::NoRenderDoc) says what is missing, before the closure is
     /// called; [`ProfileError::CaptureFailed`](crate::ProfileError::CaptureFailed); those of the closure.
-    pub fn capture<T>(&self, name: &str, work: impl FnOnce() -> Result<T>) -> Result<(T, std::path::PathBuf)> {
+    pub fn capture<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, std::path::PathBuf)> {
         let core = &self.core;
         let renderdoc = core.renderdoc.as_ref();
-        let renderdoc = renderdoc.map_err(|missing| ProfileError::NoRenderDoc { missing: missing.clone() })?;
+        let renderdoc =
+            renderdoc.map_err(|missing| ProfileError::NoRenderDoc { missing: missing.clone() })?;
         let _quiet = core.quiet.lock();
         core.timeline.synchronize()?;
         let capture = renderdoc.begin(&core.device.instance, name)?;
@@ -390,5 +395,26 @@ impl Accelerator {
     /// [`Config::on_message`] takes it.
     pub fn validation_messages(&self) -> Vec<String> {
         self.core.device.take_messages()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_loss_the_global_accelerator_is_a_new_one() {
+        let first = Accelerator::global().unwrap();
+        let tensor = first.upload(&[1.0f32], [1]).unwrap();
+        first.core.timeline.lose();
+        assert!(matches!(first.begin_recording(), Err(Error::DeviceLost { .. })));
+        let second = Accelerator::global().unwrap();
+        assert!(!Arc::ptr_eq(&first.core, &second.core));
+        let own = second.upload(&[2.0f32], [1]).unwrap();
+        assert!(matches!(second.run(|r| r.add(&own, &tensor)), Err(Error::ForeignTensor { .. })));
+        assert_eq!(second.run(|r| r.add(&own, &own)).unwrap().read::<f32>().unwrap(), [4.0]);
+        // The same again, as long as it lives.
+        assert!(Arc::ptr_eq(&Accelerator::global().unwrap().core, &second.core));
+        drop((first, tensor));
     }
 }

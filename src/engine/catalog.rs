@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use super::map::{MAX_SCALARS, Map};
 use super::modules::{self, MODULES};
 use super::pipelines::PipelineKey;
+use super::product::schemes::{self, SCHEMES, Scheme};
 use crate::error::{Error, Result};
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};
@@ -23,6 +24,21 @@ pub(crate) enum Load {
 pub(crate) enum Family {
     /// Elementwise programs.
     Map,
+    /// Reductions.
+    Reduce,
+    /// Softmax and its logarithm.
+    Softmax,
+}
+
+/// How the invocations of a workgroup join their partial results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Tree {
+    /// They have none in common.
+    Apart,
+    /// Through shared memory: GPUs, and devices without shuffles.
+    Shared,
+    /// By shuffles inside a subgroup: software drivers.
+    Shuffle,
 }
 
 /// One way of doing a family's job.
@@ -31,9 +47,10 @@ pub(crate) struct Variant {
     pub(crate) family: Family,
     pub(crate) name: &'static str,
     pub(crate) load: Load,
+    pub(crate) tree: Tree,
     /// Invocations of a workgroup.
     pub(crate) local_size: u32,
-    /// Groups of four elements per invocation.
+    /// Groups of four elements per invocation; most of them, where that depends on the shape.
     pub(crate) vecs: u32,
     suits: Suits,
 }
@@ -50,36 +67,37 @@ enum Suits {
 /// Every variant there is.
 static VARIANTS: &[Variant] = &[
     // 64 lanes x 8 is what `bench elementwise` likes best on lavapipe.
-    Variant {
-        family: Family::Map,
-        name: "texel-64x8",
-        load: Load::Texel,
-        local_size: 64,
-        vecs: 8,
-        suits: Suits::Software,
-    },
-    Variant {
-        family: Family::Map,
-        name: "buffer-256x1",
-        load: Load::Buffer,
-        local_size: 256,
-        vecs: 1,
-        suits: Suits::Gpu,
-    },
-    Variant {
-        family: Family::Map,
-        name: "buffer-64x8",
-        load: Load::Buffer,
-        local_size: 64,
-        vecs: 8,
-        suits: Suits::Candidate,
-    },
+    variant(Family::Map, "texel-64x8", Load::Texel, Tree::Apart, 64, 8, Suits::Software),
+    variant(Family::Map, "buffer-256x1", Load::Buffer, Tree::Apart, 256, 1, Suits::Gpu),
+    variant(Family::Map, "buffer-64x8", Load::Buffer, Tree::Apart, 64, 8, Suits::Candidate),
+    variant(Family::Reduce, "texel-shuffle", Load::Texel, Tree::Shuffle, 64, 8, Suits::Software),
+    variant(Family::Reduce, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
+    variant(Family::Reduce, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 8, Suits::Candidate),
+    // 40 texels in each of 8 lanes hold a row of 1024 wherever it begins.
+    variant(Family::Softmax, "texel-shuffle", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software),
+    variant(Family::Softmax, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
+    variant(Family::Softmax, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 40, Suits::Candidate),
 ];
+
+/// A row of the table.
+const fn variant(
+    family: Family,
+    name: &'static str,
+    load: Load,
+    tree: Tree,
+    local_size: u32,
+    vecs: u32,
+    suits: Suits,
+) -> Variant {
+    Variant { family, name, load, tree, local_size, vecs, suits }
+}
 
 impl Family {
     fn name(self) -> &'static str {
         match self {
             Family::Map => "map",
+            Family::Reduce => "reduce",
+            Family::Softmax => "softmax",
         }
     }
 }
@@ -100,6 +118,15 @@ pub struct VariantInfo {
 #[derive(Debug)]
 pub(crate) struct Catalog {
     map: &'static Variant,
+    reduce: &'static Variant,
+    softmax: &'static Variant,
+    /// Those that the device can run.
+    possible: Vec<&'static Variant>,
+    products: &'static Scheme,
+    /// Whether kernels may load through texel views.
+    texels: bool,
+    /// Whether kernels may shuffle among the invocations of a subgroup.
+    pub(crate) shuffles: bool,
     kernels: Vec<OnceLock<Kernel>>,
     pub(crate) limits: Limits,
 }
@@ -107,22 +134,38 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub(crate) fn new(device: &DeviceInfo, wanted: &[(String, String)]) -> Result<Catalog> {
         for (family, name) in wanted {
-            if !VARIANTS.iter().any(|v| v.family.name() == family && v.name == name) {
-                let known = VARIANTS.iter().map(|v| format!("{} {}", v.family.name(), v.name)).collect();
+            let all = || {
+                let schemes = SCHEMES.iter().map(|s| (schemes::FAMILY, s.name));
+                VARIANTS.iter().map(|v| (v.family.name(), v.name)).chain(schemes)
+            };
+            if !all().any(|known| known == (family.as_str(), name.as_str())) {
+                let known = all().map(|(family, name)| format!("{family} {name}")).collect();
                 return Err(Error::NoSuchVariant { wanted: format!("{family} {name}"), known });
             }
         }
         // The texel path needs a texel view of the engine's format.
         let software = device.kind == DeviceKind::Cpu && device.features.storage_texel;
         let suits = if software { Suits::Software } else { Suits::Gpu };
+        // A variant that is asked for by name is taken in any case, and its kernels say what they lack.
+        let possible = |v: &Variant| {
+            (v.load != Load::Texel || device.features.storage_texel)
+                && (v.tree != Tree::Shuffle || device.features.subgroup_shuffle)
+        };
         let choose = |family: Family| {
             let of_family = || VARIANTS.iter().filter(move |v| v.family == family);
             let asked = wanted.iter().rev().find(|(f, _)| f == family.name());
             let asked = asked.and_then(|(_, name)| of_family().find(|v| v.name == name));
-            asked.or_else(|| of_family().find(|v| v.suits == suits)).unwrap_or(&VARIANTS[0])
+            let suited = |suits: Suits| of_family().find(move |v| v.suits == suits && possible(v));
+            asked.or_else(|| suited(suits)).or_else(|| suited(Suits::Gpu)).unwrap_or(&VARIANTS[0])
         };
         Ok(Catalog {
             map: choose(Family::Map),
+            reduce: choose(Family::Reduce),
+            softmax: choose(Family::Softmax),
+            possible: VARIANTS.iter().filter(|v| possible(v)).collect(),
+            products: schemes::choose(device, wanted),
+            texels: device.features.storage_texel,
+            shuffles: device.features.subgroup_shuffle,
             kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
         })
@@ -132,22 +175,39 @@ impl Catalog {
     pub(crate) fn variant(&self, family: Family) -> &'static Variant {
         match family {
             Family::Map => self.map,
+            Family::Reduce => self.reduce,
+            Family::Softmax => self.softmax,
         }
     }
 
-    /// Every variant, and which are in use.
+    /// The chosen way of carrying out matrix products.
+    pub(crate) fn products(&self) -> &'static Scheme {
+        self.products
+    }
+
+    /// Every variant that the device can run, and which are in use.
     pub(crate) fn variants(&self) -> Vec<VariantInfo> {
         let info = |v: &'static Variant| VariantInfo {
             family: v.family.name(),
             name: v.name,
             in_use: std::ptr::eq(self.variant(v.family), v),
         };
-        VARIANTS.iter().map(info).collect()
+        let scheme = |s: &'static Scheme| VariantInfo {
+            family: schemes::FAMILY,
+            name: s.name,
+            in_use: std::ptr::eq(self.products, s),
+        };
+        let schemes = SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles)).map(scheme);
+        self.possible.iter().copied().map(info).chain(schemes).collect()
     }
 
     /// The pipelines to make ahead: what common calls will ask for.
     pub(crate) fn prewarm(&self) -> Result<Vec<PipelineKey>> {
-        super::lower::prewarm(self)
+        let mut keys = super::lower::prewarm(self)?;
+        keys.extend(super::reduce::prewarm(self)?);
+        keys.extend(super::softmax::prewarm(self)?);
+        keys.extend(super::product::prewarm(self)?);
+        Ok(keys)
     }
 
     /// The kernel of an embedded module; reflected when first asked for.

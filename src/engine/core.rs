@@ -152,7 +152,11 @@ impl Core {
 
     /// The profiles of submissions that are complete, and what they were judged by. A figure above the device's peaks
     /// is believed to be wrong only when the peaks have been measured again.
-    pub(crate) fn profiles(self: &Arc<Core>, mode: Profiling, tickets: &[Arc<Ticket>]) -> Result<(Vec<Profile>, Judge)> {
+    pub(crate) fn profiles(
+        self: &Arc<Core>,
+        mode: Profiling,
+        tickets: &[Arc<Ticket>],
+    ) -> Result<(Vec<Profile>, Judge)> {
         self.profiler.anchor(&self.device)?;
         let peaks = match mode {
             Profiling::Isolated => Some(self.peaks()?),

@@ -122,6 +122,7 @@ fn lower(core: &Core, graph: &mut Graph) -> Result<()> {
     for node in nodes {
         match &node.work {
             Work::Map(map) => map.lower(&node.label, graph, &core.catalog, &mut lowered)?,
+            Work::Product(product) => product.lower(&node.label, graph, &core.catalog, &mut lowered)?,
             Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
         }
     }
@@ -149,7 +150,11 @@ fn give_memory(core: &Core, graph: &Graph, leases: Vec<Lease>) -> Result<(Assign
 fn name_slot(slot: &CommandSlot, graph: &Graph) {
     if let Some(first) = graph.nodes.first().filter(|_| slot.wants_labels()) {
         let more = graph.nodes.len() - 1;
-        slot.name(&if more > 0 { format!("{} and {more} more", first.label) } else { first.label.to_string() });
+        slot.name(&if more > 0 {
+            format!("{} and {more} more", first.label)
+        } else {
+            first.label.to_string()
+        });
     }
 }
 
@@ -202,7 +207,7 @@ fn encode(
                 slot.fill(*to, *word);
             }
         }
-        Work::Map(_) => unreachable!("lowered before"),
+        Work::Map(_) | Work::Product(_) => unreachable!("lowered before"),
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::map::Map;
 use super::pipelines::PipelineKey;
+use super::product::Product;
 use super::tensor::Storage;
 use crate::shape::{DType, Shape};
 
@@ -48,6 +49,8 @@ pub(crate) struct Access {
 pub(crate) enum Work {
     /// An elementwise program, not yet lowered to dispatches.
     Map(Map),
+    /// A matrix product, not yet lowered to dispatches.
+    Product(Box<Product>),
     /// A dispatch; its accesses are its arguments, in the order of the bindings.
     Dispatch { pipeline: PipelineKey, push: SmallVec<[u8; 128]>, groups: [u32; 3] },
     /// A copy from the first access to the second.

@@ -19,6 +19,9 @@ const QUIET: Duration = Duration::from_millis(30);
 /// How often the thread looks whether new pipelines should be written to disk.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
+/// How long a process that ends waits for work it has left in flight.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How far prewarming has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,8 +88,16 @@ impl Housekeeper {
             shared.status.lock().finished = true;
         }
         let thread = Arc::new(Mutex::new(thread.ok()));
-        let (hook_shared, hook_thread) = (shared.clone(), thread.clone());
-        let exit = ExitHook::new(Arc::new(move || stop(&hook_shared, &hook_thread)));
+        let (hook_shared, hook_thread, hook_core) = (shared.clone(), thread.clone(), Arc::downgrade(core));
+        let exit = ExitHook::new(Arc::new(move || {
+            stop(&hook_shared, &hook_thread);
+            // A software driver must not be at work when its compiler goes.
+            if let Some(core) = hook_core.upgrade() {
+                core.timeline.drain(EXIT_PATIENCE);
+                // Nothing of the device's is destroyed this late.
+                std::mem::forget(core);
+            }
+        }));
         Housekeeper { shared, thread, _exit: exit }
     }
 

@@ -180,16 +180,22 @@ pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
     if reflection.push_constant_bytes > limits.push_constant_bytes {
         return Err(lacks(format!("{} bytes of push constants", reflection.push_constant_bytes)));
     }
-    let counts: [(fn(&BindingKind) -> bool, u32, &str); 3] = [
-        (|kind| matches!(kind, BindingKind::StorageBuffer { .. }), limits.storage_bindings, "storage buffer"),
-        (|kind| matches!(kind, BindingKind::UniformBuffer { .. }), limits.uniform_bindings, "uniform buffer"),
-        (|kind| matches!(kind, BindingKind::StorageTexel { .. }), limits.texel_bindings, "storage texel"),
-    ];
-    for (is_kind, limit, name) in counts {
-        let count = reflection.bindings.iter().filter(|b| is_kind(&b.kind)).count();
-        if count > limit as usize {
-            return Err(lacks(format!("{count} {name} bindings")));
+    let (mut storage, mut uniform, mut texel) = (0, 0, 0);
+    for binding in &reflection.bindings {
+        match binding.kind {
+            BindingKind::StorageBuffer { .. } => storage += 1,
+            BindingKind::UniformBuffer { .. } => uniform += 1,
+            BindingKind::StorageTexel { .. } => texel += 1,
+            BindingKind::UniformTexel | BindingKind::Other(_) => {}
         }
     }
-    Ok(())
+    let counts = [
+        (storage, limits.storage_bindings, "storage buffer"),
+        (uniform, limits.uniform_bindings, "uniform buffer"),
+        (texel, limits.texel_bindings, "storage texel"),
+    ];
+    match counts.into_iter().find(|(count, limit, _)| count > limit) {
+        Some((count, _, name)) => Err(lacks(format!("{count} {name} bindings"))),
+        None => Ok(()),
+    }
 }

@@ -165,7 +165,13 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(device: &Arc<Device>, cap: Option<u64>, checks: bool) -> Arc<Pool> {
-        Arc::new(Pool { state: Mutex::default(), cap, checks, made: AtomicU64::new(0), device: device.clone() })
+        Arc::new(Pool {
+            state: Mutex::default(),
+            cap,
+            checks,
+            made: AtomicU64::new(0),
+            device: device.clone(),
+        })
     }
 
     fn class_of(&self, bytes: u64) -> u64 {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
+use super::catalog::Catalog;
 use super::core::Core;
 use super::execute::{Wish, execute};
 use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
@@ -281,6 +282,16 @@ impl Recording {
 
     pub(crate) fn push(&mut self, node: Node) {
         self.graph.nodes.push(node);
+    }
+
+    /// Appends the nodes that `lower` makes. It may add values of its own; if it fails, nothing is appended.
+    pub(crate) fn append(
+        &mut self,
+        lower: impl FnOnce(&mut Graph, &Catalog) -> Result<Vec<Node>>,
+    ) -> Result<()> {
+        let nodes = lower(&mut self.graph, &self.core.catalog)?;
+        self.graph.nodes.extend(nodes);
+        Ok(())
     }
 
     /// The value as users hold it.

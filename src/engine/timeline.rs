@@ -165,6 +165,12 @@ impl Timeline {
         self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
+    /// As if the device had been lost.
+    #[cfg(test)]
+    pub(crate) fn lose(&self) {
+        let _ = self.seal::<()>(Err(Error::DeviceLost { call: "a test", in_flight: [].into() }));
+    }
+
     /// Makes the loss of the device sticky, with the labels of what was in flight.
     fn seal<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| match error {
@@ -337,6 +343,12 @@ impl Timeline {
         self.flush_uploads()?;
         let last = self.state.lock().last;
         self.wait(last, u64::MAX).map(drop)
+    }
+
+    /// Waits for what is in flight, but not for ever, and takes no error.
+    pub(crate) fn drain(&self, patience: std::time::Duration) {
+        let last = self.state.lock().last;
+        let _ = self.wait(last, patience.as_nanos() as u64);
     }
 
     /// The last number given out, and whether nothing is in flight.

@@ -70,7 +70,7 @@ pub(super) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shap
 }
 
 /// The strides with which a dense tensor is read as if it had the larger shape.
-fn broadcast_strides(from: &Shape, to: &Shape) -> [u32; MAX_RANK] {
+pub(super) fn broadcast_strides(from: &Shape, to: &Shape) -> [u32; MAX_RANK] {
     let dense = dense_strides(from);
     let added = to.rank() - from.rank();
     let mut strides = [0; MAX_RANK];

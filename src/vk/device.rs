@@ -76,7 +76,8 @@ impl Device {
             .shader_int64(has.int64)
             .shader_float64(has.float64)
             .shader_int16(has.int16);
-        let mut synchronization2 = vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
+        let mut synchronization2 =
+            vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Features::default().maintenance4(true);
         let create = vk::DeviceCreateInfo::default()
             .queue_create_infos(&queues)
@@ -156,7 +157,11 @@ impl Device {
         }
     }
 
-    pub(crate) fn queue_submit(&self, queue: vk::Queue, info: &[vk::SubmitInfo2<'_>]) -> ash::prelude::VkResult<()> {
+    pub(crate) fn queue_submit(
+        &self,
+        queue: vk::Queue,
+        info: &[vk::SubmitInfo2<'_>],
+    ) -> ash::prelude::VkResult<()> {
         match &self.synchronization2 {
             // SAFETY: contracts 2, 3, 4 and 6.
             None => unsafe { self.raw.queue_submit2(queue, info, vk::Fence::null()) },

@@ -20,6 +20,7 @@ pub fn config() -> Config {
     Config::new().validation(true).memory_checks(true).no_cache().prewarm(Prewarm::Off)
 }
 
+#[allow(dead_code, reason = "not every test binary that includes this uses it")]
 pub fn gpu() -> Gpu {
     gpu_with(config())
 }

@@ -1,6 +1,6 @@
 //! Everything that needs a device, on a real driver with validation and synchronization validation on.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod accuracy;
@@ -11,8 +11,11 @@ mod fusion;
 mod harness;
 mod kernels;
 mod layout;
+mod matmul;
 mod pool;
 mod profile;
 mod recording;
+mod reduce;
 mod sizes;
+mod softmax;
 mod transfers;

@@ -51,9 +51,9 @@ static QUEUE: Mutex<()> = Mutex::new(());
 #[derive(Default)]
 struct State {
     calls: HashMap<&'static str, u64>,
-    /// Calls that can fail, since the last reset.
-    fallible: u64,
-    fail_at: Option<u64>,
+    /// Calls that can fail, since the last `fail_nth`.
+    fallible: HashMap<&'static str, u64>,
+    fail_at: Option<(&'static str, u64)>,
     failed: Option<&'static str>,
     rules: Vec<Rule>,
     gate_closed: bool,
@@ -108,9 +108,9 @@ impl Seam {
         state(|s| s.calls.values().sum())
     }
 
-    /// How many calls could have failed, since the last [`fail_nth`](Seam::fail_nth).
-    pub fn fallible_calls(&self) -> u64 {
-        state(|s| s.fallible)
+    /// The functions that could have failed, and how often, since the last [`fail_nth`](Seam::fail_nth).
+    pub fn fallible_calls(&self) -> HashMap<&'static str, u64> {
+        state(|s| s.fallible.clone())
     }
 
     /// Fails the next `times` calls of a function after `skip` of them.
@@ -126,9 +126,9 @@ impl Seam {
         });
     }
 
-    /// Fails the n-th call, from now on, of all that can fail.
-    pub fn fail_nth(&self, n: u64) {
-        state(|s| (s.fallible, s.fail_at, s.failed) = (0, Some(n), None));
+    /// Fails the n-th call of a function, from now on and counted from 1.
+    pub fn fail_nth(&self, call: &'static str, n: u64) {
+        state(|s| (s.fallible, s.fail_at, s.failed) = (HashMap::new(), Some((call, n)), None));
     }
 
     /// What [`fail_nth`](Seam::fail_nth) failed.
@@ -143,7 +143,7 @@ impl Seam {
 
     /// From now on, the driver does not get what is submitted.
     pub fn close_gate(&self) {
-        state(|s| s.gate_closed = true);
+        close_gate();
     }
 
     /// Lets go of what was held back.
@@ -191,6 +191,11 @@ impl Drop for Seam {
     fn drop(&mut self) {
         open_gate();
     }
+}
+
+/// From now on, the driver does not get what is submitted.
+pub fn close_gate() {
+    state(|s| s.gate_closed = true);
 }
 
 /// Can be called from any thread, while another waits for what is held back.
@@ -275,8 +280,9 @@ fn enter(call: &'static str, fallible: bool) -> Option<vk::Result> {
         if !fallible {
             return None;
         }
-        s.fallible += 1;
-        if s.fail_at == Some(s.fallible) {
+        let nth = s.fallible.entry(call).or_default();
+        *nth += 1;
+        if s.fail_at == Some((call, *nth)) {
             s.failed = Some(call);
             return Some(match call {
                 "vkAllocateMemory" | "vkCreateBuffer" => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,

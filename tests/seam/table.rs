@@ -1,5 +1,7 @@
 //! The wrapped functions. What is not listed goes straight to the driver, uncounted.
 
+#![allow(clippy::too_many_arguments, reason = "Vulkan's own signatures")]
+
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 

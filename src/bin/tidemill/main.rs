@@ -1,6 +1,9 @@
 //! The command line: what the machine offers, a tour of the engine, and its speed.
 
 mod bench;
+#[allow(unreachable_pub, reason = "the tests include it too")]
+mod cases;
+mod check;
 mod cold_start;
 mod info;
 mod json;
@@ -28,6 +31,8 @@ enum Command {
     Tour(tour::Args),
     /// Compare the engine with strong anchors, measured in the same run
     Bench(bench::Args),
+    /// Run every case of every operation against a reference in f64, and print the worst errors
+    Cases(check::Args),
     #[command(hide = true)]
     ColdStart(cold_start::Args),
 }
@@ -40,6 +45,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Tour(args) => tour::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Cases(args) => check::run(&args),
         Command::ColdStart(args) => cold_start::run(&args),
     };
     outcome.unwrap_or_else(|error| {

@@ -119,7 +119,8 @@ fn capture(out: &Path) -> Outcome {
 /// The same from a process of its own, so that RenderDoc slows nothing else down: the file, or why there is none.
 fn capture_apart(out: &Path) -> std::io::Result<Result<String, String>> {
     let this = std::env::current_exe()?;
-    let done = std::process::Command::new(this).arg("tour").arg("--capture").arg("--out").arg(out).output()?;
+    let done =
+        std::process::Command::new(this).arg("tour").arg("--capture").arg("--out").arg(out).output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     Ok(if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) })
 }
@@ -135,13 +136,14 @@ fn write_reports(out: &Path, timeline: &Run, isolated: &Run) -> std::io::Result<
 
 /// What happened between two looks at the statistics.
 fn stats_text(before: &Stats, after: &Stats) -> String {
+    let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     format!(
-        "{} submission, {} dispatches, {} barriers; pool: {} hits, {} misses, {} at its peak",
-        after.submissions - before.submissions,
-        after.dispatches - before.dispatches,
-        after.barriers - before.barriers,
-        after.pool.hits - before.pool.hits,
-        after.pool.misses - before.pool.misses,
+        "{}, {}, {}; pool: {}, {}, {} at its peak",
+        count(after.submissions - before.submissions, "submission", "submissions"),
+        count(after.dispatches - before.dispatches, "dispatch", "dispatches"),
+        count(after.barriers - before.barriers, "barrier", "barriers"),
+        count(after.pool.hits - before.pool.hits, "hit", "hits"),
+        count(after.pool.misses - before.pool.misses, "miss", "misses"),
         bytes(after.pool.peak_bytes)
     )
 }

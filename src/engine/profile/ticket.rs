@@ -86,7 +86,7 @@ impl Probe {
             Work::Dispatch { pipeline, groups, .. } => (pipeline.kernel.name().to_owned(), *groups),
             Work::Copy => ("copy".to_owned(), [0; 3]),
             Work::Fill { .. } => ("fill".to_owned(), [0; 3]),
-            Work::Map(_) => unreachable!("lowered before"),
+            Work::Map(_) | Work::Product(_) => unreachable!("lowered before"),
         };
         let (label, cost) = (node.label.clone(), node.cost);
         self.rows.push(RowPlan { label, kernel, groups, cost, barrier, overlaps: false });

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Tensor};
+use tidemill::{Accelerator, Config, Prewarm, Tensor};
 
 use super::anchor::clock::Spent;
 use super::anchor::vulkan::Bare;
@@ -29,6 +29,12 @@ fn operands() -> (Vec<f32>, Vec<f32>) {
 
 fn chained(steps: usize) -> impl Fn(usize) -> f32 {
     move |i| i as f32 + 0.5 * steps as f32
+}
+
+/// The same device without fusion: what one operation costs shows only where each is a dispatch of its own.
+fn unfused(gpu: &Accelerator) -> Result<Accelerator> {
+    let config = Config::new().device_index(gpu.device().index).fusion(false).prewarm(Prewarm::Off);
+    Ok(Accelerator::new(&config)?)
 }
 
 /// Records a chain of adds, submits it, and waits: this thread's CPU time until `end_recording` returned, and the wall
@@ -60,8 +66,9 @@ fn chain(
 /// The CPU's time to record and submit an operation.
 fn record_dispatch(gpu: &Accelerator) -> Result<Work> {
     const OPS: usize = 1000;
+    let gpu = unfused(gpu)?;
     let (a, b) = operands();
-    let (gpu, a, b) = (gpu.clone(), gpu.upload(&a, [N])?, gpu.upload(&b, [N])?);
+    let (a, b) = (gpu.upload(&a, [N])?, gpu.upload(&b, [N])?);
     Ok(Work {
         n: OPS,
         unit: Unit::Micros,
@@ -107,7 +114,8 @@ fn pool_hit(gpu: &Accelerator) -> Result<Work> {
 fn against_bare(gpu: &Accelerator, steps: usize, bar: f64) -> Result<Work> {
     let (a, b) = operands();
     let mut bare = Bare::new(gpu.device().index, &a, &b, steps)?;
-    let (gpu, a, b) = (gpu.clone(), gpu.upload(&a, [N])?, gpu.upload(&b, [N])?);
+    let gpu = unfused(gpu)?;
+    let (a, b) = (gpu.upload(&a, [N])?, gpu.upload(&b, [N])?);
     let anchor: Side = Box::new(move |check| {
         let begun = Instant::now();
         bare.run()?;

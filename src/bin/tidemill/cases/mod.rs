@@ -4,8 +4,11 @@
 pub mod data;
 pub mod elementwise;
 mod layout;
+mod matmul;
 mod pairs;
+mod reduce;
 pub mod reference;
+mod softmax;
 
 use std::collections::BTreeMap;
 
@@ -196,6 +199,9 @@ pub fn all() -> Vec<Case> {
     elementwise::cases(&mut cases);
     pairs::cases(&mut cases);
     layout::cases(&mut cases);
+    reduce::cases(&mut cases);
+    softmax::cases(&mut cases);
+    matmul::cases(&mut cases);
     cases
 }
 

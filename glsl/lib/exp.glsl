@@ -1,0 +1,37 @@
+// exp and log where softmax needs them, alike on every driver: some have a native exp that never reaches 0 (lavapipe
+// stops at 1.2e-38), and Vulkan allows one that is off by hundreds of ULP.
+
+// exp(t) for t <= 0, to 1 ULP; 0 below -87, where results would become denormal.
+vec4 exp_not_above_one(vec4 t) {
+    vec4 x = max(t, vec4(-87.0));
+    // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits, too.
+    precise vec4 shifted = x * 1.44269504 + 12582912.0;
+    precise vec4 n = shifted - 12582912.0;
+    precise vec4 r = (x - n * 0.693359375) + n * 2.12194440e-4;
+    precise vec4 p = r * 1.9875691500e-4 + 1.3981999507e-3;
+    p = p * r + 8.3334519073e-3;
+    p = p * r + 4.1665795894e-2;
+    p = p * r + 1.6666665459e-1;
+    p = p * r + 5.0000001201e-1;
+    precise vec4 e = (p * (r * r) + r) + 1.0;
+    uvec4 scaled = floatBitsToUint(e) + (floatBitsToUint(shifted) << 23);
+    return mix(vec4(0), uintBitsToFloat(scaled), greaterThanEqual(t, vec4(-87.0)));
+}
+
+// log(x) for finite x >= 1, to 1 ULP of 1 or of the result.
+vec4 log_not_below_one(vec4 x) {
+    // x = m * 2^k with m from sqrt(1/2) to sqrt(2).
+    uvec4 bits = floatBitsToUint(x);
+    uvec4 k = (bits - 0x3f3504f3u) >> 23;
+    precise vec4 f = uintBitsToFloat(bits - (k << 23)) - 1.0, n = vec4(k), square = f * f;
+    precise vec4 p = 7.0376836292e-2 * f - 1.1514610310e-1;
+    p = p * f + 1.1676998740e-1;
+    p = p * f - 1.2420140846e-1;
+    p = p * f + 1.4249322787e-1;
+    p = p * f - 1.6668057665e-1;
+    p = p * f + 2.0000714765e-1;
+    p = p * f - 2.4999993993e-1;
+    p = p * f + 3.3333331174e-1;
+    precise vec4 r = (f + (f * square * p - 2.12194440e-4 * n - 0.5 * square)) + 0.693359375 * n;
+    return r;
+}

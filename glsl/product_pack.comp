@@ -1,0 +1,62 @@
+#version 460
+//! build: LOAD=BUFFER,TEXEL
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "lib/load.glsl"
+
+// Copies matrices into panels: [batch][panel][row][width of a panel], each padded with zeros to whole panels, so that
+// kernels can load four neighbours at once whatever the matrix's extents are. An invocation moves four rows x four
+// columns.
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const bool TRANSPOSED = false;  // neighbours in memory are neighbouring rows
+layout(constant_id = 2) const bool ALIGNED = false;     // all strides are multiples of four
+
+layout(push_constant, std430) uniform Push {
+    uint rows, columns;
+    uint stride;       // of the dimension that is not contiguous, in elements
+    uint last;         // vec of the source
+    uint panels;
+    uint panel_vecs;   // width of a panel
+    uint panel_rows;   // rows of a panel
+    uint blocks;       // of four rows x four columns in a batch
+    uint first;        // block of this dispatch, counted over all batches
+    uint count;        // blocks of this dispatch
+    uint first_vec;    // where the output's binding begins
+    uint batch_inner;
+    uint outer, inner; // strides of the source's batch dimensions, in elements
+};
+
+INPUT(0, source)
+layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
+
+// Four neighbours from any place.
+uvec4 neighbours(uint at) {
+    uvec4 low = source(min(at >> 2, last));
+    if (ALIGNED) return low;
+    uvec4 high = source(min((at >> 2) + 1, last));
+    uint s = at & 3u;
+    uvec4 r = s == 0 ? low : uvec4(low.yzw, high.x);
+    r = s >= 2 ? uvec4(low.zw, high.xy) : r;
+    return s == 3 ? uvec4(low.w, high.xyz) : r;
+}
+
+void main() {
+    uint index = (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    if (index >= count) return;
+    index += first;
+    uint batch = index / blocks;
+    index -= batch * blocks;
+    uint base = batch / batch_inner * outer + batch % batch_inner * inner;
+    uint per_panel = blocks / panels, panel = index / per_panel, within = index % per_panel;
+    uint row = within / panel_vecs * 4, along = within % panel_vecs, column = (panel * panel_vecs + along) * 4;
+    uint to = ((batch * panels + panel) * panel_rows + row) * panel_vecs + along - first_vec;
+    uvec4 block[4];
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        block[i] = neighbours(base + (TRANSPOSED ? (column + i) * stride + row : (row + i) * stride + column));
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        uvec4 words = TRANSPOSED ? uvec4(block[0][i], block[1][i], block[2][i], block[3][i]) : block[i];
+        bvec4 inside = lessThan(column + uvec4(0, 1, 2, 3), uvec4(row + i < rows ? columns : 0));
+        if (row + i < panel_rows) result[to + i * panel_vecs] = mix(uvec4(0), words, inside);
+    }
+}

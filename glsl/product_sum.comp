@@ -1,0 +1,23 @@
+#version 460
+//! build: LOAD=BUFFER,TEXEL OPS=LIGHT,ALL
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "lib/load.glsl"
+#include "lib/ops.glsl"
+
+// Adds up the parts of a product whose k was split among workgroups, in their order, and runs the epilogue.
+
+layout(local_size_x_id = 0) in;
+
+INPUT(0, a)  // parts: [part][batch][row][a_row vecs]
+#include "lib/product.glsl"
+
+void main() {
+    if (!find_tile(4 * gl_WorkGroupSize.x)) return;
+    uint column = tile.n * gl_WorkGroupSize.x + gl_LocalInvocationID.x, row = tile.m;
+    uint at = gl_WorkGroupID.z * a_inner + row * a_row + min(column, a_row - 1);
+    vec4 sum = vec4(0);
+    [[dont_unroll]] for (uint part = 0; part < k; part++) sum += F(a(at + part * a_outer));
+    begin_columns(4 * column);
+    store(sum, first_row + row, 4 * column);
+}

@@ -1,0 +1,237 @@
+#version 460
+//! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=1,2
+//! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=1,2
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "lib/load.glsl"
+#include "lib/division.glsl"
+#include "lib/lanes.glsl"
+#define BLOCK 4
+#include "lib/span.glsl"
+#include "lib/sum.glsl"
+#include "lib/exp.glsl"
+#include "lib/softmax.glsl"
+
+// Softmax of rows: of [outer, extent] along the last axis. LANES invocations share a row. One that fits stays in
+// registers; a longer one is swept three times; one that is cut into parts takes two dispatches: the first leaves a
+// state for each part, the second (with two inputs) joins the states and makes the results.
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 2) const uint MODE = 0;
+#define REGISTERS 0
+#define SWEEPS 1
+#define PARTS 2
+layout(constant_id = 4) const uint VECS = 8;      // texels of a row that a lane holds
+layout(constant_id = 5) const bool FULL = false;  // rows are exactly LANES x VECS texels
+
+layout(push_constant, std430) uniform Push {
+    uint units;        // parts of rows in this dispatch
+    uint begin;        // the first of them
+    uint parts;        // of one row
+    uint magic;        // division by the parts as a multiplication
+    uint magic_shift;  // and a shift
+    uint extent;       // elements of a row
+    uint chunk;        // elements of a part, but for the last
+    uint origin;       // where the binding begins in the input
+    uint out_origin;   // and in the output
+};
+
+INPUT(0, input0)
+#if INPUTS > 1
+INPUT(1, states)
+#endif
+layout(binding = INPUTS, std430) writeonly restrict buffer Out { uvec4 result[]; };
+
+// A texel's elements; those outside of the row are -infinity, which has no weight.
+uvec4 texel(Span s, uint i) {
+    return mix(uvec4(MINUS_INFINITY), input0(i), lessThan(places(s, i), uvec4(s.size)));
+}
+
+void store(Span s, uint shift, uint i, uvec4 r) {
+    uvec4 place = places(s, i);
+    uint o = i + shift;
+    if (all(lessThan(place, uvec4(s.size)))) {
+        result[o] = r;
+    } else {
+        // At an end. A loop, since a software driver runs both sides of a plain branch.
+        uint k = place.x < s.size ? 0 : 3 - place.w;
+        [[dont_unroll]] for (; k < 4 && place[k] < s.size; k++) result[o][k] = r[k];
+    }
+}
+
+void join_range(inout Range range) {
+    range.high.xy = max(range.high.xy, range.high.zw);
+    range.low.xy = min(range.low.xy, range.low.zw);
+    range.high.x = max(range.high.x, range.high.y);
+    range.low.x = min(range.low.x, range.low.y);
+#define STEP(k) { \
+        ivec3 other = ivec3(exchange(uvec3(range.high.x, range.low.x, 0), k)); \
+        widen(range, Range(other.xxxx, other.yyyy)); \
+    }
+    FOR_EACH_STEP(STEP)
+#undef STEP
+    range = Range(range.high.xxxx, range.low.xxxx);
+}
+
+void join_sum(inout vec4 sum, inout vec4 rest) {
+    add_sums(sum, rest, sum.zwzw, rest.zwzw);
+    add_sums(sum, rest, sum.yyyy, rest.yyyy);
+#define STEP(k) { \
+        vec3 other = F(exchange(uvec3(U(sum.x), U(rest.x), 0), k)); \
+        add_sums(sum, rest, other.xxxx, other.yyyy); \
+    }
+    FOR_EACH_STEP(STEP)
+#undef STEP
+    sum = sum.xxxx;
+    rest = rest.xxxx;
+}
+
+void whole_in_registers(Span s, uint lane, bool live, uint shift) {
+    uint last = (s.begin + s.size - 1) >> 2;
+    uvec4 v[VECS];
+    Range range = nothing();
+    [[unroll]] for (uint j = 0; j < VECS; j++) {
+        uint i = s.first + lane + j * LANES;
+        if (FULL) {
+            v[j] = input0(i);
+        } else {
+            v[j] = mix(uvec4(MINUS_INFINITY), input0(min(i, last)), lessThan(places(s, i), uvec4(s.size)));
+        }
+        widen(range, v[j]);
+    }
+    join_range(range);
+    // Eights first, then their sum: few enough for the errors to stay small without being collected.
+    vec4 top = peak(range), rest = vec4(0);
+    precise vec4 sum = vec4(0), eight = vec4(0);
+    [[unroll]] for (uint j = 0; j < VECS; j++) {
+        vec4 e = weight(v[j], top);
+        if (!LOGARITHM) v[j] = U(e);
+        eight = eight + e;
+        if (j % 8 == 7) {
+            sum = sum + eight;
+            eight = vec4(0);
+        }
+    }
+    sum = sum + eight;
+    join_sum(sum, rest);
+    vec4 d = divisor(sum, rest);
+    bvec4 lost = is_lost(range);
+    // The texels at the ends are put aside: stores in parts, many times over, would take seconds to compile.
+    uint whole = (s.begin + s.size) >> 2;
+    uvec4 head = uvec4(0), tail = uvec4(0);
+    [[unroll]] for (uint j = 0; j < VECS; j++) {
+        precise vec4 logarithm = (F(v[j]) - top) - d, share = F(v[j]) * d;
+        uvec4 r = mix(LOGARITHM ? U(logarithm) : U(share), uvec4(NOT_A_NUMBER), lost);
+        uint i = s.first + lane + j * LANES;
+        if (FULL) {
+            if (live) result[i + shift] = r;
+        } else {
+            if (live && i >= s.inside && i < whole) result[i + shift] = r;
+            head = j == 0 ? r : head;
+            tail = i == last ? r : tail;
+        }
+    }
+    if (FULL || !live) return;
+    if (lane == 0 && s.first < s.inside) store(s, shift, s.first, head);
+    // Unless it was the head, or whole.
+    if ((last - s.first) % LANES == lane && last >= s.inside && last >= whole) store(s, shift, last, tail);
+}
+
+#if INPUTS == 1
+
+void sweep_range(Span s, uint lane, inout Range range) {
+    uint i = s.inside + lane;
+    [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
+        [[unroll]] for (uint j = 0; j < BLOCK; j++) widen(range, input0(i + j * LANES));
+        i += LANES * BLOCK;
+    }
+    [[dont_unroll]] for (uint j = lane; j < s.singles; j += LANES) widen(range, texel(s, single(s, j)));
+    join_range(range);
+}
+
+void sweep_sum(Span s, uint lane, vec4 top, inout vec4 sum, inout vec4 rest) {
+    uint i = s.inside + lane;
+    [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
+        vec4 e[BLOCK];
+#define TAKE(j) e[j] = weight(input0(i + j * LANES), top);
+        FOUR_TIMES(TAKE)
+#undef TAKE
+        precise vec4 four = (e[0] + e[1]) + (e[2] + e[3]);
+        add_exactly(sum, rest, four);
+        i += LANES * BLOCK;
+    }
+    [[dont_unroll]] for (uint j = lane; j < s.singles; j += LANES) {
+        add_exactly(sum, rest, weight(texel(s, single(s, j)), top));
+    }
+    join_sum(sum, rest);
+}
+
+#else
+
+// The whole row's range and sum, from the states of its parts.
+void join_states(uint outer, uint lane, inout Range range, inout vec4 sum, inout vec4 rest) {
+    [[dont_unroll]] for (uint p = lane; p < parts; p += LANES) {
+        ivec4 state = ivec4(states(outer * parts + p));
+        widen(range, Range(state.xxxx, state.yyyy));
+    }
+    join_range(range);
+    vec4 top = peak(range);
+    [[dont_unroll]] for (uint p = lane; p < parts; p += LANES) {
+        uvec4 state = states(outer * parts + p);
+        // A part without finite elements has summed up to 0.
+        vec4 scale = weight(uvec4(ordered(state.xxxx)), top);
+        vec4 at_first = vec4(1, 0, 0, 0);
+        precise vec4 scaled = F(state.zzzz) * scale * at_first, scaled_rest = F(state.wwww) * scale * at_first;
+        add_sums(sum, rest, scaled, scaled_rest);
+    }
+    join_sum(sum, rest);
+}
+
+#endif
+
+void main() {
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint unit = group * (gl_WorkGroupSize.x / LANES) + row_in_group(), lane = lane_in_row();
+    // Lanes without a row repeat the last one: they must take part in the exchange.
+    bool live = unit < units;
+    uint at = begin + min(unit, units - 1);
+    uint outer = parts == 1 ? at : divide(at, magic, magic_shift), skip = (at - outer * parts) * chunk;
+    Span s = span(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
+    // From texels of the input to those of the output: windows begin at whole ones.
+    uint shift = (origin >> 2) - (out_origin >> 2);
+    Range range = nothing();
+    vec4 sum = vec4(0), rest = vec4(0);
+#if INPUTS == 1
+    if (MODE == REGISTERS) {
+        whole_in_registers(s, lane, live, shift);
+        return;
+    }
+    sweep_range(s, lane, range);
+    sweep_sum(s, lane, peak(range), sum, rest);
+    if (MODE == PARTS) {
+        if (live && lane == 0) result[at] = uvec4(range.high.x, range.low.x, U(sum.x), U(rest.x));
+        return;
+    }
+#else
+    join_states(outer, lane, range, sum, rest);
+#endif
+    vec4 top = peak(range), d = divisor(sum, rest);
+    bvec4 lost = is_lost(range);
+    uint i = s.inside + lane;
+    [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
+        uvec4 r[BLOCK];
+#define TAKE(j) r[j] = outcome(input0(i + j * LANES), top, d, lost);
+        FOUR_TIMES(TAKE)
+#undef TAKE
+        [[unroll]] for (uint j = 0; j < BLOCK; j++) {
+            if (live) result[i + j * LANES + shift] = r[j];
+        }
+        i += LANES * BLOCK;
+    }
+    [[dont_unroll]] for (uint j = lane; j < s.singles; j += LANES) {
+        uint k = single(s, j);
+        if (live) store(s, shift, k, outcome(input0(k), top, d, lost));
+    }
+}

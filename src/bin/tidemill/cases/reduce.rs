@@ -1,0 +1,274 @@
+//! Reductions.
+
+use tidemill::{Accelerator, Axes, Recording, Result, Shape, Tensor, Value};
+
+use super::data::{Random, SPECIAL, uniform};
+use super::reference::reduce::{View, number, place};
+use super::{Bound, Case, Check, compare_scaled, compare_words};
+
+const OPS: [&str; 9] = ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "norm", "variance"];
+
+/// One rounding of an f32.
+const EPS: f64 = 1.0 / (1u64 << 24) as f64;
+
+/// Every kind of row: within a texel, across texels, within a block, one lane's, one subgroup's, several parts.
+const ROWS: [usize; 20] = [
+    1, 2, 3, 4, 5, 7, 31, 127, 129, 255, 256, 257, 1023, 1025, 4099, 16_384, 32_771, 65_537, 100_003,
+    1_000_003,
+];
+
+const SHAPES: [&[usize]; 18] = [
+    &[1, 1],
+    &[1, 257],
+    &[257, 1],
+    &[3, 5],
+    &[5, 3],
+    &[1021, 7],
+    &[7, 1021],
+    &[64, 1024],
+    &[1000, 33],
+    &[2, 40_009],
+    &[40_009, 2],
+    &[70_001, 3],
+    &[3, 5, 7],
+    &[2, 131, 6],
+    &[5, 1, 9],
+    &[1, 1, 1, 1],
+    &[3, 4, 5, 6],
+    &[2, 67, 3, 4],
+];
+
+/// Adds the cases.
+pub fn cases(out: &mut Vec<Case>) {
+    for op in OPS {
+        for n in ROWS {
+            out.push(reduction(op, vec![n], Some(0), false, Data::Ordinary));
+        }
+        for shape in SHAPES {
+            for axis in 0..shape.len() {
+                let keep = axis % 2 == 1;
+                out.push(reduction(op, shape.to_vec(), Some(axis), keep, Data::Ordinary));
+            }
+            out.push(reduction(op, shape.to_vec(), None, shape.len() == 3, Data::Ordinary));
+        }
+        for shape in [vec![256, 5], vec![5, 256], vec![16, 300], vec![SPECIAL.len()]] {
+            out.push(reduction(op, shape, Some(0), false, Data::Special));
+        }
+        out.push(reduction(op, vec![1000, 3], Some(1), false, Data::Special));
+        out.push(reduction(op, vec![300, 130], Some(1), false, Data::Special));
+    }
+    for op in ["sum", "mean", "norm", "variance"] {
+        for shape in [vec![4099], vec![1_000_003], vec![37, 2051], vec![2051, 37]] {
+            for axis in 0..shape.len() {
+                out.push(reduction(op, shape.clone(), Some(axis), false, Data::Hostile));
+                out.push(reduction(op, shape.clone(), Some(axis), false, Data::Offset));
+            }
+        }
+    }
+    for op in ["sum", "amax", "argmin"] {
+        out.push(reduction(op, vec![300_007, 11], Some(1), false, Data::Ordinary).large());
+        out.push(reduction(op, vec![400_009, 2, 3], Some(0), false, Data::Ordinary).large());
+        out.push(reduction(op, vec![2, 1_500_000], Some(0), false, Data::Ordinary).large());
+        out.push(reduction(op, vec![1 << 26], None, false, Data::Hostile).large());
+    }
+    // Past the loop limit of lavapipe, were it one row for one invocation; and past what one storage binding spans.
+    out.push(reduction("sum", vec![(1 << 26) + 5], None, false, Data::Ordinary).large());
+    out.push(reduction("variance", vec![(1 << 25) + 1], None, false, Data::Offset).large());
+    out.push(reduction("sum", vec![1, 2, 35_000_003], Some(1), false, Data::Ordinary).large());
+    for op in ["sum", "amax", "amin", "argmax", "argmin"] {
+        for (shape, axis) in [(vec![5], 0), (vec![100_003], 0), (vec![37, 131], 1), (vec![131, 37], 0)] {
+            out.push(signed(op, shape.clone(), axis));
+            out.push(unsigned(op, shape, axis));
+        }
+    }
+    for n in [0, 1, 3, 5, 255, 256, 257, 4099, 65_537, 1_000_003] {
+        out.push(dot(n));
+    }
+    out.push(dot(1 << 25).large());
+}
+
+/// What the elements are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Data {
+    Ordinary,
+    /// Infinities, NaNs, zeros of both signs.
+    Special,
+    /// Large elements that cancel, small ones between them.
+    Hostile,
+    /// A large common offset.
+    Offset,
+}
+
+impl Data {
+    fn make(self, op: &str, n: usize) -> Vec<f32> {
+        let mut random = Random::new(n as u64);
+        match self {
+            Data::Ordinary if op == "prod" => {
+                let width = 1.0 / (n as f32).sqrt();
+                uniform(n, 1.0 - 0.5 * width, 1.0 + 0.5 * width, 3)
+            }
+            Data::Ordinary if op.starts_with('a') => {
+                // Few different ones: the first of many equals is asked for.
+                (0..n).map(|_| (random.bits() % 1000) as f32 - 500.0).collect()
+            }
+            Data::Ordinary => uniform(n, -4.0, 4.0, 3),
+            // Mostly harmless, or every result would be NaN.
+            Data::Special => (0..n)
+                .map(|_| match SPECIAL.get((random.bits() % 64) as usize) {
+                    Some(&special) if op.starts_with('a') || usual(special) => special,
+                    _ => random.uniform(-1.0, 1.0),
+                })
+                .collect(),
+            Data::Hostile => (0..n)
+                .map(|i| match i % 4 {
+                    0 => 1e7 + (i % 1024) as f32,
+                    1 => random.uniform(-1.0, 1.0),
+                    2 => -1e7 - (i % 1024) as f32,
+                    _ => 0.1,
+                })
+                .collect(),
+            Data::Offset => (0..n).map(|_| 10_000.0 + random.uniform(0.0, 1.0)).collect(),
+        }
+    }
+}
+
+/// Not on the way to an overflow or underflow of its own.
+fn usual(x: f32) -> bool {
+    !x.is_finite() || x == 0.0 || (1e-3..1e3).contains(&x.abs())
+}
+
+fn bound(op: &str, extent: usize) -> Bound {
+    match op {
+        "sum" | "norm" => Bound::Scaled(4.0 * EPS),
+        "dot" | "mean" => Bound::Scaled(5.0 * EPS),
+        "prod" => Bound::Scaled((extent as f64 + 1.0) * EPS),
+        "variance" => Bound::Scaled(8.0 * EPS),
+        _ => Bound::Exact,
+    }
+}
+
+fn record(r: &mut Recording, op: &str, x: &Tensor, axes: Axes) -> Result<Value> {
+    match op {
+        "sum" => r.sum(x, axes),
+        "mean" => r.mean(x, axes),
+        "prod" => r.prod(x, axes),
+        "amax" => r.amax(x, axes),
+        "amin" => r.amin(x, axes),
+        "argmax" => r.argmax(x, axes),
+        "argmin" => r.argmin(x, axes),
+        "norm" => r.norm(x, axes),
+        _ => r.variance(x, axes),
+    }
+}
+
+fn axes_of(axis: Option<usize>, rank: usize, keep: bool) -> Axes {
+    // Both ways to count are asked for.
+    let axes =
+        axis.map_or(Axes::ALL, |a| if keep { Axes::from(a) } else { Axes::at(a as isize - rank as isize) });
+    if keep { axes.keep() } else { axes }
+}
+
+fn shape_of(extents: &[usize]) -> Shape {
+    Shape::new(extents).unwrap_or_default()
+}
+
+/// The shape that a result must have.
+fn left(shape: &[usize], axis: Option<usize>, keep: bool) -> Vec<usize> {
+    let reduced = |d: usize| axis.is_none_or(|a| a == d);
+    let dims = shape.iter().enumerate().filter(|&(d, _)| keep || !reduced(d));
+    dims.map(|(d, &extent)| if reduced(d) { 1 } else { extent }).collect()
+}
+
+fn describe(shape: &[usize], axis: Option<usize>, keep: bool, data: &str) -> String {
+    let axis = axis.map_or("all axes".to_owned(), |a| format!("axis {a}"));
+    format!("{shape:?} {axis}{}{data}", if keep { " kept" } else { "" })
+}
+
+fn reduction(op: &'static str, shape: Vec<usize>, axis: Option<usize>, keep: bool, data: Data) -> Case {
+    let note = if data == Data::Ordinary { String::new() } else { format!(" {data:?}").to_lowercase() };
+    Case::new(op, "reduce", describe(&shape, axis, keep, &note), move |gpu| {
+        let x = data.make(op, shape.iter().product());
+        let view = View::new(&shape, axis);
+        let result = run(gpu, op, &x, &shape, axis, keep)?;
+        if result.shape().dims() != left(&shape, axis, keep) {
+            let at = format!("shape {}", result.shape());
+            return Ok(Check { worst: f64::INFINITY, at, bound: Bound::Exact });
+        }
+        let line = |i: usize| view.line(i).map(|k| f64::from(x[k]));
+        if op.starts_with("arg") {
+            let expected: Vec<u32> = (0..view.lines()).map(|i| place(op, line(i)) as u32).collect();
+            return Ok(compare_words(&expected, &result.read::<u32>()?));
+        }
+        let expected: Vec<_> = (0..view.lines()).map(|i| number(op, line(i))).collect();
+        let values: Vec<f64> = expected.iter().map(|e| e.value).collect();
+        Ok(compare_scaled(&values, &result.read::<f32>()?, bound(op, view.extent), |i| expected[i].scale))
+    })
+}
+
+fn run<T: tidemill::Element>(
+    gpu: &Accelerator,
+    op: &str,
+    x: &[T],
+    shape: &[usize],
+    axis: Option<usize>,
+    keep: bool,
+) -> Result<Tensor> {
+    let x = gpu.upload(x, shape_of(shape))?;
+    gpu.run(|r| record(r, op, &x, axes_of(axis, shape.len(), keep)))
+}
+
+/// Integers; every fifth one is the smallest or the largest there is.
+fn integers(n: usize) -> Vec<u32> {
+    let mut random = Random::new(5);
+    let extremes = [0, u32::MAX, i32::MIN as u32, i32::MAX as u32, 1];
+    (0..n).map(|i| if i % 5 == 2 { extremes[i / 5 % 5] } else { random.bits() as u32 }).collect()
+}
+
+fn signed(op: &'static str, shape: Vec<usize>, axis: usize) -> Case {
+    Case::new(op, "reduce", describe(&shape, Some(axis), false, " i32"), move |gpu| {
+        let x: Vec<i32> = integers(shape.iter().product()).iter().map(|&x| x as i32).collect();
+        let result = run(gpu, op, &x, &shape, Some(axis), false)?;
+        let expected = integer_results(op, &shape, axis, |k| i64::from(x[k]));
+        Ok(if op.starts_with("arg") {
+            compare_words(&expected, &result.read::<u32>()?)
+        } else {
+            compare_words(&expected, &result.read::<i32>()?.iter().map(|&x| x as u32).collect::<Vec<_>>())
+        })
+    })
+}
+
+fn unsigned(op: &'static str, shape: Vec<usize>, axis: usize) -> Case {
+    Case::new(op, "reduce", describe(&shape, Some(axis), false, " u32"), move |gpu| {
+        let x = integers(shape.iter().product());
+        let result = run(gpu, op, &x, &shape, Some(axis), false)?;
+        let expected = integer_results(op, &shape, axis, |k| i64::from(x[k]));
+        Ok(compare_words(&expected, &result.read::<u32>()?))
+    })
+}
+
+fn integer_results(op: &str, shape: &[usize], axis: usize, element: impl Fn(usize) -> i64) -> Vec<u32> {
+    let view = View::new(shape, Some(axis));
+    (0..view.lines())
+        .map(|i| {
+            let line = || view.line(i).map(&element);
+            match op {
+                "sum" => line().fold(0i64, i64::wrapping_add) as u32,
+                "amax" => line().max().unwrap_or(0) as u32,
+                "amin" => line().min().unwrap_or(0) as u32,
+                // 32-bit integers are exact in f64.
+                _ => place(op, line().map(|x| x as f64)) as u32,
+            }
+        })
+        .collect()
+}
+
+fn dot(n: usize) -> Case {
+    Case::new("dot", "reduce", format!("[{n}]"), move |gpu| {
+        let (a, b) = (uniform(n, -4.0, 4.0, 1), uniform(n, -1.0, 3.0, 2));
+        let (ta, tb) = (gpu.upload(&a, [n])?, gpu.upload(&b, [n])?);
+        let result = gpu.run(|r| r.dot(&ta, &tb))?;
+        let products = a.iter().zip(&b).map(|(a, b)| f64::from(*a) * f64::from(*b));
+        let expected = number("sum", products);
+        Ok(compare_scaled(&[expected.value], &result.read::<f32>()?, bound("dot", n), |_| expected.scale))
+    })
+}

@@ -1,0 +1,156 @@
+//! What happens to a product on its way to memory: a short elementwise program on the accumulators, in the same
+//! dispatch. Data only, so that the graph can append to it what follows a product.
+
+use smallvec::SmallVec;
+
+use super::graph::ValueId;
+use super::map::OpCode;
+
+/// Steps of one epilogue.
+pub(crate) const MAX_STEPS: usize = 6;
+/// Inputs of one epilogue, beside the product.
+pub(crate) const MAX_EXTRAS: usize = 2;
+/// Scalars of one epilogue.
+pub(crate) const MAX_SCALARS: usize = 4;
+
+/// An operand of a step; numbers as in `glsl/lib/product.glsl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// One of the extra inputs.
+    Extra(u8),
+    /// One of the scalars.
+    Scalar(u8),
+    /// An earlier step's result.
+    Step(u8),
+    /// The product.
+    Product,
+}
+
+impl Source {
+    fn code(self) -> u32 {
+        match self {
+            Source::Extra(i) => u32::from(i),
+            Source::Scalar(i) => 32 + u32::from(i),
+            Source::Step(i) => 64 + u32::from(i),
+            Source::Product => 96,
+        }
+    }
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) op: OpCode,
+    /// Unused operands repeat the first.
+    pub(crate) operands: [Source; 3],
+}
+
+impl Step {
+    /// As the shader reads it.
+    fn word(&self) -> u32 {
+        let [a, b, c] = self.operands.map(Source::code);
+        self.op as u32 | a << 8 | b << 16 | c << 24
+    }
+}
+
+/// A tensor that takes part, and how the result's coordinates find its element. Strides in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extra {
+    pub(crate) value: ValueId,
+    pub(crate) batch: [u32; 2],
+    pub(crate) row: u32,
+    /// 0 or 1.
+    pub(crate) column: u32,
+}
+
+impl Extra {
+    /// As the shader numbers the ways of indexing.
+    fn mode(&self) -> u32 {
+        let aligned = [self.batch[0], self.batch[1], self.row].iter().all(|stride| stride % 4 == 0);
+        let columns = match (self.column, aligned) {
+            (0, _) => 1,
+            (_, true) => 2,
+            (_, false) => 3,
+        };
+        let common = if self.row == 0 { 4 } else { 0 };
+        columns | common
+    }
+}
+
+/// The program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Epilogue {
+    pub(crate) steps: SmallVec<[Step; 2]>,
+    pub(crate) extras: SmallVec<[Extra; MAX_EXTRAS]>,
+    pub(crate) scalars: SmallVec<[u32; 2]>,
+}
+
+/// Strides of one extra input, as the shader takes them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct PushExtra {
+    batch: [u32; 2],
+    row: u32,
+}
+
+impl Epilogue {
+    /// What the last step left: the operand of the next.
+    pub(crate) fn last(&self) -> Source {
+        match self.steps.len() {
+            0 => Source::Product,
+            n => Source::Step((n - 1) as u8),
+        }
+    }
+
+    /// Whether it fits into a dispatch.
+    pub(crate) fn fits(&self) -> bool {
+        self.steps.len() <= MAX_STEPS && self.extras.len() <= MAX_EXTRAS && self.scalars.len() <= MAX_SCALARS
+    }
+
+    /// The specialization constants of `glsl/lib/product.glsl` that say what is done.
+    pub(crate) fn specialization(&self, out: &mut SmallVec<[(u32, u32); 8]>) {
+        if self.steps.is_empty() {
+            return;
+        }
+        out.push((33, self.steps.len() as u32));
+        out.extend(self.steps.iter().enumerate().map(|(i, step)| (34 + i as u32, step.word())));
+        out.extend(self.extras.iter().enumerate().map(|(i, extra)| (40 + i as u32, extra.mode())));
+    }
+
+    /// Scalars and strides as the shader takes them.
+    pub(crate) fn push(&self) -> ([u32; MAX_SCALARS], [PushExtra; MAX_EXTRAS]) {
+        let mut scalars = [0; MAX_SCALARS];
+        for (to, from) in scalars.iter_mut().zip(&self.scalars) {
+            *to = *from;
+        }
+        let mut extras = [PushExtra::default(); MAX_EXTRAS];
+        for (to, from) in extras.iter_mut().zip(&self.extras) {
+            *to = PushExtra { batch: from.batch, row: from.row };
+        }
+        (scalars, extras)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_read_four_at_a_time_only_where_they_are_aligned() {
+        let extra = |batch, row, column| Extra { value: 0, batch: [0, batch], row, column }.mode();
+        assert_eq!((extra(0, 8, 1), extra(0, 7, 1), extra(6, 8, 1)), (2, 3, 3));
+        assert_eq!((extra(0, 1, 0), extra(3, 0, 0)), (1, 4 | 1));
+        assert_eq!((extra(0, 0, 1), extra(6, 0, 1)), (4 | 2, 4 | 3));
+    }
+
+    #[test]
+    fn operands_have_the_numbers_of_the_shader() {
+        let step =
+            Step { op: OpCode::AddF32, operands: [Source::Product, Source::Extra(1), Source::Scalar(2)] };
+        assert_eq!(step.word(), 1 | 96 << 8 | 1 << 16 | 34 << 24);
+        let mut epilogue = Epilogue::default();
+        assert_eq!(epilogue.last(), Source::Product);
+        epilogue.steps.push(step);
+        assert_eq!(epilogue.last().code(), 64);
+    }
+}

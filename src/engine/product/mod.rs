@@ -1,0 +1,387 @@
+//! Matrix products: what the ops append, and how they become dispatches of `glsl/product_*.comp`.
+
+mod operand;
+pub(crate) mod schemes;
+mod shape;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::catalog::{Catalog, Load};
+use super::epilogue::{Epilogue, PushExtra};
+use super::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use super::pipelines::{PipelineKey, Specialization};
+use crate::error::{Error, Result};
+use crate::shape::{DType, Shape};
+use operand::{Operand, Packing, in_place};
+use schemes::{Scheme, Tile};
+use shape::{Window, parts, windows};
+
+/// One of the two matrices of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Factor {
+    pub(crate) value: ValueId,
+    /// Whether neighbours in memory are neighbours in k: a left-hand side as it is, a right-hand side transposed.
+    pub(crate) along_k: bool,
+    /// Strides of the batch dimensions, in elements; 0 where one matrix serves all.
+    pub(crate) batch: [u32; 2],
+}
+
+/// `output[batch][m][n] = epilogue(alpha * lhs[m][k] * rhs[k][n])`.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    pub(crate) m: u32,
+    pub(crate) n: u32,
+    pub(crate) k: u32,
+    pub(crate) batch: [u32; 2],
+    pub(crate) lhs: Factor,
+    pub(crate) rhs: Factor,
+    pub(crate) alpha: f32,
+    pub(crate) epilogue: Epilogue,
+    pub(crate) output: ValueId,
+}
+
+/// The push constants of `glsl/lib/product.glsl`.
+#[repr(C)]
+#[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
+struct Push {
+    m: u32,
+    n: u32,
+    k: u32,
+    k_chunk: u32,
+    first_row: u32,
+    first_batch: u32,
+    tiles_m: u32,
+    band: u32,
+    batches: u32,
+    batch_inner: u32,
+    a_row: u32,
+    a_batch: [u32; 2],
+    b_row: u32,
+    b_panel: u32,
+    b_batch: [u32; 2],
+    b_width: u32,
+    c_row: u32,
+    c_batch: u32,
+    c_base: u32,
+    alpha: f32,
+    scalars: [u32; 4],
+    extras: [PushExtra; 2],
+}
+
+/// Invocations of a workgroup that adds up parts.
+const SUM_LOCAL_SIZE: u32 = 64;
+
+/// What a lowering works with.
+struct Lowering<'a> {
+    label: &'a Label,
+    graph: &'a mut Graph,
+    catalog: &'a Catalog,
+    scheme: &'static Scheme,
+    load: Load,
+    out: &'a mut Vec<Node>,
+}
+
+impl Product {
+    fn batches(&self) -> u32 {
+        self.batch[0] * self.batch[1]
+    }
+
+    /// Appends the dispatches that carry the product out: usually one; before it those that pack an operand, and after
+    /// it the one that adds up parts of a split k; more where the result is larger than a binding.
+    pub(crate) fn lower(
+        &self,
+        label: &Label,
+        graph: &mut Graph,
+        catalog: &Catalog,
+        out: &mut Vec<Node>,
+    ) -> Result<()> {
+        let product = shape::simplified(self);
+        if product.m == 0 || product.n == 0 || product.batches() == 0 {
+            return Ok(());
+        }
+        let scheme = catalog.products();
+        let load = product.load(graph, catalog, scheme);
+        let mut lowering = Lowering { label, graph, catalog, scheme, load, out };
+        let tile = lowering.tile(&product);
+        let (a, b) = lowering.operands(&product, &tile)?;
+        let first = lowering.out.len();
+        lowering.dispatches(&product, tile, &a, &b)?;
+        if let [node] = &mut out[first..] {
+            let multiply_adds =
+                [product.m, product.n, product.k].iter().map(|&x| u64::from(x)).product::<u64>();
+            node.cost.flops = Some(2 * multiply_adds * product.batches() as u64);
+        }
+        Ok(())
+    }
+
+    /// The scheme's load path, where the inputs allow it.
+    fn load(&self, graph: &Graph, catalog: &Catalog, scheme: &Scheme) -> Load {
+        let limits = &catalog.limits;
+        let values =
+            [self.lhs.value, self.rhs.value].into_iter().chain(self.epilogue.extras.iter().map(|e| e.value));
+        let fit =
+            values.map(|id| graph.bytes(graph.root(id)) / 16).all(|texels| texels < limits.texel_elements);
+        // A, B and two inputs of the epilogue.
+        if scheme.load == Load::Texel && fit && limits.texel_bindings >= 4 {
+            Load::Texel
+        } else {
+            Load::Buffer
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// The tile that the scheme's rules give, as this device can run it.
+    fn tile(&self, product: &Product) -> Tile {
+        let subgroup = self.catalog.limits.subgroup_size;
+        let rules = self.scheme.rules.iter();
+        let tile = rules
+            .filter(|rule| self.catalog.shuffles || matches!(rule.tile, Tile::Shared { .. }))
+            .map(|rule| (rule, rule.tile.on_subgroups_of(subgroup)))
+            .find(|(rule, tile)| {
+                let (rows, columns) = tile.extents();
+                let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
+                product.m <= rule.most_rows
+                    && product.n <= rule.most_columns
+                    && tiles * u64::from(product.batches()) >= rule.least_tiles
+            })
+            .map(|(_, tile)| tile);
+        tile.unwrap_or(Tile::Shared { m: 32, n: 32, k: 16, frame: 4 })
+    }
+
+    /// Both operands as the kernel reads them: in place, or packed first.
+    fn operands(&mut self, product: &Product, tile: &Tile) -> Result<(Operand, Operand)> {
+        let &Product { m, n, k, .. } = product;
+        if k == 0 {
+            // Nothing is multiplied; bindings still need something to stand behind them.
+            let nothing = self.graph.add_value(Shape::from([256]), DType::F32, Origin::Produced);
+            let access = self.graph.whole(nothing, true);
+            let label = Label { op: LabelName::Op("zero"), ..self.label.clone() };
+            self.out.push(Node::new(label, Work::Fill { word: 0 }, smallvec![access]));
+            let along =
+                |along_k| Operand { value: nothing, row: 0, panel: 0, batch: [0; 2], width: 1, along_k };
+            return Ok((along(true), along(matches!(tile, Tile::Dot { .. }))));
+        }
+        match *tile {
+            Tile::Shared { .. } => {
+                let lhs = in_place(&product.lhs, m, k, false);
+                let rhs = in_place(&product.rhs, n, k, false);
+                let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AsIs), Ok)?;
+                let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AsIs), Ok)?;
+                Ok((a, b))
+            }
+            Tile::Dot { .. } => {
+                let along = |factor: &Factor, across| {
+                    in_place(factor, across, k, false).filter(|operand| operand.along_k)
+                };
+                let (lhs, rhs) = (along(&product.lhs, m), along(&product.rhs, n));
+                let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK), Ok)?;
+                let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AlongK), Ok)?;
+                Ok((a, b))
+            }
+            Tile::Rows { .. } => {
+                let (rows, columns) = tile.extents();
+                let tail = tile.takes_tails();
+                let lhs = in_place(&product.lhs, m, k, tail).filter(|operand| operand.along_k);
+                let rhs = in_place(&product.rhs, n, k, tail).filter(|operand| !operand.along_k);
+                let rhs = rhs.filter(|_| tail || k % 4 == 0);
+                let elements = u64::from(k) * u64::from(n);
+                let worth = elements >= self.scheme.panel_elements
+                    && m.div_ceil(rows) >= self.scheme.panel_tiles
+                    && n > columns;
+                let rhs = rhs.filter(|_| !worth);
+                let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK), Ok)?;
+                let mut b =
+                    rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::Panels(columns)), Ok)?;
+                if b.panel == 0 {
+                    b.panel = columns / 4;
+                }
+                Ok((a, b))
+            }
+        }
+    }
+
+    fn dispatches(&mut self, product: &Product, tile: Tile, a: &Operand, b: &Operand) -> Result<()> {
+        let limits = self.catalog.limits;
+        let (tile_rows, tile_columns) = tile.extents();
+        let k_parts = parts(product, &tile, self.scheme);
+        let (scalars, extras) = product.epilogue.push();
+        let light = !product.epilogue.steps.iter().any(|step| step.op.is_heavy());
+        let padded_n = product.n.next_multiple_of(4);
+        let row_bytes = 4 * u64::from(if k_parts.count > 1 { padded_n } else { product.n });
+        let too_large = Error::TooLarge {
+            op: "matmul",
+            shape: self.graph.value(product.output).shape,
+            bytes: row_bytes * u64::from(tile_rows) * u64::from(k_parts.count),
+            limit: limits.storage_range_bytes,
+        };
+        let windows = windows(product, tile_rows, k_parts.count, row_bytes, &limits).ok_or(too_large)?;
+        for window in windows {
+            let Window { first_batch, batches, first_row, rows } = window;
+            let (m, n) = (u64::from(product.m), u64::from(product.n));
+            let byte = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;
+            let offset = byte / limits.offset_alignment * limits.offset_alignment;
+            let bytes = 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n + (byte - offset);
+            let target = Access { offset, bytes, ..self.graph.whole(product.output, true) };
+            let tiles_m = rows.div_ceil(tile_rows);
+            let mut push = Push {
+                m: product.m,
+                n: product.n,
+                k: product.k,
+                k_chunk: k_parts.chunk,
+                first_row,
+                first_batch,
+                tiles_m,
+                band: self.band(product, tile_rows).min(tiles_m),
+                batches,
+                batch_inner: product.batch[1],
+                a_row: a.row,
+                a_batch: a.batch,
+                b_row: b.row,
+                b_panel: b.panel,
+                b_batch: b.batch,
+                b_width: b.width,
+                c_row: product.n,
+                c_batch: product.m * product.n,
+                c_base: ((byte - offset) / 4) as u32,
+                alpha: product.alpha,
+                scalars,
+                extras,
+            };
+            let tiles = u64::from(tiles_m) * u64::from(product.n.div_ceil(tile_columns));
+            let wide = product.n % 4 == 0;
+            let mut specialization = tile.specialization(a, b, product.n);
+            let extra = |i: usize| product.epilogue.extras.get(i).map_or(a.value, |extra| extra.value);
+            let [from_a, from_b, x0, x1] =
+                [a.value, b.value, extra(0), extra(1)].map(|value| self.graph.whole(value, false));
+            if k_parts.count == 1 {
+                product.finish(wide, &mut specialization);
+                let accesses = smallvec![from_a, from_b, x0, x1, target];
+                self.dispatch(
+                    tile.module(self.load, light),
+                    specialization,
+                    &push,
+                    tiles,
+                    batches,
+                    accesses,
+                )?;
+                continue;
+            }
+            // Each part of k gives a result of its own, in rows of whole vectors; their sum gets the epilogue.
+            specialization.push((32, 1));
+            let part_rows = (u64::from(k_parts.count) * u64::from(batches) * u64::from(rows)) as usize;
+            let shape = Shape::from([part_rows, padded_n as usize]);
+            let partial = self.graph.add_value(shape, DType::F32, Origin::Produced);
+            let part_push = Push { c_row: padded_n, c_batch: rows * padded_n, c_base: 0, alpha: 1.0, ..push };
+            let to_parts = self.graph.whole(partial, true);
+            let accesses = smallvec![from_a, from_b, from_a, from_a, to_parts];
+            let groups = batches * k_parts.count;
+            self.dispatch(tile.module(self.load, true), specialization, &part_push, tiles, groups, accesses)?;
+            push.k = k_parts.count;
+            push.a_row = padded_n / 4;
+            push.a_batch = [batches * rows * (padded_n / 4), rows * (padded_n / 4)];
+            push.tiles_m = rows;
+            push.band = 1;
+            let mut specialization = smallvec![(0, SUM_LOCAL_SIZE)];
+            product.finish(wide, &mut specialization);
+            let from_parts = Access { write: false, ..to_parts };
+            let module = match (self.load, light) {
+                (Load::Buffer, true) => "product_sum.buffer.light",
+                (Load::Buffer, false) => "product_sum.buffer.all",
+                (Load::Texel, true) => "product_sum.texel.light",
+                (Load::Texel, false) => "product_sum.texel.all",
+            };
+            let tiles = u64::from(rows) * u64::from(product.n.div_ceil(4 * SUM_LOCAL_SIZE));
+            self.dispatch(
+                module,
+                specialization,
+                &push,
+                tiles,
+                batches,
+                smallvec![from_parts, x0, x1, target],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Tiles of rows that together are small enough to stay in a cache while all columns go by.
+    fn band(&self, product: &Product, tile_rows: u32) -> u32 {
+        let bytes = 4 * u64::from(tile_rows) * u64::from(product.k.max(1));
+        (self.scheme.band_bytes / bytes).clamp(1, u64::from(u32::MAX)) as u32
+    }
+
+    fn dispatch(
+        &mut self,
+        module: &'static str,
+        specialization: Specialization,
+        push: &Push,
+        tiles: u64,
+        z: u32,
+        accesses: SmallVec<[Access; 4]>,
+    ) -> Result<()> {
+        let limits = &self.catalog.limits;
+        self.check_inputs(&accesses)?;
+        let x = tiles.clamp(1, u64::from(limits.groups[0]));
+        let groups = [x as u32, tiles.div_ceil(x) as u32, z];
+        let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
+        let push = SmallVec::from_slice(bytemuck::bytes_of(push));
+        let work = Work::Dispatch { pipeline, push, groups };
+        let mut node = Node::new(self.label.clone(), work, accesses);
+        // Said in the end, if the product is one dispatch.
+        node.cost.flops = None;
+        self.out.push(node);
+        Ok(())
+    }
+
+    /// Refuses inputs that no storage binding can span.
+    fn check_inputs(&self, accesses: &[Access]) -> Result<()> {
+        let limit = self.catalog.limits.storage_range_bytes;
+        match accesses.iter().find(|a| !a.write && self.load == Load::Buffer && a.bytes > limit) {
+            Some(large) => Err(Error::TooLarge {
+                op: "matmul",
+                shape: self.graph.value(large.value).shape,
+                bytes: large.bytes,
+                limit,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Product {
+    /// The constants of the dispatch that writes the result.
+    fn finish(&self, wide: bool, specialization: &mut Specialization) {
+        specialization.push((32, u32::from(wide)));
+        self.epilogue.specialization(specialization);
+    }
+}
+
+/// The pipelines that common products use.
+pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+    let mut nodes = Vec::new();
+    let mut graph = Graph::default();
+    for [m, n, k] in [[1024, 1024, 64], [1024, 1, 1024], [1, 1024, 1024]] {
+        let mut value = |rows: u32, columns: u32| {
+            graph.add_value(Shape::from([rows as usize, columns as usize]), DType::F32, Origin::Produced)
+        };
+        let (lhs, rhs, output) = (value(m, k), value(k, n), value(m, n));
+        let label = Label { op: LabelName::Op("prewarm"), shape: Shape::default(), dtype: DType::F32 };
+        let product = Product {
+            m,
+            n,
+            k,
+            batch: [1; 2],
+            lhs: Factor { value: lhs, along_k: true, batch: [0; 2] },
+            rhs: Factor { value: rhs, along_k: false, batch: [0; 2] },
+            alpha: 1.0,
+            epilogue: Epilogue::default(),
+            output,
+        };
+        product.lower(&label, &mut graph, catalog, &mut nodes)?;
+    }
+    let keys = nodes.into_iter().filter_map(|node| match node.work {
+        Work::Dispatch { pipeline, .. } => Some(pipeline),
+        _ => None,
+    });
+    Ok(keys.collect())
+}

@@ -1,0 +1,166 @@
+//! The catalog's rows for matrix products: kernels, tiles and when to use which. Data; nothing here decides.
+
+use crate::engine::catalog::Load;
+use crate::vk::physical::{DeviceInfo, DeviceKind};
+
+/// What the family is called.
+pub(crate) const FAMILY: &str = "matmul";
+
+/// A kernel with its tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tile {
+    /// `glsl/product_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device with narrower
+    /// subgroups uses as many lanes as it has.
+    Rows { lanes: u32, rows: u32, width: u32 },
+    /// `glsl/product_tile.comp`: m x n of the result per workgroup, k at a time, frame x frame per invocation.
+    Shared { m: u32, n: u32, k: u32, frame: u32 },
+    /// `glsl/product_dot.comp`: `rows` rows of the result, which has at most four columns, per subgroup.
+    Dot { lanes: u32, rows: u32 },
+}
+
+/// When a tile is taken. The first rule of a scheme that fits is; the last fits all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    pub(crate) tile: Tile,
+    /// For results of at most so many rows.
+    pub(crate) most_rows: u32,
+    /// And at most so many columns.
+    pub(crate) most_columns: u32,
+    /// That make at least so many tiles.
+    pub(crate) least_tiles: u64,
+}
+
+/// One way of carrying out products.
+#[derive(Debug)]
+pub(crate) struct Scheme {
+    pub(crate) name: &'static str,
+    pub(crate) load: Load,
+    pub(crate) rules: &'static [Rule],
+    /// Workgroups that keep a device busy. Where there are fewer, k is split.
+    pub(crate) busy_groups: u64,
+    /// The least of k that a part is worth.
+    pub(crate) least_part: u32,
+    /// Right-hand sides of so many elements are packed into panels, if
+    pub(crate) panel_elements: u64,
+    /// the result has so many tiles of rows, each of which reads all of it.
+    pub(crate) panel_tiles: u32,
+    /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
+    pub(crate) band_bytes: u64,
+    pub(crate) suits: Suits,
+}
+
+/// What kind of device a scheme is the default for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suits {
+    Gpu,
+    Software,
+    /// Nobody's default: for tests and for the tuner.
+    Candidate,
+}
+
+impl Scheme {
+    /// Whether a device with these abilities can carry it out.
+    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool) -> bool {
+        let shared = |rule: &Rule| matches!(rule.tile, Tile::Shared { .. });
+        (texels || self.load == Load::Buffer) && (shuffles || self.rules.iter().any(shared))
+    }
+}
+
+const ANY: u32 = u32::MAX;
+
+const fn only(tile: Tile) -> Rule {
+    Rule { tile, most_rows: ANY, most_columns: ANY, least_tiles: 0 }
+}
+
+const fn thin(tile: Tile, most_rows: u32, most_columns: u32) -> Rule {
+    Rule { tile, most_rows, most_columns, least_tiles: 0 }
+}
+
+// On lavapipe tiles of 24 rows x 32 columns are best and compile in a fraction of the time that larger ones take;
+// 32 iterations is the most that Mesa unrolls (`bench matmul`).
+const ROWS_24: Tile = Tile::Rows { lanes: 8, rows: 24, width: 1 };
+const ROWS_16: Tile = Tile::Rows { lanes: 8, rows: 16, width: 1 };
+const ROWS_4: Tile = Tile::Rows { lanes: 8, rows: 4, width: 4 };
+const ROWS_1: Tile = Tile::Rows { lanes: 8, rows: 1, width: 4 };
+const DOT_8: Tile = Tile::Dot { lanes: 8, rows: 8 };
+
+const WAVE_ROWS_4: Tile = Tile::Rows { lanes: 32, rows: 4, width: 1 };
+const WAVE_ROWS_1: Tile = Tile::Rows { lanes: 32, rows: 1, width: 1 };
+const WAVE_DOT: Tile = Tile::Dot { lanes: 32, rows: 4 };
+const SHARED_32: Tile = Tile::Shared { m: 32, n: 32, k: 16, frame: 4 };
+const SHARED_64: Tile = Tile::Shared { m: 64, n: 64, k: 16, frame: 4 };
+const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: 8 };
+
+const NO_PANELS: u64 = u64::MAX;
+
+/// A scheme of one tile, for tests and for the tuner.
+const fn single(name: &'static str, load: Load, rules: &'static [Rule], panel_elements: u64) -> Scheme {
+    Scheme {
+        name,
+        load,
+        rules,
+        busy_groups: 4,
+        least_part: 64,
+        panel_elements,
+        panel_tiles: 2,
+        band_bytes: 1 << 12,
+        suits: Suits::Candidate,
+    }
+}
+
+/// Every scheme there is.
+pub(crate) static SCHEMES: &[Scheme] = &[
+    Scheme {
+        name: "texel-rows",
+        load: Load::Texel,
+        rules: &[
+            thin(DOT_8, ANY, 4),
+            thin(ROWS_1, 1, ANY),
+            thin(ROWS_4, 4, ANY),
+            thin(ROWS_16, 64, ANY),
+            only(ROWS_24),
+        ],
+        busy_groups: 4,
+        least_part: 256,
+        panel_elements: 1 << 17,
+        panel_tiles: 12,
+        band_bytes: 400 << 10,
+        suits: Suits::Software,
+    },
+    Scheme {
+        name: "buffer-shared",
+        load: Load::Buffer,
+        rules: &[
+            thin(WAVE_DOT, ANY, 4),
+            thin(WAVE_ROWS_1, 1, ANY),
+            thin(WAVE_ROWS_4, 4, ANY),
+            Rule { tile: SHARED_128, most_rows: ANY, most_columns: ANY, least_tiles: 128 },
+            Rule { tile: SHARED_64, most_rows: ANY, most_columns: ANY, least_tiles: 64 },
+            only(SHARED_32),
+        ],
+        busy_groups: 128,
+        least_part: 256,
+        panel_elements: NO_PANELS,
+        panel_tiles: ANY,
+        band_bytes: 1 << 20,
+        suits: Suits::Gpu,
+    },
+    single("buffer-rows-16", Load::Buffer, &[only(ROWS_16)], 1 << 12),
+    single("texel-rows-4", Load::Texel, &[only(ROWS_4)], NO_PANELS),
+    single("buffer-rows-1", Load::Buffer, &[only(ROWS_1)], NO_PANELS),
+    single("buffer-dot", Load::Buffer, &[thin(WAVE_DOT, ANY, 4), only(ROWS_16)], NO_PANELS),
+    single("buffer-tile-32", Load::Buffer, &[only(SHARED_32)], NO_PANELS),
+    single("buffer-tile-64", Load::Buffer, &[only(SHARED_64)], NO_PANELS),
+    single("buffer-tile-128", Load::Buffer, &[only(SHARED_128)], NO_PANELS),
+    single("texel-tile-64", Load::Texel, &[only(SHARED_64)], NO_PANELS),
+];
+
+/// The scheme that was asked for, or the device's default.
+pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
+    let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
+    let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
+    let software =
+        device.kind == DeviceKind::Cpu && device.features.storage_texel && device.features.subgroup_shuffle;
+    let suits = if software { Suits::Software } else { Suits::Gpu };
+    asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
+}

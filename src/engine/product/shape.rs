@@ -1,0 +1,188 @@
+//! How a product is cut: simplified, split along k, divided into windows that bindings and grids can span. Pure.
+
+use super::Product;
+use super::operand::Operand;
+use super::schemes::{Scheme, Tile};
+use crate::engine::catalog::Load;
+use crate::engine::pipelines::Specialization;
+use crate::vk::physical::Limits;
+use smallvec::smallvec;
+
+/// Iterations that one invocation may make in its loops: lavapipe (22.3, 25.0) cuts loops off silently after 65,535,
+/// all loops taken together.
+const MOST_ITERATIONS: u32 = 65_000;
+
+impl Tile {
+    /// The tile with no more lanes than a subgroup has.
+    pub(super) fn on_subgroups_of(self, size: u32) -> Tile {
+        match self {
+            Tile::Rows { lanes, rows, width } => Tile::Rows { lanes: lanes.min(size), rows, width },
+            Tile::Dot { lanes, rows } => Tile::Dot { lanes: lanes.min(size), rows: rows.min(size) },
+            shared @ Tile::Shared { .. } => shared,
+        }
+    }
+
+    /// Rows and columns of the result that one workgroup owns.
+    pub(super) fn extents(self) -> (u32, u32) {
+        match self {
+            Tile::Rows { lanes, rows, width } => (rows, 4 * lanes * width),
+            Tile::Shared { m, n, .. } => (m, n),
+            Tile::Dot { rows, .. } => (rows, 4),
+        }
+    }
+
+    /// Whether k may end anywhere in place: worth its time to compile where packing would be most of the work.
+    pub(super) fn takes_tails(self) -> bool {
+        matches!(self, Tile::Rows { rows: ..=4, .. })
+    }
+
+    /// How much of k one iteration takes.
+    fn step(self) -> u32 {
+        match self {
+            Tile::Rows { .. } => 4,
+            Tile::Shared { k, .. } => k,
+            Tile::Dot { lanes, .. } => 4 * lanes,
+        }
+    }
+
+    /// The module, with every operation or with those that are quick to compile.
+    pub(super) fn module(self, load: Load, light: bool) -> &'static str {
+        match (self, load, light) {
+            (Tile::Rows { .. }, Load::Buffer, true) => "product_rows.buffer.light",
+            (Tile::Rows { .. }, Load::Buffer, false) => "product_rows.buffer.all",
+            (Tile::Rows { .. }, Load::Texel, true) => "product_rows.texel.light",
+            (Tile::Rows { .. }, Load::Texel, false) => "product_rows.texel.all",
+            (Tile::Shared { .. }, Load::Buffer, true) => "product_tile.buffer.light",
+            (Tile::Shared { .. }, Load::Buffer, false) => "product_tile.buffer.all",
+            (Tile::Shared { .. }, Load::Texel, true) => "product_tile.texel.light",
+            (Tile::Shared { .. }, Load::Texel, false) => "product_tile.texel.all",
+            (Tile::Dot { .. }, Load::Buffer, true) => "product_dot.buffer.light",
+            (Tile::Dot { .. }, Load::Buffer, false) => "product_dot.buffer.all",
+            (Tile::Dot { .. }, Load::Texel, true) => "product_dot.texel.light",
+            (Tile::Dot { .. }, Load::Texel, false) => "product_dot.texel.all",
+        }
+    }
+
+    /// The kernel's own specialization constants.
+    pub(super) fn specialization(self, a: &Operand, b: &Operand, n: u32) -> Specialization {
+        match self {
+            Tile::Rows { lanes, rows, width } => {
+                smallvec![(0, lanes), (1, lanes), (2, rows), (3, width), (4, u32::from(self.takes_tails()))]
+            }
+            Tile::Dot { lanes, rows } => smallvec![(0, lanes), (1, lanes), (2, rows), (3, n)],
+            Tile::Shared { m, n, k, frame } => smallvec![
+                (0, (m / frame) * (n / frame)),
+                (1, m),
+                (2, n),
+                (3, k),
+                (4, frame),
+                (5, frame),
+                (6, u32::from(a.along_k)),
+                (7, u32::from(b.along_k)),
+            ],
+        }
+    }
+}
+
+/// The same product in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
+/// and a row vector times a transposed matrix is that matrix times a column vector.
+pub(super) fn simplified(product: &Product) -> Product {
+    let mut p = product.clone();
+    let one_matrix = |rows: u32, batch: [u32; 2], extents: [u32; 2], step: u32| {
+        // Whether the batches lie one after the other, `rows` steps each.
+        (extents[1] == 1 || batch[1] == rows * step)
+            && (extents[0] == 1 || batch[0] == extents[1] * rows * step)
+    };
+    let tall = p.batch != [1, 1]
+        && p.rhs.batch == [0, 0]
+        && p.lhs.along_k
+        && one_matrix(p.m, p.lhs.batch, p.batch, p.k)
+        && p.epilogue.extras.iter().all(|extra| one_matrix(p.m, extra.batch, p.batch, extra.row));
+    if tall {
+        p.m *= p.batch[0] * p.batch[1];
+        p.batch = [1, 1];
+        p.lhs.batch = [0, 0];
+        for extra in &mut p.epilogue.extras {
+            extra.batch = [0, 0];
+        }
+    }
+    if p.m == 1 && p.n > 1 && p.rhs.along_k {
+        (p.m, p.n) = (p.n, 1);
+        std::mem::swap(&mut p.lhs, &mut p.rhs);
+        // A matrix of one row or column lies along anything.
+        p.rhs.along_k = true;
+        for extra in &mut p.epilogue.extras {
+            (extra.row, extra.column) = (extra.column, 0);
+        }
+    }
+    p.lhs.along_k |= p.m == 1;
+    p.rhs.along_k |= p.n == 1;
+    p
+}
+
+/// How k is split among workgroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) count: u32,
+    /// Of k, in each part but the last.
+    pub(super) chunk: u32,
+}
+
+/// Chunks are multiples of every kernel's step.
+const CHUNK: u32 = 64;
+
+pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Parts {
+    let (rows, columns) = tile.extents();
+    let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
+    let tiles = tiles * u64::from(product.batches());
+    let wanted =
+        scheme.busy_groups.div_ceil(tiles).min(8).min(u64::from(product.k / scheme.least_part)).max(1);
+    let longest = MOST_ITERATIONS * tile.step() / CHUNK * CHUNK;
+    let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK).clamp(CHUNK, longest);
+    Parts { count: product.k.div_ceil(chunk).max(1), chunk }
+}
+
+/// A part of the result that one dispatch writes: some batches whole, or some rows of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) first_batch: u32,
+    pub(super) batches: u32,
+    pub(super) first_row: u32,
+    pub(super) rows: u32,
+}
+
+/// Windows that cover the result; `None` if not even one row of tiles fits a binding.
+pub(super) fn windows(
+    product: &Product,
+    tile_rows: u32,
+    parts: u32,
+    row_bytes: u64,
+    limits: &Limits,
+) -> Option<Vec<Window>> {
+    // A binding may have to begin a little before its window.
+    let rows = (limits.storage_range_bytes - limits.offset_alignment) / (row_bytes * u64::from(parts));
+    let (m, all) = (product.m, product.batches());
+    if rows >= u64::from(m) {
+        let most = (rows / u64::from(m)).min(u64::from(limits.groups[2] / parts)).min(u64::from(all)) as u32;
+        let window = |i: u32| Window {
+            first_batch: i * most,
+            batches: most.min(all - i * most),
+            first_row: 0,
+            rows: m,
+        };
+        return (most > 0).then(|| (0..all.div_ceil(most)).map(window).collect());
+    }
+    let rows = (rows / u64::from(tile_rows) * u64::from(tile_rows)) as u32;
+    if rows == 0 {
+        return None;
+    }
+    let of_batch = |batch: u32| {
+        (0..m.div_ceil(rows)).map(move |i| Window {
+            first_batch: batch,
+            batches: 1,
+            first_row: i * rows,
+            rows: rows.min(m - i * rows),
+        })
+    };
+    Some((0..all).flat_map(of_batch).collect())
+}

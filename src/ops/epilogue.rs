@@ -1,0 +1,259 @@
+//! What is done to a product on its way to memory.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::elementwise::{broadcast, broadcast_strides, finite, not_nan, parameter};
+use crate::engine::epilogue::{self as engine, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS, Source, Step};
+use crate::engine::graph::ValueId;
+use crate::engine::map::OpCode;
+use crate::engine::recording::{Operand, Recording};
+use crate::error::{Error, Result};
+use crate::shape::{DType, Shape};
+
+/// What is done to the elements of a product before they are stored, in the same dispatch: bias, activation, scale,
+/// residual. Steps run in the order in which they are said.
+///
+/// At most six steps with two tensors and four scalars.
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// use tidemill::Epilogue;
+/// let gpu = tidemill::Accelerator::global()?;
+/// let x = gpu.upload(&[1.0f32, -2.0], [1, 2])?;
+/// let w = gpu.upload(&[1.0f32, 0.0, 0.0, 1.0], [2, 2])?;
+/// let b = gpu.upload(&[0.5f32, 0.5], [2])?;
+/// let h = gpu.run(|r| r.matmul_with(&x, &w, Epilogue::bias(&b).relu()))?;
+/// assert_eq!(h.read::<f32>()?, [1.5, 0.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Epilogue<'a> {
+    items: SmallVec<[Item<'a>; 4]>,
+}
+
+#[derive(Clone, Debug)]
+enum Item<'a> {
+    /// With a tensor that is broadcast to the result's shape; with `column`, one of an element per row.
+    Tensor { name: &'static str, op: OpCode, operand: Operand<'a>, column: bool },
+    /// With up to two parameters.
+    Scalars { name: &'static str, op: OpCode, parameters: SmallVec<[f32; 2]> },
+    /// `beta` times a tensor is added.
+    Accumulate { beta: f32, operand: Operand<'a> },
+}
+
+macro_rules! activations {
+    ($($(#[$doc:meta])* $name:ident: $op:ident;)*) => {
+        /// # Activation functions
+        ///
+        /// As the operations of the same names, to a bit.
+        #[allow(clippy::should_implement_trait, reason = "steps of an epilogue, not arithmetic of epilogues")]
+        impl<'a> Epilogue<'a> {$(
+            $(#[$doc])*
+            pub fn $name(self) -> Epilogue<'a> {
+                self.scalars(stringify!($name), OpCode::$op, &[])
+            }
+        )*}
+    };
+}
+
+activations! {
+    /// [`Recording::relu`].
+    relu: ReluF32;
+    /// [`Recording::sigmoid`].
+    sigmoid: SigmoidF32;
+    /// [`Recording::tanh`].
+    tanh: TanhF32;
+    /// [`Recording::swish`].
+    swish: SwishF32;
+    /// [`Recording::gelu`].
+    gelu: GeluF32;
+    /// [`Recording::gelu_erf`].
+    gelu_erf: GeluErfF32;
+    /// [`Recording::softplus`].
+    softplus: SoftplusF32;
+    /// [`Recording::exp`].
+    exp: ExpF32;
+    /// [`Recording::sqrt`].
+    sqrt: SqrtF32;
+    /// [`Recording::abs`].
+    abs: AbsF32;
+    /// [`Recording::neg`].
+    neg: NegF32;
+}
+
+#[allow(clippy::should_implement_trait, reason = "steps of an epilogue, not arithmetic of epilogues")]
+impl<'a> Epilogue<'a> {
+    /// Nothing is done yet.
+    pub fn new() -> Epilogue<'a> {
+        Epilogue::default()
+    }
+
+    /// Begins with a bias for each column: a vector as long as a row of the product.
+    pub fn bias(bias: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        let mut epilogue = Epilogue::new();
+        let (name, op, operand) = ("bias", OpCode::AddF32, bias.into());
+        epilogue.items.push(Item::Tensor { name, op, operand, column: false });
+        epilogue
+    }
+
+    /// Begins with a bias for each row: a vector as long as a column of the product.
+    pub fn column_bias(bias: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        let mut epilogue = Epilogue::new();
+        let (name, op, operand) = ("column_bias", OpCode::AddF32, bias.into());
+        epilogue.items.push(Item::Tensor { name, op, operand, column: true });
+        epilogue
+    }
+
+    /// Adds a tensor, broadcast to the product's shape: a residual.
+    pub fn add(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        self.tensor("add", OpCode::AddF32, operand.into())
+    }
+
+    /// Subtracts a tensor, broadcast to the product's shape.
+    pub fn sub(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        self.tensor("sub", OpCode::SubF32, operand.into())
+    }
+
+    /// Multiplies with a tensor, broadcast to the product's shape.
+    pub fn mul(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        self.tensor("mul", OpCode::MulF32, operand.into())
+    }
+
+    /// Multiplies with a number.
+    pub fn scale(self, factor: f32) -> Epilogue<'a> {
+        self.scalars("scale", OpCode::MulF32, &[factor])
+    }
+
+    /// Adds a number.
+    pub fn add_scalar(self, summand: f32) -> Epilogue<'a> {
+        self.scalars("add_scalar", OpCode::AddF32, &[summand])
+    }
+
+    /// [`Recording::leaky_relu`].
+    pub fn leaky_relu(self, alpha: f32) -> Epilogue<'a> {
+        self.scalars("leaky_relu", OpCode::LeakyReluF32, &[alpha])
+    }
+
+    /// [`Recording::elu`].
+    pub fn elu(self, alpha: f32) -> Epilogue<'a> {
+        self.scalars("elu", OpCode::EluF32, &[alpha])
+    }
+
+    /// [`Recording::clip`].
+    pub fn clip(self, lo: f32, hi: f32) -> Epilogue<'a> {
+        self.scalars("clip", OpCode::ClipF32, &[lo, hi])
+    }
+
+    fn tensor(mut self, name: &'static str, op: OpCode, operand: Operand<'a>) -> Epilogue<'a> {
+        self.items.push(Item::Tensor { name, op, operand, column: false });
+        self
+    }
+
+    fn scalars(mut self, name: &'static str, op: OpCode, parameters: &[f32]) -> Epilogue<'a> {
+        self.items.push(Item::Scalars { name, op, parameters: SmallVec::from_slice(parameters) });
+        self
+    }
+
+    /// `beta * operand` is added before all else.
+    pub(super) fn accumulating(mut self, beta: f32, operand: Operand<'a>) -> Epilogue<'a> {
+        self.items.insert(0, Item::Accumulate { beta, operand });
+        self
+    }
+
+    /// The engine's form, for a product of this shape (of rank 2 or more).
+    pub(super) fn resolve(&self, recording: &mut Recording, shape: Shape) -> Result<engine::Epilogue> {
+        let mut out = engine::Epilogue::default();
+        for item in &self.items {
+            match item {
+                Item::Tensor { name, op, operand, column } => {
+                    let extra = resolve_extra(recording, name, *operand, shape, *column, &mut out)?;
+                    step(&mut out, *op, &[extra]);
+                }
+                Item::Scalars { name, op, parameters } => {
+                    check_parameters(name, *op, parameters)?;
+                    let operands: SmallVec<[Source; 2]> =
+                        parameters.iter().map(|p| scalar(&mut out, *p)).collect();
+                    step(&mut out, *op, &operands);
+                }
+                Item::Accumulate { beta, operand } => {
+                    let extra = resolve_extra(recording, "accumulate", *operand, shape, false, &mut out)?;
+                    let beta = scalar(&mut out, *beta);
+                    out.steps.push(Step { op: OpCode::MulF32, operands: [extra, beta, extra] });
+                    let scaled = out.last();
+                    out.steps.push(Step { op: OpCode::AddF32, operands: [Source::Product, scaled, scaled] });
+                }
+            }
+        }
+        if !out.fits() {
+            let got = [out.steps.len(), out.extras.len(), out.scalars.len()];
+            return Err(Error::Epilogue { op: "matmul", got, most: [MAX_STEPS, MAX_EXTRAS, MAX_SCALARS] });
+        }
+        Ok(out)
+    }
+}
+
+fn check_parameters(name: &'static str, op: OpCode, parameters: &[f32]) -> Result<()> {
+    match (op, parameters) {
+        (OpCode::LeakyReluF32 | OpCode::EluF32, [alpha]) => finite(name, "alpha", *alpha),
+        (OpCode::ClipF32, [lo, hi]) => {
+            not_nan(name, "lo", *lo)?;
+            not_nan(name, "hi", *hi)?;
+            let rule = format!("not be above hi, which is {hi}");
+            if lo > hi { Err(parameter(name, "lo", *lo, &rule)) } else { Ok(()) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Appends a step on what the last one left.
+fn step(out: &mut engine::Epilogue, op: OpCode, with: &[Source]) {
+    let first = out.last();
+    let operand = |i: usize| with.get(i).copied().unwrap_or(first);
+    out.steps.push(Step { op, operands: [first, operand(0), operand(1)] });
+}
+
+fn scalar(out: &mut engine::Epilogue, value: f32) -> Source {
+    let known = out.scalars.iter().position(|&bits| bits == value.to_bits());
+    let index = known.unwrap_or_else(|| {
+        out.scalars.push(value.to_bits());
+        out.scalars.len() - 1
+    });
+    Source::Scalar(index as u8)
+}
+
+fn resolve_extra(
+    recording: &mut Recording,
+    name: &'static str,
+    operand: Operand<'_>,
+    shape: Shape,
+    column: bool,
+    out: &mut engine::Epilogue,
+) -> Result<Source> {
+    let value: ValueId = recording.resolve(name, operand)?;
+    let (mut from, dtype) = recording.kind(value);
+    if dtype != DType::F32 {
+        return Err(Error::Type { op: name, expected: DType::F32, got: dtype });
+    }
+    let refuse = |why: String| Error::Shapes { op: name, lhs: from, rhs: shape, why };
+    if column {
+        let rows = shape.dims()[shape.rank() - 2];
+        if from.dims() != [rows] {
+            return Err(refuse(format!("a bias for each of {rows} rows must be [{rows}]")));
+        }
+        from = Shape::from([rows, 1]);
+    } else if broadcast(name, from, shape)? != shape {
+        return Err(refuse("the product does not stretch to its operands".to_owned()));
+    }
+    let strides = broadcast_strides(&from, &shape);
+    let mut all: SmallVec<[u32; 4]> = smallvec![0; 4 - shape.rank()];
+    all.extend_from_slice(&strides[..shape.rank()]);
+    let [outer, inner, row, column] = [all[0], all[1], all[2], all[3]];
+    let extra = Extra { value, batch: [outer, inner], row, column };
+    let known = out.extras.iter().position(|known| *known == extra);
+    let index = known.unwrap_or_else(|| {
+        out.extras.push(extra);
+        out.extras.len() - 1
+    });
+    Ok(Source::Extra(index as u8))
+}

@@ -1,0 +1,277 @@
+//! Reductions.
+
+use super::axes::Axes;
+use crate::engine::graph::{Node, Work};
+use crate::engine::recording::{Operand, Recording, Value};
+use crate::engine::reduce::Reduce;
+use crate::engine::reduction::Reduction;
+use crate::engine::span::Geometry;
+use crate::error::{Error, Result};
+use crate::shape::{DType, Shape};
+
+/// # Reductions
+///
+/// Each runs over one axis or over all of them, says [`Axes`]: `r.sum(&x, -1)`, `r.sum(&x, Axes::at(1).keep())`,
+/// `r.sum(&x, Axes::ALL)`.
+///
+/// The order in which elements combine is fixed: the same operand gives the same bits every time, on one device with
+/// one driver and one choice of kernel variants.
+impl Recording {
+    /// The sum; f32, i32, u32. Integers wrap.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::Axes;
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+    /// let (rows, columns, all) = gpu.run(|r| Ok((r.sum(&x, 1)?, r.sum(&x, 0)?, r.sum(&x, Axes::ALL)?)))?;
+    /// assert_eq!(rows.read::<f32>()?, [6.0, 15.0]);
+    /// assert_eq!(columns.read::<f32>()?, [5.0, 7.0, 9.0]);
+    /// assert_eq!(all.read::<f32>()?, [21.0]);
+    ///
+    /// let refused = gpu.run(|r| r.sum(&x, 3)).unwrap_err();
+    /// assert_eq!(refused.to_string(), "sum: axis 3 is out of range for rank 2");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The sum of nothing is 0. A NaN, or infinities of both signs, give NaN; an infinity gives itself. A partial sum
+    /// that overflows makes the result infinite or NaN, even if the whole would not.
+    ///
+    /// # Accuracy
+    ///
+    /// The error is at most 4 · 2⁻²⁴ · Σ|x|, however many elements there are: blocks of eight are summed as a tree, and
+    /// their sums with the rounding errors collected beside (two-sum). Measured on lavapipe up to 64 Mi elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if there is no such axis, [`Error::Type`] for other element types.
+    pub fn sum<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("sum", Reduction::Sum, Types::All, operand.into(), axes.into())
+    }
+
+    /// The mean; f32. It is the [`sum`](Recording::sum) divided by the number of elements, with the sum's accuracy;
+    /// so a sum that overflows makes it infinite. The mean of nothing is NaN.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Type`].
+    pub fn mean<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("mean", Reduction::Mean, Types::F32, operand.into(), axes.into())
+    }
+
+    /// The product; f32. That of nothing is 1.
+    ///
+    /// NaN, or 0 times an infinity, give NaN. Partial products may overflow or underflow where the whole would not.
+    ///
+    /// # Accuracy
+    ///
+    /// A relative error of at most n · 2⁻²⁴ for n elements, as in any order of multiplication.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Type`].
+    pub fn prod<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("prod", Reduction::Prod, Types::F32, operand.into(), axes.into())
+    }
+
+    /// The largest element; f32, i32, u32. Exact; +0 is larger than −0. If any element is NaN, the result is.
+    ///
+    /// ([`max`](Recording::max) is the larger of two operands, element for element.)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Nothing`] if there is none to choose from, [`Error::Axis`], [`Error::Type`].
+    pub fn amax<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
+    }
+
+    /// The smallest element; f32, i32, u32. Exact; −0 is smaller than +0. If any element is NaN, the result is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`amax`](Recording::amax).
+    pub fn amin<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("amin", Reduction::Min, Types::All, operand.into(), axes.into())
+    }
+
+    /// The place of the largest element along the axis, as u32; of f32, i32, u32. Over [`Axes::ALL`] it counts through
+    /// the whole tensor, row by row.
+    ///
+    /// Of equal elements the first counts, and zeros are equal. NaN is larger than everything: the first NaN counts, as
+    /// in NumPy.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 9.0, 9.0, 3.0, f32::NAN, 7.0], [2, 3])?;
+    /// let places = gpu.run(|r| r.argmax(&x, -1))?;
+    /// assert_eq!(places.read::<u32>()?, [1, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`amax`](Recording::amax).
+    pub fn argmax<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("argmax", Reduction::ArgMax, Types::All, operand.into(), axes.into())
+    }
+
+    /// The place of the smallest element along the axis, as u32; otherwise as [`argmax`](Recording::argmax). The first
+    /// NaN counts before everything else here, too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`amax`](Recording::amax).
+    pub fn argmin<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("argmin", Reduction::ArgMin, Types::All, operand.into(), axes.into())
+    }
+
+    /// The Euclidean length √Σx²; f32. That of nothing is 0.
+    ///
+    /// Squares overflow from 1.9 · 10¹⁹ on, and the length is then infinite; below 10⁻¹⁹ they underflow, and count as 0
+    /// where all are so small. NaN gives NaN.
+    ///
+    /// # Accuracy
+    ///
+    /// A relative error of at most 4 · 2⁻²⁴, and what the device's square root adds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Type`].
+    pub fn norm<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        self.reduce("norm", Reduction::Norm, Types::F32, operand.into(), axes.into())
+    }
+
+    /// The inner product of two vectors of one length; f32. The result is a scalar, of shape `[]`; 0 for no elements.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0], [3])?;
+    /// let dot = gpu.run(|r| r.dot(&x, &x))?;
+    /// assert_eq!(dot.read::<f32>()?, [14.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Special values are those of the products and of their [`sum`](Recording::sum).
+    ///
+    /// # Accuracy
+    ///
+    /// The error is at most 5 · 2⁻²⁴ · Σ|x·y|, however long the vectors are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shapes`] if they are not two vectors of one length, [`Error::Type`].
+    pub fn dot<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
+        let op = "dot";
+        let (lhs, rhs) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
+        let ((shape, dtype), (other, other_dtype)) = (self.kind(lhs), self.kind(rhs));
+        for got in [dtype, other_dtype] {
+            Types::F32.check(op, got)?;
+        }
+        if shape.rank() != 1 || shape != other {
+            let why = match (shape.dims(), other.dims()) {
+                ([n], [m]) => format!("{n} != {m}"),
+                _ => "both must be of rank 1".to_owned(),
+            };
+            return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
+        }
+        let geometry = Geometry::whole(&shape);
+        let output = self.produce(op, Shape::from([]), DType::F32)?;
+        let reduce =
+            Reduce { op, reduction: Reduction::Dot, input: lhs, second: Some(rhs), geometry, output };
+        self.record(reduce)
+    }
+
+    /// The variance of the elements as a whole population, Σ(x − mean)² / n; f32. That of nothing is NaN, that of one
+    /// element 0.
+    ///
+    /// In two passes: the mean first, then the squared distances from it, less what the rounding of the mean has added.
+    /// So a large common offset costs no accuracy. NaN or an infinity gives NaN.
+    ///
+    /// # Accuracy
+    ///
+    /// A relative error of at most 8 · 2⁻²⁴, as long as no square underflows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Type`].
+    pub fn variance<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+        let (op, axes) = ("variance", axes.into());
+        let input = self.resolve(op, operand)?;
+        let (shape, dtype) = self.kind(input);
+        Types::F32.check(op, dtype)?;
+        let (geometry, result) = axes.apply(op, &shape)?;
+        let output = self.produce(op, result, DType::F32)?;
+        let means = self.produce(op, result, DType::F32)?;
+        self.record(Reduce { op, reduction: Reduction::Mean, input, second: None, geometry, output: means })?;
+        self.record(Reduce {
+            op,
+            reduction: Reduction::Variance,
+            input,
+            second: Some(means),
+            geometry,
+            output,
+        })
+    }
+
+    fn reduce(
+        &mut self,
+        op: &'static str,
+        reduction: Reduction,
+        types: Types,
+        operand: Operand<'_>,
+        axes: Axes,
+    ) -> Result<Value> {
+        let input = self.resolve(op, operand)?;
+        let (shape, dtype) = self.kind(input);
+        types.check(op, dtype)?;
+        let (geometry, result) = axes.apply(op, &shape)?;
+        if geometry.extent == 0 && geometry.results() > 0 && of_nothing(reduction).is_none() {
+            return Err(Error::Nothing { op, shape });
+        }
+        let indices = matches!(reduction, Reduction::ArgMax | Reduction::ArgMin);
+        let output = self.produce(op, result, if indices { DType::U32 } else { dtype })?;
+        self.record(Reduce { op, reduction, input, second: None, geometry, output })
+    }
+
+    fn record(&mut self, reduce: Reduce) -> Result<Value> {
+        let Reduce { op, reduction, geometry, output, .. } = reduce;
+        if geometry.results() == 0 {
+            // No result, no work.
+        } else if geometry.extent == 0 {
+            let word = of_nothing(reduction).unwrap_or(f32::NAN).to_bits();
+            let accesses = smallvec::smallvec![self.graph().whole(output, true)];
+            self.push(Node::new(self.label(op, output), Work::Fill { word }, accesses));
+        } else {
+            self.append(|graph, catalog| reduce.lower(graph, catalog))?;
+        }
+        Ok(self.handle(output))
+    }
+}
+
+/// What a reduction makes of no elements; `None` if there is nothing it could. As an integer, +0 is 0.
+fn of_nothing(reduction: Reduction) -> Option<f32> {
+    match reduction {
+        Reduction::Sum | Reduction::Norm | Reduction::Dot => Some(0.0),
+        Reduction::Prod => Some(1.0),
+        Reduction::Mean | Reduction::Variance => Some(f32::NAN),
+        Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin => None,
+    }
+}
+
+/// The element types that an operation takes.
+#[derive(Clone, Copy)]
+enum Types {
+    F32,
+    All,
+}
+
+impl Types {
+    fn check(self, op: &'static str, got: DType) -> Result<()> {
+        match (self, got) {
+            (Types::All, _) | (Types::F32, DType::F32) => Ok(()),
+            (Types::F32, _) => Err(Error::Type { op, expected: DType::F32, got }),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Softmax and its logarithm.
+
+use super::layout::resolve_axis;
+use crate::engine::recording::{Operand, Recording, Value};
+use crate::engine::softmax::Softmax;
+use crate::engine::span::Geometry;
+use crate::error::{Error, Result};
+use crate::shape::DType;
+
+impl Recording {
+    /// Softmax along `axis` (negative axes count from the end): exp(x) / Σ exp(x), each computed as exp(x − max), so
+    /// that no large element overflows; f32. The result has the operand's shape.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1000.0f32, 1000.0, f32::NEG_INFINITY, 0.0], [2, 2])?;
+    /// let p = gpu.run(|r| r.softmax(&x, -1))?;
+    /// assert_eq!(p.read::<f32>()?, [0.5, 0.5, 0.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// −∞ has the share 0. Elements more than 87 below the largest have it, too (they would be denormal). A row with a
+    /// NaN or +∞, or with nothing but −∞, is no distribution: all of it becomes NaN. The same operand gives the same
+    /// bits every time, on one device with one driver and one choice of kernel variants.
+    ///
+    /// # Accuracy
+    ///
+    /// A relative error of at most (8 + |x − max|) · 2⁻²⁴ in each result: the difference is rounded before it is an
+    /// exponent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`] if there is no such axis, [`Error::Type`] for other element types.
+    pub fn softmax<'a>(&mut self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
+        self.softmax_of("softmax", false, operand.into(), axis)
+    }
+
+    /// The logarithm of [`softmax`](Recording::softmax): (x − max) − log Σ exp(x − max), which is finite where a share is
+    /// too small for a float.
+    ///
+    /// Special values are those of `softmax`, with log 0 = −∞ for −∞ only.
+    ///
+    /// # Accuracy
+    ///
+    /// An error of at most 8 · 2⁻²⁴ times the larger of 1 and the result's magnitude.
+    ///
+    /// # Errors
+    ///
+    /// Those of `softmax`.
+    pub fn log_softmax<'a>(&mut self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
+        self.softmax_of("log_softmax", true, operand.into(), axis)
+    }
+
+    fn softmax_of(
+        &mut self,
+        op: &'static str,
+        logarithm: bool,
+        operand: Operand<'_>,
+        axis: isize,
+    ) -> Result<Value> {
+        let input = self.resolve(op, operand)?;
+        let (shape, dtype) = self.kind(input);
+        if dtype != DType::F32 {
+            return Err(Error::Type { op, expected: DType::F32, got: dtype });
+        }
+        let geometry = Geometry::along(&shape, resolve_axis(op, axis, shape.rank())?);
+        let output = self.produce(op, shape, dtype)?;
+        if shape.elements() > 0 {
+            let softmax = Softmax { op, logarithm, input, geometry, output };
+            self.append(|graph, catalog| softmax.lower(graph, catalog))?;
+        }
+        Ok(self.handle(output))
+    }
+}

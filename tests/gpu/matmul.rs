@@ -1,0 +1,82 @@
+//! Matrix products: what the table of cases does not say.
+
+use crate::harness::gpu;
+use tidemill::{Epilogue, Matmul};
+
+#[test]
+fn mistakes_are_named_and_leave_the_recording_usable() {
+    let gpu = gpu();
+    let tensor = |shape: &[usize]| {
+        let shape = tidemill::Shape::new(shape).unwrap();
+        gpu.upload(&vec![1.0f32; shape.elements()], shape).unwrap()
+    };
+    let (a, b, c) = (tensor(&[4, 3]), tensor(&[5, 2]), tensor(&[3, 2]));
+    let (many, few) = (tensor(&[2, 4, 3]), tensor(&[3, 3, 2]));
+    let scalar = tensor(&[]);
+    let counts = gpu.upload(&[1u32; 6], [3, 2]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let said = |result: tidemill::Result<tidemill::Value>| result.unwrap_err().to_string();
+    assert_eq!(said(r.matmul(&a, &b)), "matmul: lhs [4, 3] x rhs [5, 2]: inner 3 != 5");
+    let transposed = r.matmul_with(&a, &c, Matmul::new().transpose_lhs());
+    assert_eq!(said(transposed), "matmul: lhs [4, 3] x rhs [3, 2]: inner 4 != 3");
+    let batches = "matmul: lhs [2, 4, 3] and rhs [3, 3, 2]: 2 != 3 in dimension 0";
+    assert_eq!(said(r.matmul(&many, &few)), batches);
+    assert_eq!(said(r.matmul(&scalar, &c)), "matmul: the operand [] is no matrix and no vector");
+    assert_eq!(said(r.matmul(&a, &counts)), "matmul: the operand is u32, this needs f32");
+    let bias = tensor(&[3]);
+    let long = "bias: lhs [3] and rhs [4, 2]: 3 != 2 in dimension 1";
+    assert_eq!(said(r.matmul_with(&a, &c, Epilogue::bias(&bias))), long);
+    let column = "column_bias: lhs [3] and rhs [4, 2]: a bias for each of 4 rows must be [4]";
+    assert_eq!(said(r.matmul_with(&a, &c, Epilogue::column_bias(&bias))), column);
+    let clip = "clip: lo is 2; it must not be above hi, which is 1";
+    assert_eq!(said(r.matmul_with(&a, &c, Epilogue::new().clip(2.0, 1.0))), clip);
+    let seven = (0..7).fold(Epilogue::new(), |e, _| e.relu());
+    let steps = "matmul: the epilogue has 7 steps, 0 tensors and 0 scalars, of 6, 2 and 4 that fit; \
+                 do the rest with operations of their own";
+    assert_eq!(said(r.matmul_with(&a, &c, seven)), steps);
+    let good = r.matmul(&a, &c).unwrap();
+    let good = r.keep(good).unwrap();
+    r.end_recording().unwrap().wait().unwrap();
+    assert_eq!(good.read::<f32>().unwrap(), [3.0; 8]);
+}
+
+#[test]
+fn products_feed_products_and_elementwise_operations() {
+    let gpu = gpu();
+    let x = gpu.upload(&[1.0f32, -1.0, 2.0, 0.5, 0.0, -3.0], [2, 3]).unwrap();
+    let w1 = gpu.upload(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], [3, 2]).unwrap();
+    let w2 = gpu.upload(&[2.0f32, 1.0], [2, 1]).unwrap();
+    let b1 = gpu.upload(&[0.5f32, -0.5], [2]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    // A program in front that must not move behind its reader, and one that comes after.
+    let twice = r.add(&x, &x).unwrap();
+    let h = r.matmul_with(twice, &w1, Epilogue::bias(&b1).relu()).unwrap();
+    let y = r.matmul(h, &w2).unwrap();
+    let z = r.add(y, y).unwrap();
+    let (h, y, z) = (r.keep(h).unwrap(), r.keep(y).unwrap(), r.keep(z).unwrap());
+    r.end_recording().unwrap().wait().unwrap();
+    assert_eq!(h.read::<f32>().unwrap(), [6.5, 1.5, 0.0, 0.0]);
+    assert_eq!(y.read::<f32>().unwrap(), [14.5, 0.0]);
+    assert_eq!(z.read::<f32>().unwrap(), [29.0, 0.0]);
+}
+
+#[test]
+fn an_epilogue_gives_the_bits_of_the_operations() {
+    let gpu = gpu();
+    let data = |n: usize, salt: usize| -> Vec<f32> {
+        (0..n).map(|i| ((i * 7919 + salt) % 1000) as f32 / 250.0 - 2.0).collect()
+    };
+    let (a, b) =
+        (gpu.upload(&data(70 * 20, 1), [70, 20]).unwrap(), gpu.upload(&data(20 * 36, 2), [20, 36]).unwrap());
+    let bias = gpu.upload(&data(36, 3), [36]).unwrap();
+    let (fused, apart) = gpu
+        .run(|r| {
+            let fused = r.matmul_with(&a, &b, Epilogue::bias(&bias).gelu().scale(0.5))?;
+            let product = r.matmul(&a, &b)?;
+            let sum = r.add(product, &bias)?;
+            let active = r.gelu(sum)?;
+            Ok((fused, r.scale(active, 0.5f32)?))
+        })
+        .unwrap();
+    assert_eq!(fused.read::<f32>().unwrap(), apart.read::<f32>().unwrap());
+}
