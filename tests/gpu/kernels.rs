@@ -223,7 +223,8 @@ fn a_binding_larger_than_the_device_allows_is_refused() {
         let mut r = gpu.begin_recording().unwrap();
         let elements = limit as usize / 4 + 1;
         let x = r.fill([elements], 0.0f32).unwrap();
-        let run = Dispatch::new(&scale).input(x).output([10], DType::F32).push(&[1.0f32]).specialize(0, 32u32);
+        let run =
+            Dispatch::new(&scale).input(x).output([10], DType::F32).push(&[1.0f32]).specialize(0, 32u32);
         let error = r.dispatch(run).unwrap_err();
         let got = 4 * elements;
         assert_eq!(
