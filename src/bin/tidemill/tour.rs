@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Config, Error, Prewarm, Profiling, Recording, Run, Stats, Tensor, Value};
+use tidemill::{Accelerator, Config, Epilogue, Error, Prewarm, Profiling, Run, Stats};
 
 use crate::Outcome;
-use crate::style::{Style, bytes, grouped, print, short};
+use crate::style::{Style, bytes, print, short};
 
 /// What can be said to `tour`.
 #[derive(clap::Args)]
@@ -20,40 +20,55 @@ pub(crate) struct Args {
     capture: bool,
 }
 
-/// Elements of each operand.
-const N: usize = 1 << 20;
-/// How far the device may be from the CPU: Vulkan allows a division 2.5 units in the last place.
-const TOLERANCE: f32 = 1e-6;
+/// How far the device may be from the CPU: sums of 784 products in f32, against f64.
+const TOLERANCE: f32 = 1e-5;
+/// Rows of a batch, and the widths of the layers.
+const BATCH: usize = 64;
+const WIDTHS: [usize; 3] = [784, 256, 10];
 
-/// The operands, on the host.
-struct Operands {
-    a: Vec<f32>,
-    b: Vec<f32>,
-    c: Vec<f32>,
+/// A small network and a batch for it, on the host.
+struct Network {
+    x: Vec<f32>,
+    w1: Vec<f32>,
+    b1: Vec<f32>,
+    w2: Vec<f32>,
 }
 
-impl Operands {
-    fn new() -> Operands {
-        let wave = |step: f32, low: f32| -> Vec<f32> {
-            (0..N).map(|i| low + (i as f32 * step).sin().abs()).collect()
+impl Network {
+    const STEPS: &'static str = "matmul + bias + relu, matmul, softmax";
+
+    fn new() -> Network {
+        let wave = |n: usize, step: f32, scale: f32| -> Vec<f32> {
+            (0..n).map(|i| scale * (i as f32 * step).sin()).collect()
         };
-        Operands { a: wave(0.37, 0.5), b: wave(0.11, -1.0), c: wave(0.73, 1.0) }
+        let [wide, hidden, classes] = WIDTHS;
+        Network {
+            x: wave(BATCH * wide, 0.37, 1.0),
+            w1: wave(wide * hidden, 0.11, 0.1),
+            b1: wave(hidden, 0.73, 0.5),
+            w2: wave(hidden * classes, 0.53, 0.2),
+        }
     }
 
-    /// The job, as the engine records it. What it is called stands beside it.
-    fn record(r: &mut Recording, a: &Tensor, b: &Tensor, c: &Tensor) -> tidemill::Result<Value> {
-        let sum = r.add(a, b)?;
-        let product = r.mul(sum, c)?;
-        let difference = r.sub(product, b)?;
-        r.div(difference, a)
-    }
-
-    const STEPS: &'static str = "add, mul, sub, div";
-
-    /// The same on the CPU.
+    /// The same on the CPU, in f64.
     fn reference(&self) -> Vec<f32> {
-        let operands = self.a.iter().zip(&self.b).zip(&self.c);
-        operands.map(|((a, b), c)| ((a + b) * c - b) / a).collect()
+        let [wide, hidden, classes] = WIDTHS;
+        let product = |x: &[f64], w: &[f32], rows: usize, columns: usize| -> Vec<f64> {
+            (0..columns).map(|j| (0..rows).map(|i| x[i] * f64::from(w[i * columns + j])).sum()).collect()
+        };
+        self.x
+            .chunks_exact(wide)
+            .flat_map(|row| {
+                let row: Vec<f64> = row.iter().map(|x| f64::from(*x)).collect();
+                let mut h = product(&row, &self.w1, wide, hidden);
+                h.iter_mut().zip(&self.b1).for_each(|(h, b)| *h = (*h + f64::from(*b)).max(0.0));
+                let y = product(&h, &self.w2, hidden, classes);
+                let largest = y.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let e: Vec<f64> = y.iter().map(|y| (y - largest).exp()).collect();
+                let sum: f64 = e.iter().sum();
+                e.into_iter().map(move |e| (e / sum) as f32)
+            })
+            .collect()
     }
 }
 
@@ -64,12 +79,17 @@ struct Round {
     completed: Duration,
 }
 
-fn round(gpu: &Accelerator, host: &Operands) -> tidemill::Result<Round> {
-    let (a, b, c) = (gpu.upload(&host.a, [N])?, gpu.upload(&host.b, [N])?, gpu.upload(&host.c, [N])?);
+fn round(gpu: &Accelerator, host: &Network) -> tidemill::Result<Round> {
+    let [wide, hidden, classes] = WIDTHS;
+    let x = gpu.upload(&host.x, [BATCH, wide])?;
+    let (w1, b1) = (gpu.upload(&host.w1, [wide, hidden])?, gpu.upload(&host.b1, [hidden])?);
+    let w2 = gpu.upload(&host.w2, [hidden, classes])?;
     let begun = Instant::now();
     let mut r = gpu.begin_recording()?;
-    let value = Operands::record(&mut r, &a, &b, &c)?;
-    let kept = r.keep(value)?;
+    let h = r.matmul_with(&x, &w1, Epilogue::bias(&b1).relu())?;
+    let y = r.matmul(h, &w2)?;
+    let p = r.softmax(y, -1)?;
+    let kept = r.keep(p)?;
     let submission = r.end_recording()?;
     let recorded = begun.elapsed();
     submission.wait()?;
@@ -88,7 +108,7 @@ fn worst(got: &[f32], expected: &[f32]) -> (f32, usize) {
 }
 
 /// The same job under the validation layer: what it says, or `None` where it is not installed.
-fn validate(host: &Operands) -> tidemill::Result<Option<Vec<String>>> {
+fn validate(host: &Network) -> tidemill::Result<Option<Vec<String>>> {
     let config = Config::new().validation(true).no_cache().prewarm(Prewarm::Off);
     let gpu = match Accelerator::new(&config) {
         Err(Error::LayerMissing { .. }) => return Ok(None),
@@ -99,7 +119,7 @@ fn validate(host: &Operands) -> tidemill::Result<Option<Vec<String>>> {
 }
 
 /// A few rounds, profiled.
-fn profile(gpu: &Accelerator, host: &Operands, mode: Profiling) -> tidemill::Result<Run> {
+fn profile(gpu: &Accelerator, host: &Network, mode: Profiling) -> tidemill::Result<Run> {
     let session = gpu.begin_profiling(&format!("tour, {mode}"), mode)?;
     for _ in 0..3 {
         round(gpu, host)?;
@@ -110,7 +130,7 @@ fn profile(gpu: &Accelerator, host: &Operands, mode: Profiling) -> tidemill::Res
 /// The job once, recorded by RenderDoc.
 fn capture(out: &Path) -> Outcome {
     let gpu = Accelerator::new(&Config::new().renderdoc(true).prewarm(Prewarm::Off))?;
-    let host = Operands::new();
+    let host = Network::new();
     let file = gpu.capture(&out.join("tour").to_string_lossy(), || round(&gpu, &host).map(drop))?.1;
     print(&format!("{}\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
@@ -159,13 +179,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     print(&format!("{}\n", style.bold(&format!("tidemill on {}", device.name))))?;
     row("device", &format!("{}, {}", device.kind, device.driver))?;
 
-    let host = Operands::new();
+    let host = Network::new();
     let expected = host.reference();
     let first = round(&gpu, &host)?;
     let before = gpu.stats();
     let second = round(&gpu, &host)?;
     let after = gpu.stats();
-    row("job", &format!("{} on {} f32, recorded, then submitted once", Operands::STEPS, grouped(N as u64)))?;
+    let [wide, hidden, classes] = WIDTHS;
+    let network = format!("{wide}-{hidden}-{classes}, a batch of {BATCH}");
+    row("job", &format!("{} ({network}), recorded, then submitted once", Network::STEPS))?;
     let ms = |time: Duration| short(time.as_secs_f64() * 1e3);
     row(
         "time",

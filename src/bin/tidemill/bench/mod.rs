@@ -3,6 +3,7 @@
 pub(crate) mod anchor;
 mod elementwise;
 mod overhead;
+mod reduce;
 mod report;
 mod runner;
 pub(crate) mod work;
@@ -41,6 +42,7 @@ struct Group {
 static GROUPS: &[Group] = &[
     Group { name: "overhead", works: overhead::WORKS },
     Group { name: "elementwise", works: elementwise::WORKS },
+    Group { name: "reduce", works: reduce::WORKS },
 ];
 
 /// Groups, then works.
