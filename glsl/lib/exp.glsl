@@ -1,7 +1,6 @@
-// exp and log where softmax needs them, alike on every driver: some have a native exp that never reaches 0 (lavapipe
-// stops at 1.2e-38), and Vulkan allows one that is off by hundreds of ULP.
+// exp and log where softmax needs them, alike on every driver: Vulkan allows a native exp(t) to be off by 3 + 2|t| ULP.
 
-// exp(t) for t <= 0, to 1 ULP; 0 below -87, where results would become denormal.
+// exp(t) for t <= 0, to 0.99 ULP (over every f32); 0 below -87, where results would become denormal.
 vec4 exp_not_above_one(vec4 t) {
     vec4 x = max(t, vec4(-87.0));
     // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits, too.
@@ -18,7 +17,7 @@ vec4 exp_not_above_one(vec4 t) {
     return mix(vec4(0), uintBitsToFloat(scaled), greaterThanEqual(t, vec4(-87.0)));
 }
 
-// log(x) for finite x >= 1, to 1 ULP of 1 or of the result.
+// log(x) for finite x >= 1, to 0.81 ULP (over every seventh f32 up to 2^32).
 vec4 log_not_below_one(vec4 x) {
     // x = m * 2^k with m from sqrt(1/2) to sqrt(2).
     uvec4 bits = floatBitsToUint(x);

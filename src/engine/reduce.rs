@@ -14,8 +14,8 @@ use crate::shape::{DType, Shape};
 /// Bytes of a part's state.
 const STATE_BYTES: u64 = 16;
 
-/// How a variant likes its work cut. Measured with `bench reduce` on lavapipe for shuffles; for shared memory what fills
-/// a GPU of some 60 cores.
+/// How a variant likes its work cut. First guesses, correct for any value: nobody has swept them yet, neither on
+/// lavapipe (shuffles) nor on a GPU (shared memory).
 struct Habits {
     /// Rows up to this many elements get one invocation each.
     narrow: u64,

@@ -28,7 +28,7 @@ const BLOCK: u64 = 4;
 /// Blocks that one invocation adds up, at most: as in `reduce.rs`, for accuracy and for the loop limit of lavapipe.
 const MOST_BLOCKS: u64 = 4096;
 
-/// How a variant likes its work cut. Measured with `bench reduce` on lavapipe for shuffles.
+/// How a variant likes its work cut. First guesses, not yet swept on any device.
 struct Habits {
     /// Rows up to this many texels get one invocation each.
     narrow: u64,
