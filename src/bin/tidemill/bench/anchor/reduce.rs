@@ -14,19 +14,25 @@ const ACCUMULATORS: usize = 8;
 
 #[inline(always)]
 fn dot_of(a: &[f32], b: Option<&[f32]>) -> f32 {
-    let mut sums = [[0f32; LANES]; ACCUMULATORS];
     const STEP: usize = LANES * ACCUMULATORS;
-    for begin in (0..a.len() / STEP * STEP).step_by(STEP) {
-        for (k, sum) in sums.iter_mut().enumerate() {
-            for (lane, sum) in sum.iter_mut().enumerate() {
-                let at = begin + k * LANES + lane;
-                *sum += b.map_or(a[at], |b| a[at] * b[at]);
-            }
+    let mut sums = [0f32; STEP];
+    let tail = match b {
+        None => {
+            let steps = a.chunks_exact(STEP);
+            let tail = steps.remainder().iter().sum::<f32>();
+            steps.for_each(|a| sums.iter_mut().zip(a).for_each(|(sum, a)| *sum += a));
+            tail
         }
-    }
-    let rest = a.len() / STEP * STEP;
-    let tail: f32 = (rest..a.len()).map(|at| b.map_or(a[at], |b| a[at] * b[at])).sum();
-    sums.iter().flatten().sum::<f32>() + tail
+        Some(b) => {
+            let (left, right) = (a.chunks_exact(STEP), b.chunks_exact(STEP));
+            let tail = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum::<f32>();
+            left.zip(right).for_each(|(a, b)| {
+                sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b)
+            });
+            tail
+        }
+    };
+    sums.iter().sum::<f32>() + tail
 }
 
 /// # Safety
