@@ -162,16 +162,9 @@ fn ten_thousand_dispatches_without_push_descriptors() {
     seam.hide_extension(c"VK_KHR_push_descriptor");
     let gpu = seam.gpu();
     assert!(!gpu.device().features.push_descriptors);
-    let one = gpu.upload(&[1.0f32; 64], [64]).unwrap();
     for round in 0..2 {
         let pools = seam.calls("vkCreateDescriptorPool");
-        let mut r = gpu.begin_recording().unwrap();
-        let mut x = r.fill([64], 0.0f32).unwrap();
-        for _ in 0..10_000 {
-            x = r.add(x, &one).unwrap();
-        }
-        let x = r.keep(x).unwrap();
-        r.end_recording().unwrap().wait().unwrap();
+        let x = fixtures::ten_thousand_steps(&gpu);
         assert_eq!(x.read::<f32>().unwrap(), [10_000.0; 64]);
         let made = seam.calls("vkCreateDescriptorPool") - pools;
         assert!(if round == 0 { made > 1 } else { made == 0 }, "storage grows, then is used again: {made}");

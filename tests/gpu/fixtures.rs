@@ -1,6 +1,6 @@
 //! The kernels in `tests/fixtures`.
 
-use tidemill::Kernel;
+use tidemill::{Accelerator, DType, Dispatch, Kernel, Tensor};
 
 /// The SPIR-V of a fixture.
 pub fn words(name: &str) -> Vec<u32> {
@@ -14,4 +14,19 @@ pub fn words(name: &str) -> Vec<u32> {
 pub fn kernel(name: &str) -> Kernel {
     // SAFETY: the fixtures are valid and, dispatched as the tests do, stay inside their bindings.
     unsafe { Kernel::from_spirv(name, &words(name)) }.unwrap()
+}
+
+/// One recording of ten thousand dispatches that nothing can fuse, each adding 1 to the result of the one before.
+#[allow(dead_code, reason = "only some test binaries run it")]
+pub fn ten_thousand_steps(gpu: &Accelerator) -> Tensor {
+    let scale = kernel("scale");
+    let mut r = gpu.begin_recording().unwrap();
+    let mut x = r.fill([64], 0.0f32).unwrap();
+    for _ in 0..10_000 {
+        let run = Dispatch::new(&scale).input(x).output([64], DType::F32).push(&[1.0f32]);
+        x = r.dispatch(run.specialize(0, 64u32).specialize(1, 1.0f32)).unwrap()[0];
+    }
+    let kept = r.keep(x).unwrap();
+    let _ = r.end_recording().unwrap();
+    kept
 }

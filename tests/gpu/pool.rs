@@ -99,8 +99,8 @@ fn at_the_cap_branches_share_memory() {
         let _ = r.end_recording().unwrap();
         kept.read::<f32>().unwrap()
     };
-    let loose = gpu_with(config().memory_checks(false));
-    let tight = gpu_with(config().memory_checks(false).pool_cap(5 << 20));
+    let loose = gpu_with(config().memory_checks(false).fusion(false));
+    let tight = gpu_with(config().memory_checks(false).fusion(false).pool_cap(5 << 20));
     let expected = record(&loose);
     assert_eq!(expected[0], 39.0);
     assert!(record(&tight) == expected);
