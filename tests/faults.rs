@@ -162,12 +162,16 @@ fn ten_thousand_dispatches_without_push_descriptors() {
     seam.hide_extension(c"VK_KHR_push_descriptor");
     let gpu = seam.gpu();
     assert!(!gpu.device().features.push_descriptors);
-    for round in 0..2 {
+    for round in 0..4 {
         let pools = seam.calls("vkCreateDescriptorPool");
         let x = fixtures::ten_thousand_steps(&gpu);
         assert_eq!(x.read::<f32>().unwrap(), [10_000.0; 64]);
         let made = seam.calls("vkCreateDescriptorPool") - pools;
-        assert!(if round == 0 { made > 1 } else { made == 0 }, "storage grows, then is used again: {made}");
+        // Two command slots take turns; each grows once.
+        assert!(
+            if round == 0 { made > 1 } else { round < 2 || made == 0 },
+            "round {round}: {made} pools made"
+        );
     }
     assert_eq!(seam.calls("vkCmdPushDescriptorSetKHR"), 0);
 }
