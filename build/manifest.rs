@@ -43,7 +43,7 @@ pub(crate) fn check(modules: &[Module], manifest: &str, files: &BTreeSet<String>
 /// What is wrong with the bytes of a module, if anything: a damaged checkout is better found here than by a
 /// driver.
 pub(crate) fn damage(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.len() < 20 || bytes.len() % 4 != 0 {
+    if bytes.len() < 20 || !bytes.len().is_multiple_of(4) {
         Some("is no SPIR-V: its length is not that of a module")
     } else if bytes[..4] != [0x03, 0x02, 0x23, 0x07] {
         Some("is no SPIR-V: it does not begin with the magic number")

@@ -3,14 +3,16 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
+#include "lib/half.glsl"
 
 // Copies matrices into panels: [batch][panel][row][width of a panel], each padded with zeros to whole panels, so that
-// kernels can load four neighbours at once whatever the matrix's extents are. An invocation moves four rows x four
-// columns.
+// kernels can load four neighbours at once whatever the matrix's extents are. Panels may begin above and left of the
+// matrix: what they have there is zero, too. An invocation moves four rows x four columns.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool TRANSPOSED = false;  // neighbours in memory are neighbouring rows
-layout(constant_id = 2) const bool ALIGNED = false;     // all strides are multiples of four
+layout(constant_id = 2) const bool ALIGNED = false;     // all strides, and left, are multiples of four
+layout(constant_id = 3) const bool IS_HALF = false;     // the source is f16; the copy is not
 
 layout(push_constant, std430) uniform Push {
     uint rows, columns;
@@ -25,6 +27,7 @@ layout(push_constant, std430) uniform Push {
     uint first_vec;    // where the output's binding begins
     uint batch_inner;
     uint outer, inner; // strides of the source's batch dimensions, in elements
+    uint top, left;    // rows and columns of zeros before the matrix
 };
 
 INPUT(0, source)
@@ -32,9 +35,16 @@ layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 // Four neighbours from any place.
 uvec4 neighbours(uint at) {
+    if (IS_HALF && ALIGNED) return widened(source(min(at >> 3, last)), at >> 2);
+    if (IS_HALF) {
+        uvec4 i = at + uvec4(0, 1, 2, 3), words = min(i >> 3, uvec4(last));
+        return uvec4(widened_one(source(words.x), i.x), widened_one(source(words.y), i.y),
+                     widened_one(source(words.z), i.z), widened_one(source(words.w), i.w));
+    }
     uvec4 low = source(min(at >> 2, last));
     if (ALIGNED) return low;
-    uvec4 high = source(min((at >> 2) + 1, last));
+    // Before the first element `at` has wrapped around, and this wraps back.
+    uvec4 high = source(min((at + 4) >> 2, last));
     uint s = at & 3u;
     uvec4 r = s == 0 ? low : uvec4(low.yzw, high.x);
     r = s >= 2 ? uvec4(low.zw, high.xy) : r;
@@ -52,11 +62,14 @@ void main() {
     uint row = within / panel_vecs * 4, along = within % panel_vecs, column = (panel * panel_vecs + along) * 4;
     uint to = ((batch * panels + panel) * panel_rows + row) * panel_vecs + along - first_vec;
     uvec4 block[4];
+    // Outside of the matrix these wrap around, and are not inside.
+    uint from_row = row - top, from_column = column - left;
     [[unroll]] for (uint i = 0; i < 4; i++)
-        block[i] = neighbours(base + (TRANSPOSED ? (column + i) * stride + row : (row + i) * stride + column));
+        block[i] = neighbours(base + (TRANSPOSED ? (from_column + i) * stride + from_row
+                                                 : (from_row + i) * stride + from_column));
     [[unroll]] for (uint i = 0; i < 4; i++) {
         uvec4 words = TRANSPOSED ? uvec4(block[0][i], block[1][i], block[2][i], block[3][i]) : block[i];
-        bvec4 inside = lessThan(column + uvec4(0, 1, 2, 3), uvec4(row + i < rows ? columns : 0));
+        bvec4 inside = lessThan(from_column + uvec4(0, 1, 2, 3), uvec4(from_row + i < rows ? columns : 0));
         if (row + i < panel_rows) result[to + i * panel_vecs] = mix(uvec4(0), words, inside);
     }
 }

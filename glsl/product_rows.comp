@@ -1,10 +1,11 @@
 #version 460
-//! build: LOAD=BUFFER,TEXEL OPS=LIGHT,ALL
+//! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
+#include "lib/half.glsl"
 #include "lib/ops.glsl"
 
 // A matrix product without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds
@@ -15,10 +16,12 @@ layout(constant_id = 1) const uint LANES = 8;
 layout(constant_id = 2) const uint ROWS = 16;
 layout(constant_id = 3) const uint WIDTH = 2;
 layout(constant_id = 4) const bool TAIL = false;  // k may end anywhere; else operands are padded with zeros to steps of k
+layout(constant_id = 5) const bool ROLLED = false;  // rows are stored one by one: compiles in half the time
 
 INPUT(0, a)
 INPUT(1, b)
 #include "lib/product.glsl"
+#include "lib/factors.glsl"
 
 // Longer steps are hardly faster and take a multiple of the time to compile.
 #define K_STEP 4
@@ -31,10 +34,10 @@ void main() {
     const uint FETCHES = (ROWS + LANES - 1) / LANES;
     uint a_at[FETCHES], b_at[WIDTH];
     [[unroll]] for (uint r = 0; r < FETCHES; r++)
-        a_at[r] = tile.a + min(row + min(r * LANES + lane, ROWS - 1), m - 1) * a_row + (tile.k_begin >> 2);
+        a_at[r] = tile.a + min(row + min(r * LANES + lane, ROWS - 1), m - 1) * operands.a_row + (tile.k_begin >> 2);
     [[unroll]] for (uint j = 0; j < WIDTH; j++) {
         uint first = tile.n * LANES * WIDTH;
-        b_at[j] = tile.b + tile.n * b_panel + min(first + j * LANES + lane, b_width - 1) - first + tile.k_begin * b_row;
+        b_at[j] = tile.b + tile.n * operands.b_panel + min(first + j * LANES + lane, operands.b_width - 1) - first + tile.k_begin * operands.b_row;
     }
     vec4 acc[ROWS * WIDTH];
     [[unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) acc[i] = vec4(0);
@@ -43,10 +46,10 @@ void main() {
     [[dont_unroll]] for (; TAIL ? k_at + K_STEP <= tile.k_end : k_at < tile.k_end; k_at += K_STEP) {
         vec4 bv[K_STEP * WIDTH];
         [[unroll]] for (uint kk = 0; kk < K_STEP; kk++)
-            [[unroll]] for (uint j = 0; j < WIDTH; j++) bv[kk * WIDTH + j] = F(b(b_at[j] + kk * b_row));
-        [[unroll]] for (uint j = 0; j < WIDTH; j++) b_at[j] += K_STEP * b_row;
+            [[unroll]] for (uint j = 0; j < WIDTH; j++) bv[kk * WIDTH + j] = rhs(b_at[j] + kk * operands.b_row);
+        [[unroll]] for (uint j = 0; j < WIDTH; j++) b_at[j] += K_STEP * operands.b_row;
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
-            vec4 av = F(a(a_at[r]++));
+            vec4 av = lhs(a_at[r]++);
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i++) {
                 float s[K_STEP];
                 [[unroll]] for (uint kk = 0; kk < K_STEP; kk++) s[kk] = subgroupShuffle(av[kk], i);
@@ -67,16 +70,26 @@ void main() {
     [[dont_unroll]] for (; TAIL && k_at < tile.k_end; k_at++) {
         vec4 bv[WIDTH];
         [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-            bv[j] = F(b(b_at[j]));
-            b_at[j] += b_row;
+            bv[j] = rhs(b_at[j]);
+            b_at[j] += operands.b_row;
         }
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
-            float av = F(a(a_at[r]))[k_at & 3u];
+            float av = lhs(a_at[r])[k_at & 3u];
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i++) {
                 float s = subgroupShuffle(av, i);
                 [[unroll]] for (uint j = 0; j < WIDTH; j++) acc[(r * LANES + i) * WIDTH + j] += s * bv[j];
             }
         }
+    }
+    if (ROLLED) {
+        // Accumulators can't be indexed at run time without leaving their registers, so they move up.
+        [[dont_unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) {
+            uint at = 4 * (tile.n * LANES * WIDTH + i % WIDTH * LANES + lane);
+            begin_columns(at);
+            store(acc[0], row + i / WIDTH, at);
+            [[unroll]] for (uint r = 1; r < ROWS * WIDTH; r++) acc[r - 1] = acc[r];
+        }
+        return;
     }
     // Drivers unroll these; written as loops, the epilogue stands in the module once.
     [[unroll]] for (uint j = 0; j < WIDTH; j++) {

@@ -1,8 +1,9 @@
 #version 460
-//! build: LOAD=BUFFER,TEXEL OPS=LIGHT,ALL
+//! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
+#include "lib/half.glsl"
 #include "lib/ops.glsl"
 
 // Adds up the parts of a product whose k was split among workgroups, in their order, and runs the epilogue.
@@ -15,9 +16,9 @@ INPUT(0, a)  // parts: [part][batch][row][a_row vecs]
 void main() {
     if (!find_tile(4 * gl_WorkGroupSize.x)) return;
     uint column = tile.n * gl_WorkGroupSize.x + gl_LocalInvocationID.x, row = tile.m;
-    uint at = gl_WorkGroupID.z * a_inner + row * a_row + min(column, a_row - 1);
+    uint at = gl_WorkGroupID.z * operands.a_inner + row * operands.a_row + min(column, operands.a_row - 1);
     vec4 sum = vec4(0);
-    [[dont_unroll]] for (uint part = 0; part < k; part++) sum += F(a(at + part * a_outer));
+    [[dont_unroll]] for (uint part = 0; part < operands.k; part++) sum += F(a(at + part * operands.a_outer));
     begin_columns(4 * column);
     store(sum, first_row + row, 4 * column);
 }

@@ -1,36 +1,24 @@
 #version 460
-//! build: LOAD=BUFFER,TEXEL OPS=LIGHT,ALL
+//! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
+#include "lib/half.glsl"
 #include "lib/ops.glsl"
 
 // A matrix product through shared memory: a workgroup owns TILE_M x TILE_N of C, an invocation FRAME_M x FRAME_N of that.
 // Both operands lie in shared memory as [k][row or column], whichever way they lie in global memory, so that four
 // neighbours are one load. While one tile is multiplied, the next is on its way to registers.
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint TILE_M = 64;
-layout(constant_id = 2) const uint TILE_N = 64;
-layout(constant_id = 3) const uint TILE_K = 16;
-layout(constant_id = 4) const uint FRAME_M = 4;  // multiples of 4
-layout(constant_id = 5) const uint FRAME_N = 4;
 layout(constant_id = 6) const bool A_ALONG_K = true;  // neighbours in memory are neighbours in k
 layout(constant_id = 7) const bool B_ALONG_K = false;
 
 INPUT(0, a)
 INPUT(1, b)
 #include "lib/product.glsl"
+#include "lib/factors.glsl"
 
-const uint THREADS_N = TILE_N / FRAME_N;
-const uint THREADS = (TILE_M / FRAME_M) * THREADS_N;
-const uint LOADS_A = TILE_M * TILE_K / 4 / THREADS;
-const uint LOADS_B = TILE_N * TILE_K / 4 / THREADS;
-// One vec more than the tile is wide, against bank conflicts.
-const uint PITCH_A = TILE_M / 4 + 1;
-const uint PITCH_B = TILE_N / 4 + 1;
-shared vec4 tile_a[TILE_K * PITCH_A];
-shared vec4 tile_b[TILE_K * PITCH_B];
+#include "lib/tile.glsl"
 
 void main() {
     // The same for the whole workgroup, so nobody waits at a barrier for those who left.
@@ -38,92 +26,76 @@ void main() {
     uint id = gl_LocalInvocationID.x;
     uint row = first_row + tile.m * TILE_M, column = tile.n * TILE_N;
 
-    // Where this invocation's part of the next tile comes from, and its first k.
-    uint a_at[LOADS_A], a_k[LOADS_A], b_at[LOADS_B], b_k[LOADS_B];
+    // This invocation's part of the next tile: where it comes from, its first k in the tile, and where it goes to.
+    uint a_at[LOADS_A], a_k[LOADS_A], a_to[LOADS_A], b_at[LOADS_B], b_k[LOADS_B], b_to[LOADS_B];
     [[unroll]] for (uint i = 0; i < LOADS_A; i++) {
         uint e = i * THREADS + id;
         if (A_ALONG_K) {
-            a_k[i] = tile.k_begin + e % (TILE_K / 4) * 4;
-            a_at[i] = tile.a + min(row + e / (TILE_K / 4), m - 1) * a_row + a_k[i] / 4;
+            uint along = e % (TILE_K / 4) * 4, across = e / (TILE_K / 4);
+            a_k[i] = along;
+            a_at[i] = tile.a + min(row + across, m - 1) * operands.a_row + (tile.k_begin + along) / 4;
+            a_to[i] = along * PITCH_A + across / 4;
         } else {
-            a_k[i] = tile.k_begin + e / (TILE_M / 4);
-            a_at[i] = tile.a + a_k[i] * a_row + min(row / 4 + e % (TILE_M / 4), (m + 3) / 4 - 1);
+            uint along = e / (TILE_M / 4), across = e % (TILE_M / 4);
+            a_k[i] = along;
+            a_at[i] = tile.a + (tile.k_begin + along) * operands.a_row + min(row / 4 + across, (m + 3) / 4 - 1);
+            a_to[i] = along * PITCH_A + across;
         }
     }
     [[unroll]] for (uint i = 0; i < LOADS_B; i++) {
         uint e = i * THREADS + id;
         if (B_ALONG_K) {
-            b_k[i] = tile.k_begin + e % (TILE_K / 4) * 4;
-            b_at[i] = tile.b + min(column + e / (TILE_K / 4), n - 1) * b_row + b_k[i] / 4;
+            uint along = e % (TILE_K / 4) * 4, across = e / (TILE_K / 4);
+            b_k[i] = along;
+            b_at[i] = tile.b + min(column + across, n - 1) * operands.b_row + (tile.k_begin + along) / 4;
+            b_to[i] = along * PITCH_B + across / 4;
         } else {
-            b_k[i] = tile.k_begin + e / (TILE_N / 4);
-            b_at[i] = tile.b + b_k[i] * b_row + min(column / 4 + e % (TILE_N / 4), b_width - 1);
+            uint along = e / (TILE_N / 4), across = e % (TILE_N / 4);
+            b_k[i] = along;
+            b_at[i] = tile.b + (tile.k_begin + along) * operands.b_row + min(column / 4 + across, operands.b_width - 1);
+            b_to[i] = along * PITCH_B + across;
         }
     }
-    uint a_step = A_ALONG_K ? TILE_K / 4 : TILE_K * a_row;
-    uint b_step = B_ALONG_K ? TILE_K / 4 : TILE_K * b_row;
+    // Which of four neighbouring rows or columns it is, the same for all of its loads.
+    uint part = id / (TILE_K / 4) % 4;
+    uint a_step = A_ALONG_K ? TILE_K / 4 : TILE_K * operands.a_row;
+    uint b_step = B_ALONG_K ? TILE_K / 4 : TILE_K * operands.b_row;
 
-    vec4 acc[FRAME_M * FRAME_N / 4];
-    [[unroll]] for (uint i = 0; i < FRAME_M * FRAME_N / 4; i++) acc[i] = vec4(0);
-    uint tx = id % THREADS_N, ty = id / THREADS_N;
     vec4 next_a[LOADS_A], next_b[LOADS_B];
+    clear_frame();
 
-// Beyond the end of k both operands are zero; what is loaded there is what every workgroup may load.
-#define FETCH() \
-    [[unroll]] for (uint i = 0; i < LOADS_A; i++) { \
-        vec4 found = F(a(a_k[i] < tile.k_end ? a_at[i] : tile.a)); \
-        next_a[i] = a_k[i] < tile.k_end ? found : vec4(0); \
-    } \
-    [[unroll]] for (uint i = 0; i < LOADS_B; i++) { \
-        vec4 found = F(b(b_k[i] < tile.k_end ? b_at[i] : tile.b)); \
-        next_b[i] = b_k[i] < tile.k_end ? found : vec4(0); \
-    }
+// Beyond the end of k is nothing to load, so something else is. It is replaced when it is stored and not before, so
+// that nobody waits for it while there is a tile to multiply.
+#define FETCH(k_left) \
+    [[unroll]] for (uint i = 0; i < LOADS_A; i++) next_a[i] = lhs(a_k[i] < k_left ? a_at[i] : tile.a); \
+    [[unroll]] for (uint i = 0; i < LOADS_B; i++) next_b[i] = rhs(b_k[i] < k_left ? b_at[i] : tile.b);
 
-    FETCH()
-    [[dont_unroll]] for (uint k_at = tile.k_begin; k_at < tile.k_end; k_at += TILE_K) {
+    uint k_count = tile.k_end - tile.k_begin;
+    FETCH(k_count)
+    [[dont_unroll]] for (uint k_done = 0; k_done < k_count; k_done += TILE_K) {
+        uint k_left = k_count - k_done;
         [[unroll]] for (uint i = 0; i < LOADS_A; i++) {
-            uint e = i * THREADS + id;
+            vec4 found = a_k[i] < k_left ? next_a[i] : vec4(0);
             if (A_ALONG_K) {
-                uint along = e % (TILE_K / 4) * 4, across = e / (TILE_K / 4);
-                [[unroll]] for (uint q = 0; q < 4; q++)
-                    tile_a[(along + q) * PITCH_A + across / 4][across % 4] = next_a[i][q];
+                [[unroll]] for (uint q = 0; q < 4; q++) tile_a[a_to[i] + q * PITCH_A][part] = found[q];
             } else {
-                tile_a[e / (TILE_M / 4) * PITCH_A + e % (TILE_M / 4)] = next_a[i];
+                tile_a[a_to[i]] = found;
             }
             a_at[i] += a_step;
-            a_k[i] += TILE_K;
         }
         [[unroll]] for (uint i = 0; i < LOADS_B; i++) {
-            uint e = i * THREADS + id;
+            vec4 found = b_k[i] < k_left ? next_b[i] : vec4(0);
             if (B_ALONG_K) {
-                uint along = e % (TILE_K / 4) * 4, across = e / (TILE_K / 4);
-                [[unroll]] for (uint q = 0; q < 4; q++)
-                    tile_b[(along + q) * PITCH_B + across / 4][across % 4] = next_b[i][q];
+                [[unroll]] for (uint q = 0; q < 4; q++) tile_b[b_to[i] + q * PITCH_B][part] = found[q];
             } else {
-                tile_b[e / (TILE_N / 4) * PITCH_B + e % (TILE_N / 4)] = next_b[i];
+                tile_b[b_to[i]] = found;
             }
             b_at[i] += b_step;
-            b_k[i] += TILE_K;
         }
         barrier();
-        FETCH()
-        [[unroll]] for (uint kk = 0; kk < TILE_K; kk++) {
-            vec4 av[FRAME_M / 4], bv[FRAME_N / 4];
-            [[unroll]] for (uint i = 0; i < FRAME_M / 4; i++)
-                av[i] = tile_a[kk * PITCH_A + ty + i * (TILE_M / FRAME_M)];
-            [[unroll]] for (uint j = 0; j < FRAME_N / 4; j++)
-                bv[j] = tile_b[kk * PITCH_B + tx + j * THREADS_N];
-            [[unroll]] for (uint i = 0; i < FRAME_M; i++)
-                [[unroll]] for (uint j = 0; j < FRAME_N / 4; j++)
-                    acc[i * (FRAME_N / 4) + j] += av[i / 4][i % 4] * bv[j];
-        }
+        FETCH(max(k_left, TILE_K) - TILE_K)
+        multiply_tiles();
         barrier();
     }
-    // Drivers unroll these; written as loops, the epilogue stands in the module once.
-    [[unroll]] for (uint j = 0; j < FRAME_N / 4; j++) {
-        uint at = column + 4 * (tx + j * THREADS_N);
-        begin_columns(at);
-        [[unroll]] for (uint i = 0; i < FRAME_M; i++)
-            store(acc[i * (FRAME_N / 4) + j], row + 4 * (ty + i / 4 * (TILE_M / FRAME_M)) + i % 4, at);
-    }
+    store_frame(row, column, m);
 }

@@ -1,6 +1,8 @@
 #version 460
 //! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=1,2
 //! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=1,2
+//! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
+//! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -12,9 +14,13 @@
 #include "lib/span.glsl"
 #include "lib/sum.glsl"
 #include "lib/monoid.glsl"
+#ifdef STEPS
+#include "lib/ops.glsl"
+#endif
 
 // Reductions of rows: of [outer, extent] along the last axis. LANES invocations share a row, or one of the parts that
-// a long row is cut into; parts give states for `reduce_merge`.
+// a long row is cut into; parts give states for `reduce_merge`. Modules with STEPS run an elementwise program first: its
+// results are what is reduced, and are never stored.
 
 layout(local_size_x_id = 0) in;
 
@@ -30,16 +36,34 @@ layout(push_constant, std430) uniform Push {
     uint origin;     // where the binding begins in the input
     uint origin2;    // and in the second input
     uint out_origin; // and in the output
+#ifdef STEPS
+    uint scalars[3];
+#endif
 };
 
 INPUT(0, input0)
 #if INPUTS > 1
 INPUT(1, input1)  // the second factor, element for element; or the mean of each row
 #endif
+#if INPUTS > 2
+INPUT(2, input2)
+#endif
 layout(binding = INPUTS, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 vec4 mean = vec4(0);
 
+#ifdef STEPS
+#include "lib/program.glsl"
+layout(constant_id = 5) const uint SINGLE = 0;  // a bit for each input that is one element for all
+
+uvec4 term_at(uint texel) {
+    loaded[0] = (SINGLE & 1u) != 0 ? input0(0).xxxx : input0(texel);
+    loaded[1] = (SINGLE & 2u) != 0 ? input1(0).xxxx : input1(texel);
+    loaded[2] = (SINGLE & 4u) != 0 ? input2(0).xxxx : input2(texel);
+    run_program();
+    return term(steps[COUNT - 1], uvec4(0), mean);
+}
+#else
 uvec4 term_at(uint texel) {
 #if INPUTS > 1
     uvec4 second = TERM == TIMES_SECOND ? input1(texel) : uvec4(0);
@@ -48,6 +72,7 @@ uvec4 term_at(uint texel) {
 #endif
     return term(input0(texel), second, mean);
 }
+#endif
 
 void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
@@ -56,7 +81,7 @@ void main() {
     uint at = begin + min(unit, units - 1);
     uint outer = parts == 1 ? at : divide(at, magic, shift), skip = (at - outer * parts) * chunk;
     Span s = span(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
-#if INPUTS > 1
+#if INPUTS == 2
     if (TERM == LESS_MEAN) mean = vec4(F(input1((outer - origin2) >> 2)[(outer - origin2) & 3u]));
 #endif
 
@@ -65,7 +90,12 @@ void main() {
     [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
         uvec4 t[BLOCK];
 #define TAKE(j) t[j] = term_at(i + j * LANES);
+#ifdef STEPS
+        // Unrolled by the driver once the constants are known; written as a loop, the operations stand in it once.
+        [[unroll]] for (uint j = 0; j < BLOCK; j++) TAKE(j)
+#else
         EIGHT_TIMES(TAKE)
+#endif
 #undef TAKE
         absorb_block(state, t, skip + places(s, i), 4 * LANES);
         i += LANES * BLOCK;

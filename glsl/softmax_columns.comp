@@ -122,7 +122,7 @@ void main() {
         uint i = from + p * inner;
         uvec4 a = states(i), b = states(i + min(1, most)), c = states(i + min(2, most)), d = states(i + most);
         // A part without finite elements has summed up to 0.
-        vec4 scale = weight(uvec4(ordered(uvec4(a.x, b.x, c.x, d.x))), top);
+        vec4 scale = weight(uvec4(total_order(uvec4(a.x, b.x, c.x, d.x))), top);
         precise vec4 scaled = F(uvec4(a.z, b.z, c.z, d.z)) * scale, scaled_rest = F(uvec4(a.w, b.w, c.w, d.w)) * scale;
         add_sums(sum, rest, scaled, scaled_rest);
     }

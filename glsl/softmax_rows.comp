@@ -181,7 +181,7 @@ void join_states(uint outer, uint lane, inout Range range, inout vec4 sum, inout
     [[dont_unroll]] for (uint p = lane; p < parts; p += LANES) {
         uvec4 state = states(outer * parts + p);
         // A part without finite elements has summed up to 0.
-        vec4 scale = weight(uvec4(ordered(state.xxxx)), top);
+        vec4 scale = weight(uvec4(total_order(state.xxxx)), top);
         vec4 at_first = vec4(1, 0, 0, 0);
         precise vec4 scaled = F(state.zzzz) * scale * at_first, scaled_rest = F(state.wwww) * scale * at_first;
         add_sums(sum, rest, scaled, scaled_rest);

@@ -1,12 +1,15 @@
 //! One error type for the whole crate. Each variant carries the numbers that disagree and says what to do.
 
+pub(crate) mod parameters;
 mod profiling;
+mod stream;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use self::profiling::{MeasurementError, ProfileError};
+pub use self::stream::StreamError;
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::spirv::ReflectError;
 
@@ -94,6 +97,9 @@ pub enum Error {
     /// There is no profile, measurement or capture.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// Something with a stream.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     /// The accelerator was closed.
     #[error("the accelerator is closed")]
     Closed,
@@ -200,6 +206,18 @@ pub enum Error {
         op: &'static str,
         /// The operand's shape.
         shape: Shape,
+    },
+    /// An operand of another rank than the operation has.
+    #[error("{op}: the {what} {shape} must have {expected} dimensions, not {}", .shape.rank())]
+    Dimensions {
+        /// The operation.
+        op: &'static str,
+        /// The operand.
+        what: &'static str,
+        /// Its shape.
+        shape: Shape,
+        /// How many dimensions it must have.
+        expected: usize,
     },
     /// An epilogue that does not fit into one dispatch.
     #[error(
@@ -316,7 +334,9 @@ pub enum Error {
         shape: Shape,
     },
     /// A tensor is the result of a recording that has not been submitted.
-    #[error("{op}: tensor {shape} comes from a recording that has not ended; call end_recording first")]
+    #[error(
+        "{op}: tensor {shape} comes from a recording that was not submitted; call end_recording, or submit its plan, first"
+    )]
     NotSubmitted {
         /// The operation.
         op: &'static str,
@@ -326,6 +346,29 @@ pub enum Error {
     /// A tensor is the result of a recording that was dropped or failed.
     #[error("{op}: tensor {shape} comes from a recording that was dropped or failed; it has no contents")]
     Discarded {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's shape.
+        shape: Shape,
+    },
+    /// A tensor has no place in a plan.
+    #[error(
+        "{op}: tensor {shape} is none of the plan's {inputs} inputs and {outputs} outputs; name a tensor that was read \
+         or kept when the plan was recorded"
+    )]
+    NotInPlan {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's shape.
+        shape: Shape,
+        /// How many inputs the plan has.
+        inputs: usize,
+        /// How many outputs the plan has.
+        outputs: usize,
+    },
+    /// A tensor would be an output of a plan and something else of it at once.
+    #[error("{op}: tensor {shape} already has a place in the plan; an output needs a tensor of its own")]
+    BoundTwice {
         /// The operation.
         op: &'static str,
         /// The tensor's shape.
@@ -360,6 +403,12 @@ pub enum Error {
     /// A SPIR-V module that can't be understood.
     #[error("kernel: {0}")]
     Spirv(#[from] ReflectError),
+    /// A driver that does not tell what it compiles kernels to.
+    #[error("{device}: the driver lacks VK_KHR_pipeline_executable_properties, so it shows no instructions")]
+    NoDisassembly {
+        /// The device.
+        device: String,
+    },
     /// A kernel asks for something that the device has not.
     #[error("kernel {kernel}: needs {needs}, which {device} has not")]
     KernelNeeds {

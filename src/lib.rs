@@ -9,6 +9,8 @@
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
 //! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own.
+//! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be sooner done; [`cpu`] has the
+//!   CPU's side alone.
 //! - [`Profile`] and [`Run`]: what the device did when, on one clock; [`Measurement`]: a speed that can be believed.
 //!
 //! # A chain of operations
@@ -42,22 +44,30 @@
 //!
 //! - `shaderc`: compiles `glsl/` while building, instead of embedding the SPIR-V that comes with the crate.
 //! - `cli`: the command line `tidemill`.
+//! - `async`: the consuming end of a [`Stream`] as a `futures_core::Stream`. Submissions are futures without it.
 //! - `tracing`: spans and events for the host application's own subscriber.
 
+pub mod cpu;
 mod engine;
 mod error;
+pub mod hybrid;
 mod ops;
 mod report;
 mod shape;
 pub mod spirv;
+mod stream;
+mod tune;
 mod vk;
 
-pub use engine::accelerator::{Accelerator, Stats};
+pub use engine::accelerator::{Accelerator, CommandStats, Stats};
 pub use engine::catalog::VariantInfo;
 pub use engine::config::{Config, Prewarm};
 pub use engine::dispatch::Dispatch;
+pub use engine::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 pub use engine::housekeeping::PrewarmStatus;
+pub use engine::inspect::{CompiledKernel, compiled_kernels};
 pub use engine::pipelines::PipelineStats;
+pub use engine::plan::Plan;
 pub use engine::pool::PoolStats;
 pub use engine::profile::Profiling;
 pub use engine::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
@@ -67,13 +77,19 @@ pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, Session};
 pub use engine::recording::{Operand, Outputs, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
-pub use error::{Error, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result};
-pub use ops::axes::Axes;
+pub use error::{Error, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result, StreamError};
+pub use hybrid::Hybrid;
+pub use ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
 pub use ops::epilogue::Epilogue;
-pub use ops::layout::Ranges;
 pub use ops::matmul::Matmul;
 pub use report::html_report;
-pub use shape::{DType, Element, MAX_RANK, Shape};
+pub use shape::axes::Axes;
+pub use shape::ranges::Ranges;
+pub use shape::{DType, Element, F16, MAX_RANK, Shape};
+pub use stream::{
+    Batch, Consumer, IdleTime, Producer, Slot, Stream, StreamBuilder, StreamReport, StreamStats,
+};
+pub use tune::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
 pub use vk::kernel::Kernel;
 pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
 pub use vk::raw;
@@ -88,5 +104,9 @@ const _: () = {
     shared::<Tensor>();
     shared::<Recording>();
     shared::<Submission>();
+    shared::<Hybrid>();
+    shared::<Plan>();
+    shared::<Stream>();
+    shared::<Batch>();
     shared::<Kernel>();
 };

@@ -1,6 +1,13 @@
 //! Shapes and element types.
 
+pub(crate) mod axes;
+pub(crate) mod broadcast;
+mod half;
+pub(crate) mod ranges;
+
 use std::fmt;
+
+pub use half::F16;
 
 /// The largest rank a tensor may have.
 pub const MAX_RANK: usize = 4;
@@ -85,6 +92,10 @@ shape_from_array!(0, 1, 2, 3, 4);
 pub enum DType {
     /// 32-bit IEEE 754 float.
     F32,
+    /// 16-bit IEEE 754 float, for storage: operations compute in f32 and round what they store. Elementwise operations
+    /// take them wherever they take f32, as do casts, permutations, slices, matrix products and convolutions; reductions,
+    /// softmax and other operations on layouts ask for a cast.
+    F16,
     /// 32-bit signed integer.
     I32,
     /// 32-bit unsigned integer; also what comparisons (0 or 1) and index results are.
@@ -96,7 +107,13 @@ impl DType {
     pub fn size_bytes(self) -> usize {
         match self {
             DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F16 => 2,
         }
+    }
+
+    /// What so many elements take in memory: whole words.
+    pub(crate) fn storage_bytes(self, elements: usize) -> u64 {
+        (elements.saturating_mul(self.size_bytes()) as u64).next_multiple_of(4)
     }
 }
 
@@ -104,6 +121,7 @@ impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DType::F32 => "f32",
+            DType::F16 => "f16",
             DType::I32 => "i32",
             DType::U32 => "u32",
         })
@@ -111,13 +129,41 @@ impl fmt::Display for DType {
 }
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for i32 {}
-    impl Sealed for u32 {}
+    /// How an element travels as a scalar (the bits that kernels compute with), and as the word of a fill.
+    pub trait Sealed: Copy {
+        fn scalar_bits(self) -> u32;
+        fn fill_word(self) -> u32 {
+            self.scalar_bits()
+        }
+    }
+    impl Sealed for f32 {
+        fn scalar_bits(self) -> u32 {
+            self.to_bits()
+        }
+    }
+    impl Sealed for i32 {
+        fn scalar_bits(self) -> u32 {
+            self as u32
+        }
+    }
+    impl Sealed for u32 {
+        fn scalar_bits(self) -> u32 {
+            self
+        }
+    }
+    impl Sealed for super::F16 {
+        fn scalar_bits(self) -> u32 {
+            self.to_f32().to_bits()
+        }
+
+        fn fill_word(self) -> u32 {
+            let bits = u32::from(self.to_bits());
+            bits | bits << 16
+        }
+    }
 }
 
-/// Rust types that a tensor's elements can be read and written as: `f32`, `i32` and `u32`.
+/// Rust types that a tensor's elements can be read and written as: `f32`, [`F16`], `i32` and `u32`.
 pub trait Element: bytemuck::Pod + Send + Sync + sealed::Sealed {
     /// The element type that this Rust type stands for.
     const DTYPE: DType;
@@ -125,6 +171,9 @@ pub trait Element: bytemuck::Pod + Send + Sync + sealed::Sealed {
 
 impl Element for f32 {
     const DTYPE: DType = DType::F32;
+}
+impl Element for F16 {
+    const DTYPE: DType = DType::F16;
 }
 impl Element for i32 {
     const DTYPE: DType = DType::I32;

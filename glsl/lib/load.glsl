@@ -2,6 +2,8 @@
 // storage texel buffers (software drivers, where a storage-buffer load costs 30 times as much).
 // Bits are loaded as uints, so that one module serves every element type and no load can touch a NaN.
 
+// A kernel that may write its results over an input, element for element, defines IN_PLACE first.
+
 #define BUFFER 1
 #define TEXEL 2
 
@@ -10,7 +12,12 @@
     layout(binding = slot, rgba32ui) readonly uniform uimageBuffer name##_texels; \
     uvec4 name(uint i) { return imageLoad(name##_texels, int(i)); }
 #elif LOAD == BUFFER
+#ifdef IN_PLACE
+#define UNALIASED
+#else
+#define UNALIASED restrict
+#endif
 #define INPUT(slot, name) \
-    layout(binding = slot, std430) readonly restrict buffer name##_block { uvec4 name##_words[]; }; \
+    layout(binding = slot, std430) readonly UNALIASED buffer name##_block { uvec4 name##_words[]; }; \
     uvec4 name(uint i) { return name##_words[i]; }
 #endif

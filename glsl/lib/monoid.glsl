@@ -1,5 +1,5 @@
 // Every reduction, once: how an element becomes a term, how terms combine, what becomes of the total.
-// The numbers are those of src/engine/reduce.rs.
+// The numbers are those of src/engine/reduction.rs.
 
 layout(constant_id = 2) const uint MONOID = 0;
 #define SUM 0         // a: the sum, b: its rounding errors
@@ -45,7 +45,7 @@ uvec4 key(uvec4 x) {
     uint type = TERM & 7u;
     if (type == KEY_U32) x ^= LOWEST;
     if (type != KEY_F32) return reversed ? ~x : x;
-    if (MONOID != FIRST) return uvec4(reversed ? ~ordered(x) : ordered(x));
+    if (MONOID != FIRST) return uvec4(reversed ? ~total_order(x) : total_order(x));
     ivec4 magnitude = ivec4(x & 0x7fffffffu), sign = ivec4(x) >> 31;
     ivec4 k = (magnitude ^ sign) - sign;
     return mix(uvec4(reversed ? -k : k), uvec4(0x7fffffffu), greaterThan(magnitude, ivec4(INFINITY_KEY)));
@@ -155,7 +155,7 @@ uvec4 finish(State s, uint count) {
         // Positive NaNs are above the infinities, negative ones below; reversed or not.
         uvec4 nan = uvec4(greaterThan(ivec4(s.a), ivec4(INFINITY_KEY))) |
                     uvec4(lessThan(ivec4(s.b), ivec4(~INFINITY_KEY)));
-        return mix(uvec4(ordered(uvec4(k))), uvec4(NOT_A_NUMBER), bvec4(nan));
+        return mix(uvec4(total_order(uvec4(k))), uvec4(NOT_A_NUMBER), bvec4(nan));
     }
     if (MONOID == PRODUCT || MONOID == WRAPPING) return s.a;
     vec4 total = settle(F(s.a), F(s.b));

@@ -10,7 +10,7 @@ struct Range { ivec4 high, low; };
 Range nothing() { return Range(ivec4(0x80000000), ivec4(0x7fffffff)); }
 
 void widen(inout Range range, uvec4 bits) {
-    ivec4 k = ordered(bits);
+    ivec4 k = total_order(bits);
     range.high = max(range.high, k);
     range.low = min(range.low, k);
 }
@@ -29,7 +29,7 @@ bvec4 is_lost(Range range) {
 
 // The largest element; 0 where it is not finite, so that no infinity meets another.
 vec4 peak(Range range) {
-    return mix(F(uvec4(ordered(uvec4(range.high)))), vec4(0), is_lost(range));
+    return mix(F(uvec4(total_order(uvec4(range.high)))), vec4(0), is_lost(range));
 }
 
 vec4 weight(uvec4 bits, vec4 top) {

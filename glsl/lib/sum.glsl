@@ -35,7 +35,7 @@ vec4 settle(vec4 sum, vec4 rest) {
 }
 
 // Integers in the order of the floats, -0 below +0, and NaNs outside of both infinities.
-ivec4 ordered(uvec4 bits) {
+ivec4 total_order(uvec4 bits) {
     ivec4 k = ivec4(bits);
     return k ^ ((k >> 31) & 0x7fffffff);
 }

@@ -36,7 +36,7 @@ pub struct Accelerator {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Recordings submitted.
+    /// Recordings and plans submitted.
     pub submissions: u64,
     /// Dispatches, copies and fills in them.
     pub dispatches: u64,
@@ -52,6 +52,22 @@ pub struct Stats {
     pub pool: PoolStats,
     /// Pipelines.
     pub pipelines: PipelineStats,
+    /// Command buffers.
+    pub commands: CommandStats,
+}
+
+/// What was encoded, and what that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandStats {
+    /// Command buffers encoded: one for each recording, and for a plan those that had to be.
+    pub encoded: u64,
+    /// Command pools made; each has one command buffer.
+    pub command_pools: u64,
+    /// Descriptor pools made; none where the device has push descriptors.
+    pub descriptor_pools: u64,
+    /// Query pools made, for timestamps.
+    pub query_pools: u64,
 }
 
 impl fmt::Debug for Accelerator {
@@ -251,6 +267,7 @@ impl Accelerator {
             housekeeper.stop();
         }
         self.core.timeline.synchronize()?;
+        self.core.wakers.stop();
         let tensors = self.core.tensors.load(std::sync::atomic::Ordering::Relaxed);
         // Every tensor is one reference; this handle is another.
         let handles = (Arc::strong_count(&self.core) - 1).saturating_sub(tensors);
@@ -351,7 +368,7 @@ impl Accelerator {
     pub fn stats(&self) -> Stats {
         let load =
             |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
-        let counters = &self.core.counters;
+        let (counters, grown) = (&self.core.counters, &self.core.device.grown);
         let _ = self.core.timeline.reclaim();
         Stats {
             submissions: load(&counters.submissions),
@@ -362,6 +379,12 @@ impl Accelerator {
             in_flight: self.core.timeline.in_flight(),
             pool: self.core.pool.stats(),
             pipelines: self.core.pipelines.stats(),
+            commands: CommandStats {
+                encoded: load(&counters.encoded),
+                command_pools: load(&grown.command_pools),
+                descriptor_pools: load(&grown.descriptor_pools),
+                query_pools: load(&grown.query_pools),
+            },
         }
     }
 

@@ -1,8 +1,12 @@
 //! The catalog: which kernels there are, in which variants, and which one a device gets.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use super::map::{MAX_SCALARS, Map};
+use parking_lot::RwLock;
+
+use super::choices::{Choices, Class, Winner};
+use super::convolution::schemes as convolutions;
+use super::graph::{Access, Graph, ValueId};
 use super::modules::{self, MODULES};
 use super::pipelines::PipelineKey;
 use super::product::schemes::{self, SCHEMES, Scheme};
@@ -55,9 +59,9 @@ pub(crate) struct Variant {
     suits: Suits,
 }
 
-/// What kind of device a variant is the default for.
+/// What kind of device a variant or a scheme is the default for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Suits {
+pub(crate) enum Suits {
     Gpu,
     Software,
     /// Nobody's default: for tests and for the tuner.
@@ -93,7 +97,10 @@ const fn variant(
 }
 
 impl Family {
-    fn name(self) -> &'static str {
+    /// All of them, each at its own place.
+    pub(crate) const ALL: &[Family] = &[Family::Map, Family::Reduce, Family::Softmax];
+
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Family::Map => "map",
             Family::Reduce => "reduce",
@@ -103,7 +110,7 @@ impl Family {
 }
 
 /// A kernel variant, as [`Accelerator::variants`](crate::Accelerator::variants) lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VariantInfo {
     /// The family.
@@ -112,34 +119,33 @@ pub struct VariantInfo {
     pub name: &'static str,
     /// Whether this accelerator uses it.
     pub in_use: bool,
+    /// The classes of shapes that it is used for; all, unless [tuning](crate::Accelerator::tune) found it better for some.
+    pub used_for: Vec<&'static str>,
 }
 
 /// The kernels and the chosen variants of one accelerator.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    map: &'static Variant,
-    reduce: &'static Variant,
-    softmax: &'static Variant,
+    /// What is used now, and what the device would use without tuning.
+    choices: RwLock<Choices>,
+    defaults: Choices,
+    /// Families whose variant the user has asked for: tuning leaves them alone.
+    fixed: Vec<String>,
     /// Those that the device can run.
     possible: Vec<&'static Variant>,
-    products: &'static Scheme,
     /// Whether kernels may load through texel views.
     texels: bool,
     /// Whether kernels may shuffle among the invocations of a subgroup.
     pub(crate) shuffles: bool,
-    kernels: Vec<OnceLock<Kernel>>,
+    kernels: Arc<[OnceLock<Kernel>]>,
     pub(crate) limits: Limits,
 }
 
 impl Catalog {
     pub(crate) fn new(device: &DeviceInfo, wanted: &[(String, String)]) -> Result<Catalog> {
         for (family, name) in wanted {
-            let all = || {
-                let schemes = SCHEMES.iter().map(|s| (schemes::FAMILY, s.name));
-                VARIANTS.iter().map(|v| (v.family.name(), v.name)).chain(schemes)
-            };
-            if !all().any(|known| known == (family.as_str(), name.as_str())) {
-                let known = all().map(|(family, name)| format!("{family} {name}")).collect();
+            if !all_variants().any(|known| known == (family.as_str(), name.as_str())) {
+                let known = all_variants().map(|(family, name)| format!("{family} {name}")).collect();
                 return Err(Error::NoSuchVariant { wanted: format!("{family} {name}"), known });
             }
         }
@@ -158,12 +164,14 @@ impl Catalog {
             let suited = |suits: Suits| of_family().find(move |v| v.suits == suits && possible(v));
             asked.or_else(|| suited(suits)).or_else(|| suited(Suits::Gpu)).unwrap_or(&VARIANTS[0])
         };
+        let linear = [choose(Family::Map), choose(Family::Reduce), choose(Family::Softmax)];
+        let defaults =
+            Choices::new(linear, schemes::choose(device, wanted), convolutions::choose(device, wanted));
         Ok(Catalog {
-            map: choose(Family::Map),
-            reduce: choose(Family::Reduce),
-            softmax: choose(Family::Softmax),
+            choices: RwLock::new(defaults),
+            defaults,
+            fixed: wanted.iter().map(|(family, _)| family.clone()).collect(),
             possible: VARIANTS.iter().filter(|v| possible(v)).collect(),
-            products: schemes::choose(device, wanted),
             texels: device.features.storage_texel,
             shuffles: device.features.subgroup_shuffle,
             kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
@@ -171,43 +179,183 @@ impl Catalog {
         })
     }
 
-    /// The chosen variant of a family.
-    pub(crate) fn variant(&self, family: Family) -> &'static Variant {
-        match family {
-            Family::Map => self.map,
-            Family::Reduce => self.reduce,
-            Family::Softmax => self.softmax,
-        }
+    /// The chosen variant of a family, for work on so many elements.
+    pub(crate) fn variant(&self, family: Family, elements: u64) -> &'static Variant {
+        self.choices.read().variant(family, Class::of_elements(elements))
     }
 
-    /// The chosen way of carrying out matrix products.
-    pub(crate) fn products(&self) -> &'static Scheme {
-        self.products
+    /// The chosen way of carrying out products whose result has `m` rows and `n` columns.
+    pub(crate) fn products(&self, m: u32, n: u32) -> &'static Scheme {
+        self.choices.read().products(Class::of_product(m, n))
+    }
+
+    /// The chosen way of carrying out convolutions with so many channels of the result in a group, and so many elements.
+    pub(crate) fn convolutions(&self, rows: u32, elements: u64) -> &'static convolutions::Scheme {
+        self.choices.read().convolutions(Class::of_convolution(rows, elements))
+    }
+
+    /// Uses what tuning has found, where the user has not asked for something else and the device can run it. Where
+    /// nothing was found the default holds.
+    pub(crate) fn adopt(&self, winners: &[Winner]) {
+        let mut choices = self.defaults;
+        for winner in winners.iter().filter(|winner| !self.is_fixed(winner.family)) {
+            let Winner { family, class, variant } = *winner;
+            if family == schemes::FAMILY {
+                let scheme = self.possible_products().find(|s| s.name == variant);
+                scheme.into_iter().for_each(|scheme| choices.set_products(class, scheme));
+            } else if family == convolutions::FAMILY {
+                let scheme = self.possible_convolutions().find(|s| s.name == variant);
+                scheme.into_iter().for_each(|scheme| choices.set_convolutions(class, scheme));
+            } else {
+                let variant = self.possible.iter().find(|v| v.family.name() == family && v.name == variant);
+                variant.into_iter().for_each(|variant| choices.set_variant(class, variant));
+            }
+        }
+        *self.choices.write() = choices;
+    }
+
+    /// Whether the user has asked for a variant of this family.
+    pub(crate) fn is_fixed(&self, family: &str) -> bool {
+        self.fixed.iter().any(|fixed| fixed == family)
+    }
+
+    /// A catalog of the same kernels that uses this variant for all shapes: to try it out.
+    pub(crate) fn trying(&self, family: &'static str, variant: &'static str) -> Catalog {
+        let catalog = Catalog {
+            choices: RwLock::new(self.defaults),
+            defaults: self.defaults,
+            fixed: Vec::new(),
+            possible: self.possible.clone(),
+            texels: self.texels,
+            shuffles: self.shuffles,
+            kernels: self.kernels.clone(),
+            limits: self.limits,
+        };
+        let winner = |&class: &Class| Winner { family, class, variant };
+        catalog.adopt(&Class::all_of(family).iter().map(winner).collect::<Vec<_>>());
+        catalog
+    }
+
+    /// The families, each with the variants that the device can run.
+    pub(crate) fn candidates(&self) -> Vec<(&'static str, Vec<&'static str>)> {
+        let all = self.all_possible();
+        let of = |family| all.iter().filter(move |(known, ..)| *known == family).map(|(_, name, _)| *name);
+        families().map(|family| (family, of(family).collect())).collect()
+    }
+
+    fn possible_products(&self) -> impl Iterator<Item = &'static Scheme> {
+        SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles))
+    }
+
+    fn possible_convolutions(&self) -> impl Iterator<Item = &'static convolutions::Scheme> {
+        convolutions::SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles))
+    }
+
+    /// Family and name of every variant that the device can run, and whose default it is.
+    fn all_possible(&self) -> Vec<(&'static str, &'static str, Suits)> {
+        let linear = self.possible.iter().map(|v| (v.family.name(), v.name, v.suits));
+        let products = self.possible_products().map(|s| (schemes::FAMILY, s.name, s.suits));
+        let convolutions = self.possible_convolutions().map(|s| (convolutions::FAMILY, s.name, s.suits));
+        linear.chain(products).chain(convolutions).collect()
+    }
+
+    /// Where something else than the default is used, since tuning has found it.
+    pub(crate) fn tuned(&self) -> Vec<Winner> {
+        let all =
+            families().flat_map(|family| Class::all_of(family).iter().map(move |&class| (family, class)));
+        let differs = |&(family, class): &(&'static str, Class)| {
+            self.used(family, class, false) != self.used(family, class, true)
+        };
+        let winner = |(family, class)| Winner { family, class, variant: self.used(family, class, false) };
+        all.filter(differs).map(winner).collect()
+    }
+
+    /// What is used for a class of shapes; by default, or now.
+    pub(crate) fn used(&self, family: &'static str, class: Class, by_default: bool) -> &'static str {
+        let choices = if by_default { self.defaults } else { *self.choices.read() };
+        match Family::ALL.iter().find(|known| known.name() == family) {
+            Some(&family) => choices.variant(family, class).name,
+            None if family == convolutions::FAMILY => choices.convolutions(class).name,
+            None => choices.products(class).name,
+        }
     }
 
     /// Every variant that the device can run, and which are in use.
     pub(crate) fn variants(&self) -> Vec<VariantInfo> {
-        let info = |v: &'static Variant| VariantInfo {
-            family: v.family.name(),
-            name: v.name,
-            in_use: std::ptr::eq(self.variant(v.family), v),
+        let info = |family: &'static str, name: &'static str| {
+            let classes = Class::all_of(family).iter();
+            let uses = |class: &&Class| self.used(family, **class, false) == name;
+            let used_for: Vec<&'static str> = classes.filter(uses).map(|class| class.name()).collect();
+            VariantInfo { family, name, in_use: !used_for.is_empty(), used_for }
         };
-        let scheme = |s: &'static Scheme| VariantInfo {
-            family: schemes::FAMILY,
-            name: s.name,
-            in_use: std::ptr::eq(self.products, s),
-        };
-        let schemes = SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles)).map(scheme);
-        self.possible.iter().copied().map(info).chain(schemes).collect()
+        self.all_possible().into_iter().map(|(family, name, _)| info(family, name)).collect()
     }
 
     /// The pipelines to make ahead: what common calls will ask for.
     pub(crate) fn prewarm(&self) -> Result<Vec<PipelineKey>> {
-        let mut keys = super::lower::prewarm(self)?;
-        keys.extend(super::reduce::prewarm(self)?);
-        keys.extend(super::softmax::prewarm(self)?);
-        keys.extend(super::product::prewarm(self)?);
+        let mut keys = Vec::new();
+        for family in families() {
+            keys.extend(self.prewarm_family(family)?);
+        }
         Ok(keys)
+    }
+
+    /// The load path that is wanted, where texel views can span all of the values. For kernels of four inputs.
+    pub(crate) fn load_of(
+        &self,
+        wanted: Load,
+        graph: &Graph,
+        values: impl IntoIterator<Item = ValueId>,
+    ) -> Load {
+        let fits = |id: ValueId| graph.bytes(graph.root(id)) / 16 < self.limits.texel_elements;
+        if wanted == Load::Texel && self.limits.texel_bindings >= 4 && values.into_iter().all(fits) {
+            Load::Texel
+        } else {
+            Load::Buffer
+        }
+    }
+
+    /// Refuses inputs that no storage binding can span.
+    pub(crate) fn check_inputs(
+        &self,
+        op: &'static str,
+        graph: &Graph,
+        load: Load,
+        accesses: &[Access],
+    ) -> Result<()> {
+        let limit = self.limits.storage_range_bytes;
+        match accesses.iter().find(|a| !a.write && load == Load::Buffer && a.bytes > limit) {
+            Some(large) => {
+                Err(Error::TooLarge { op, shape: graph.value(large.value).shape, bytes: large.bytes, limit })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Those of one family. Convolutions have none: their pipelines know the kernel's extents.
+    pub(crate) fn prewarm_family(&self, family: &str) -> Result<Vec<PipelineKey>> {
+        match family {
+            "map" => super::lower::prewarm(self),
+            "reduce" => super::reduce::prewarm(self),
+            "softmax" => super::softmax::prewarm(self),
+            schemes::FAMILY => super::product::prewarm(self),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The pipelines of one family by which its chosen variant is judged.
+    pub(crate) fn inspected_family(&self, family: &str) -> Result<Vec<PipelineKey>> {
+        match family {
+            schemes::FAMILY => super::product::inspected(self),
+            convolutions::FAMILY => super::convolution::inspected(self),
+            _ => self.prewarm_family(family),
+        }
+    }
+
+    /// Family and name of the variants that the device can run and that are no software driver's.
+    pub(crate) fn meant_for_gpus(&self) -> Vec<(&'static str, &'static str)> {
+        let all = self.all_possible().into_iter();
+        all.filter(|(.., suits)| *suits != Suits::Software).map(|(family, name, _)| (family, name)).collect()
     }
 
     /// The kernel of an embedded module; reflected when first asked for.
@@ -225,57 +373,21 @@ impl Catalog {
     }
 }
 
-/// A module of `glsl/map.comp`, and what it has room for.
-#[derive(Debug)]
-pub(crate) struct MapModule {
-    pub(crate) name: &'static str,
-    load: Load,
-    pub(crate) inputs: usize,
-    steps: usize,
-    pub(crate) outputs: usize,
-    /// Whether it has the operations that take long to compile.
-    heavy: bool,
+/// The names of all families.
+fn families() -> impl Iterator<Item = &'static str> {
+    Family::ALL.iter().map(|family| family.name()).chain([schemes::FAMILY, convolutions::FAMILY])
 }
 
-const fn map(name: &'static str, load: Load, [inputs, steps, outputs]: [usize; 3], heavy: bool) -> MapModule {
-    MapModule { name, load, inputs, steps, outputs, heavy }
+/// Family and name of every variant there is.
+fn all_variants() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let products = SCHEMES.iter().map(|s| (schemes::FAMILY, s.name));
+    let convolutions = convolutions::SCHEMES.iter().map(|s| (convolutions::FAMILY, s.name));
+    VARIANTS.iter().map(|v| (v.family.name(), v.name)).chain(products).chain(convolutions)
 }
 
-/// What compiles fastest first.
-static MAP_MODULES: &[MapModule] = &[
-    map("map.buffer.1.1.1.light", Load::Buffer, [1, 1, 1], false),
-    map("map.buffer.2.1.1.light", Load::Buffer, [2, 1, 1], false),
-    map("map.buffer.3.1.1.light", Load::Buffer, [3, 1, 1], false),
-    map("map.buffer.1.1.1.all", Load::Buffer, [1, 1, 1], true),
-    map("map.buffer.2.1.1.all", Load::Buffer, [2, 1, 1], true),
-    map("map.buffer.4.16.4.light", Load::Buffer, [4, 16, 4], false),
-    map("map.buffer.4.4.1.all", Load::Buffer, [4, 4, 1], true),
-    map("map.texel.1.1.1.light", Load::Texel, [1, 1, 1], false),
-    map("map.texel.2.1.1.light", Load::Texel, [2, 1, 1], false),
-    map("map.texel.3.1.1.light", Load::Texel, [3, 1, 1], false),
-    map("map.texel.1.1.1.all", Load::Texel, [1, 1, 1], true),
-    map("map.texel.2.1.1.all", Load::Texel, [2, 1, 1], true),
-    map("map.texel.4.16.4.light", Load::Texel, [4, 16, 4], false),
-    map("map.texel.4.4.1.all", Load::Texel, [4, 4, 1], true),
-];
-
-/// Whether some module can run the program. Fusion asks before it joins.
-pub(crate) fn map_fits(program: &Map) -> bool {
-    program.scalars.len() <= MAX_SCALARS && MAP_MODULES.iter().any(|module| module.holds(program))
-}
-
-/// The module of an elementwise program: the first that holds it.
-pub(crate) fn map_module(load: Load, program: &Map) -> &'static MapModule {
-    // Ops append programs of one step, which always fit; fusion joins only what does.
-    let found = MAP_MODULES.iter().find(|module| module.load == load && module.holds(program));
-    found.unwrap_or(&MAP_MODULES[0])
-}
-
-impl MapModule {
-    fn holds(&self, program: &Map) -> bool {
-        program.inputs.len() <= self.inputs
-            && program.steps.len() <= self.steps
-            && program.outputs.len() <= self.outputs
-            && (self.heavy || !program.steps.iter().any(|step| step.op.is_heavy()))
-    }
+/// The winner that a file names, if there is such a family, class and variant.
+pub(crate) fn find_winner(family: &str, class: &str, variant: &str) -> Option<Winner> {
+    let (family, variant) = all_variants().find(|known| *known == (family, variant))?;
+    let class = *Class::all_of(family).iter().find(|known| known.name() == class)?;
+    Some(Winner { family, class, variant })
 }

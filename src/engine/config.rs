@@ -52,6 +52,7 @@ pub struct Config {
     pub(crate) memory_checks: bool,
     pub(crate) no_fusion: bool,
     pub(crate) variants: Vec<(String, String)>,
+    pub(crate) untuned: bool,
     pub(crate) entry: Option<Entry>,
     pub(crate) profiling: Profiling,
     pub(crate) renderdoc: bool,
@@ -156,6 +157,13 @@ impl Config {
     /// [`Accelerator::variants`](crate::Accelerator::variants).
     pub fn variant(mut self, family: &str, variant: &str) -> Config {
         self.variants.push((family.to_owned(), variant.to_owned()));
+        self
+    }
+
+    /// Whether what [`Accelerator::tune`](crate::Accelerator::tune) found in an earlier run is used. On by default. Kernels
+    /// differ in the order in which they add up, so tuning may change the last bits of results.
+    pub fn tuned(mut self, on: bool) -> Config {
+        self.untuned = !on;
         self
     }
 

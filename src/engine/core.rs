@@ -1,13 +1,16 @@
 //! What an accelerator owns once, shared by everything made from it.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, find_winner};
+use super::commands::Job;
 use super::config::{CacheDir, Config};
 use super::housekeeping::Housekeeper;
+use super::kept;
 use super::pipelines::Pipelines;
 use super::pool::{Lease, Pool, Shortage};
 use super::profile::Profiling;
@@ -16,10 +19,11 @@ use super::profile::peaks::{DOUBTS, PeakStore};
 use super::profile::profiler::{Profiler, trace};
 use super::profile::row::Profile;
 use super::profile::ticket::Ticket;
-use super::timeline::{Job, Timeline};
+use super::timeline::Timeline;
+use super::wakers::Wakers;
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
-use crate::vk::device::Device;
+use crate::vk::device::{Device, Uses};
 use crate::vk::instance::Instance;
 use crate::vk::physical;
 use crate::vk::physical::DeviceChoice;
@@ -31,6 +35,8 @@ use crate::vk::renderdoc::RenderDoc;
 pub(crate) struct Core {
     /// Dropped first: its thread uses all the rest.
     pub(crate) housekeeper: OnceLock<Housekeeper>,
+    /// Its thread, too.
+    pub(crate) wakers: Wakers,
     pub(crate) timeline: Timeline,
     pub(crate) pipelines: Pipelines,
     pub(crate) catalog: Catalog,
@@ -57,8 +63,18 @@ pub(crate) struct Counters {
     pub(crate) submissions: AtomicU64,
     pub(crate) dispatches: AtomicU64,
     pub(crate) barriers: AtomicU64,
+    pub(crate) encoded: AtomicU64,
     pub(crate) bytes_up: AtomicU64,
     pub(crate) bytes_down: AtomicU64,
+}
+
+impl Counters {
+    /// Counts one submission of so many dispatches and barriers.
+    pub(crate) fn submitted(&self, dispatches: u64, barriers: u64) {
+        self.submissions.fetch_add(1, Ordering::Relaxed);
+        self.dispatches.fetch_add(dispatches, Ordering::Relaxed);
+        self.barriers.fetch_add(barriers, Ordering::Relaxed);
+    }
 }
 
 impl Core {
@@ -71,12 +87,17 @@ impl Core {
         )?;
         let devices = physical::enumerate(&instance)?;
         let info = physical::choose(&devices, &device_choice(config))?;
-        let device = Device::new(instance, info, config.validation || config.labels || renderdoc.is_ok())?;
+        let names = config.validation || config.labels || renderdoc.is_ok();
+        let device = Device::new(instance, info, Uses { names, executables: false })?;
         let (folder, cache_problem) = cache_folder(&config.cache_dir)?;
         let cache = PipelineCache::new(&device, folder.as_deref())?;
         let catalog = Catalog::new(&device.info, &config.variants)?;
+        let folder = folder.filter(|_| !config.untuned);
+        let tuned = folder.and_then(|folder| kept::load_tuning(&device.info, &folder, find_winner));
+        catalog.adopt(&tuned.unwrap_or_default());
         Ok(Arc::new(Core {
             housekeeper: OnceLock::new(),
+            wakers: Wakers::default(),
             timeline: Timeline::new(&device, config.max_in_flight.unwrap_or(64))?,
             pipelines: Pipelines::new(&device, cache),
             catalog,
@@ -92,6 +113,11 @@ impl Core {
             fusion: !config.no_fusion,
             device,
         }))
+    }
+
+    /// Where files are kept between runs, if anywhere.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.pipelines.cache.file()?.parent()
     }
 
     /// An error if nothing new may be begun.
@@ -113,10 +139,10 @@ impl Core {
         if let Some(lease) = self.pool.try_hit(kind, bytes) {
             return Ok(lease);
         }
-        if self.timeline.reclaim()? {
-            if let Some(lease) = self.pool.try_hit(kind, bytes) {
-                return Ok(lease);
-            }
+        if self.timeline.reclaim()?
+            && let Some(lease) = self.pool.try_hit(kind, bytes)
+        {
+            return Ok(lease);
         }
         loop {
             let shortage = match self.pool.try_make(kind, bytes)? {
@@ -210,12 +236,12 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        self.pipelines.cache.save();
+        self.pipelines.save();
     }
 }
 
 /// The configured device, or the one that the environment names.
-fn device_choice(config: &Config) -> DeviceChoice {
+pub(crate) fn device_choice(config: &Config) -> DeviceChoice {
     match (&config.device, std::env::var("TIDEMILL_DEVICE")) {
         (DeviceChoice::Best, Ok(text)) if !text.is_empty() => DeviceChoice::parse(&text),
         (choice, _) => choice.clone(),

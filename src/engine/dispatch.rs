@@ -79,7 +79,7 @@ impl<'a> Dispatch<'a> {
 
     /// Sets a 32-bit specialization constant (`u32`, `i32`, `f32`).
     pub fn specialize(mut self, id: u32, value: impl Element) -> Dispatch<'a> {
-        let bits = bytemuck::cast(value);
+        let bits = value.scalar_bits();
         self.specialization.retain(|(known, _)| *known != id);
         self.specialization.push((id, bits));
         self
@@ -129,7 +129,7 @@ impl Recording {
         for ((argument, binding), input) in run.arguments.iter().zip(&reflection.bindings).zip(&inputs) {
             let bytes = match (argument, input) {
                 (Argument::Input(_), Some(id)) => self.graph().bytes(*id),
-                (Argument::Output(shape, dtype), _) => (shape.elements() * dtype.size_bytes()) as u64,
+                (Argument::Output(shape, dtype), _) => dtype.storage_bytes(shape.elements()),
                 (Argument::Input(_), None) => 0,
             };
             self.check_extent(&run, binding.kind, binding.binding, bytes)?;

@@ -5,6 +5,8 @@ use smallvec::SmallVec;
 
 use super::graph::ValueId;
 use super::map::OpCode;
+use super::op_code::OpSet;
+use super::pipelines::Specialization;
 
 /// Steps of one epilogue.
 pub(crate) const MAX_STEPS: usize = 6;
@@ -13,7 +15,7 @@ pub(crate) const MAX_EXTRAS: usize = 2;
 /// Scalars of one epilogue.
 pub(crate) const MAX_SCALARS: usize = 4;
 
-/// An operand of a step; numbers as in `glsl/lib/product.glsl`.
+/// An operand of a step; numbers as in `glsl/lib/epilogue.glsl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// One of the extra inputs.
@@ -61,19 +63,23 @@ pub(crate) struct Extra {
     pub(crate) row: u32,
     /// 0 or 1.
     pub(crate) column: u32,
+    /// Whether it is f16.
+    pub(crate) half: bool,
 }
 
 impl Extra {
-    /// As the shader numbers the ways of indexing.
-    fn mode(&self) -> u32 {
-        let aligned = [self.batch[0], self.batch[1], self.row].iter().all(|stride| stride % 4 == 0);
+    /// As the shader numbers the ways of indexing. `aligned`: groups of four columns begin at multiples of four.
+    fn mode(&self, aligned: bool) -> u32 {
+        let aligned =
+            aligned && [self.batch[0], self.batch[1], self.row].iter().all(|stride| stride % 4 == 0);
         let columns = match (self.column, aligned) {
             (0, _) => 1,
             (_, true) => 2,
             (_, false) => 3,
         };
         let common = if self.row == 0 { 4 } else { 0 };
-        columns | common
+        let half = if self.half { 8 } else { 0 };
+        columns | common | half
     }
 }
 
@@ -93,6 +99,37 @@ pub(crate) struct PushExtra {
     row: u32,
 }
 
+/// The push constants of `glsl/lib/epilogue.glsl`, which follow a kernel's own: where the result lies, and the
+/// program's scalars and strides.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct PushResult {
+    pub(crate) m: u32,
+    pub(crate) n: u32,
+    pub(crate) first_row: u32,
+    pub(crate) first_batch: u32,
+    pub(crate) batch_inner: u32,
+    pub(crate) c_row: u32,
+    pub(crate) c_batch: u32,
+    pub(crate) c_base: u32,
+    pub(crate) alpha: f32,
+    pub(crate) scalars: [u32; MAX_SCALARS],
+    pub(crate) extras: [PushExtra; MAX_EXTRAS],
+}
+
+impl PushResult {
+    /// The result as it is, with the program's scalars and strides.
+    pub(crate) fn with(mut self, epilogue: &Epilogue) -> PushResult {
+        for (to, from) in self.scalars.iter_mut().zip(&epilogue.scalars) {
+            *to = *from;
+        }
+        for (to, from) in self.extras.iter_mut().zip(&epilogue.extras) {
+            *to = PushExtra { batch: from.batch, row: from.row };
+        }
+        self
+    }
+}
+
 impl Epilogue {
     /// What the last step left: the operand of the next.
     pub(crate) fn last(&self) -> Source {
@@ -107,27 +144,27 @@ impl Epilogue {
         self.steps.len() <= MAX_STEPS && self.extras.len() <= MAX_EXTRAS && self.scalars.len() <= MAX_SCALARS
     }
 
-    /// The specialization constants of `glsl/lib/product.glsl` that say what is done.
-    pub(crate) fn specialization(&self, out: &mut SmallVec<[(u32, u32); 8]>) {
+    /// Whether a module with the commonest operations holds it. A driver reads the whole module for each pipeline: on
+    /// lavapipe the first product takes 55 ms with that one and 90 with the light set.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.steps.iter().all(|step| step.op.set() <= OpSet::Plain)
+    }
+
+    /// The specialization constants of `glsl/lib/epilogue.glsl`. `wide`: columns come in aligned groups of four that
+    /// are all inside; `aligned`: they begin at multiples of four.
+    pub(crate) fn specialization(&self, wide: bool, aligned: bool, out: &mut Specialization) {
+        out.push((32, u32::from(wide)));
         if self.steps.is_empty() {
             return;
         }
         out.push((33, self.steps.len() as u32));
         out.extend(self.steps.iter().enumerate().map(|(i, step)| (34 + i as u32, step.word())));
-        out.extend(self.extras.iter().enumerate().map(|(i, extra)| (40 + i as u32, extra.mode())));
+        out.extend(self.extras.iter().enumerate().map(|(i, extra)| (40 + i as u32, extra.mode(aligned))));
     }
 
-    /// Scalars and strides as the shader takes them.
-    pub(crate) fn push(&self) -> ([u32; MAX_SCALARS], [PushExtra; MAX_EXTRAS]) {
-        let mut scalars = [0; MAX_SCALARS];
-        for (to, from) in scalars.iter_mut().zip(&self.scalars) {
-            *to = *from;
-        }
-        let mut extras = [PushExtra::default(); MAX_EXTRAS];
-        for (to, from) in extras.iter_mut().zip(&self.extras) {
-            *to = PushExtra { batch: from.batch, row: from.row };
-        }
-        (scalars, extras)
+    /// The extra inputs' values; `spare` stands behind bindings that are not used.
+    pub(crate) fn inputs(&self, spare: ValueId) -> [ValueId; MAX_EXTRAS] {
+        [0, 1].map(|i| self.extras.get(i).map_or(spare, |extra| extra.value))
     }
 }
 
@@ -137,10 +174,12 @@ mod tests {
 
     #[test]
     fn inputs_are_read_four_at_a_time_only_where_they_are_aligned() {
-        let extra = |batch, row, column| Extra { value: 0, batch: [0, batch], row, column }.mode();
+        let extra =
+            |batch, row, column| Extra { value: 0, batch: [0, batch], row, column, half: false }.mode(true);
         assert_eq!((extra(0, 8, 1), extra(0, 7, 1), extra(6, 8, 1)), (2, 3, 3));
         assert_eq!((extra(0, 1, 0), extra(3, 0, 0)), (1, 4 | 1));
         assert_eq!((extra(0, 0, 1), extra(6, 0, 1)), (4 | 2, 4 | 3));
+        assert_eq!(Extra { value: 0, batch: [0, 0], row: 8, column: 1, half: true }.mode(false), 8 | 3);
     }
 
     #[test]

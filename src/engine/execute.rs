@@ -1,25 +1,28 @@
-//! From a graph to a submission: lower, give memory, place barriers, encode, submit.
+//! From a graph to a submission: decide, give memory, encode, submit.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
+use super::commands::{BlockUse, Commands, Job};
 use super::core::Core;
-use super::fuse::fuse;
 use super::graph::{Access, Graph, Label, Node, Work};
-use super::hazard::{BlockAccess, Hazards};
-use super::memory::{Assignment, Home, assign};
-use super::pipelines::PipelineKey;
+use super::memory::Home;
+use super::pipelines::{Making, PipelineKey};
 use super::pool::Lease;
 use super::profile::Profiling;
 use super::profile::profiler::trace;
-use super::profile::ticket::{Probe, Ticket};
+use super::profile::ticket::{Probe, RowPlan, Ticket};
+use super::program::Program;
 use super::tensor::Contents;
-use super::timeline::{BlockUse, Job, LABELS_KEPT};
 use crate::error::{Error, Result};
-use crate::vk::buffer::MemoryKind;
+use crate::vk::buffer::{Buffer, MemoryKind};
 use crate::vk::command::{Barrier, Bound, CommandSlot};
+
+/// How many of a submission's labels are kept to be named if the device is lost.
+const LABELS_KEPT: usize = 8;
 
 /// How a recording wants to be profiled.
 #[derive(Clone, Copy, Debug)]
@@ -40,116 +43,115 @@ pub(crate) struct Sent {
 }
 
 /// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
-pub(crate) fn execute(core: &Arc<Core>, mut graph: Graph, leases: Vec<Lease>, wish: Wish) -> Result<Sent> {
+pub(crate) fn execute(core: &Arc<Core>, graph: Graph, leases: Vec<Lease>, wish: Wish) -> Result<Sent> {
     core.open()?;
     let _span = trace::enter("encode");
-    let mut probe = Probe::new(core, wish)?;
-    if core.fusion {
-        fuse(&mut graph);
-    }
-    lower(core, &mut graph)?;
-    let (assignment, blocks) = give_memory(core, &graph, leases)?;
-    let block_of = |access: &Access| -> Option<u32> {
-        let tensors = (blocks.len() - assignment.slots.len()) as u32;
-        match assignment.homes[access.value as usize] {
-            Home::Tensor(lease) => Some(lease),
-            Home::Slot(slot) => Some(tensors + slot),
-            Home::None => None,
-        }
-    };
-    let mut uses: Vec<BlockUse> = blocks.iter().cloned().map(BlockUse::new).collect();
+    let probe = Probe::new(core, wish)?;
+    let mut program = Program::new(&core.catalog, core.fusion, graph, leases.len())?;
+    let blocks = give_memory(core, &mut program, leases)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
-    name_slot(&slot, &graph);
-    let mut hazards = Hazards::default();
-    let mut bound_pipeline = None;
-    for node in &graph.nodes {
-        let mut accesses: SmallVec<[BlockAccess; 4]> = SmallVec::new();
-        let mut arguments: SmallVec<[Bound<'_>; 4]> = SmallVec::new();
-        for access in &node.accesses {
-            let Some(block) = block_of(access) else { continue };
-            let Access { offset, bytes, write, .. } = *access;
-            accesses.push(BlockAccess { block, offset, bytes, write });
-            arguments.push(Bound { buffer: &blocks[block as usize].block().buffer, offset, bytes });
-        }
-        let conflict = hazards.node(&accesses);
-        for access in &accesses {
-            uses[access.block as usize].note(access.write, hazards.barriers() == 0 && !probe.isolates());
-        }
-        begin_dispatch(&mut slot, &mut probe, node, conflict)?;
-        encode(core, &mut slot, node, &arguments, &mut bound_pipeline)?;
-        end_dispatch(&mut slot, &mut probe)?;
-    }
-    if probe.isolates() {
-        // What is submitted next stays away, too.
-        slot.barrier(Barrier::Device);
-    }
-    slot.barrier(Barrier::Host);
-    slot.end()?;
+    let nodes = 0..program.graph.nodes.len();
+    let making =
+        encode_nodes(core, &mut slot, &program, nodes, |block| &blocks[block].block().buffer, &probe)?;
+    finish(&mut slot, &probe)?;
 
-    let dispatches = graph.nodes.len() as u64;
-    let kept = graph.nodes.len().saturating_sub(LABELS_KEPT);
-    let labels: Vec<Label> = graph.nodes.drain(kept..).map(|node| node.label).collect();
-    let has_barrier = hazards.barriers() > 0 || probe.isolates();
-    let ticket = probe.finish(core, wish.begun_ns).map(Arc::new);
-    let value = core.submit(Job { slot, uses, has_barrier, labels, ticket: ticket.clone() })?;
-    core.counters.submissions.fetch_add(1, Ordering::Relaxed);
-    core.counters.dispatches.fetch_add(dispatches, Ordering::Relaxed);
-    core.counters.barriers.fetch_add(u64::from(hazards.barriers()), Ordering::Relaxed);
+    let labels = last_labels(&program.graph);
+    let ticket = probe
+        .is_on()
+        .then(|| Arc::new(probe.ticket(core, RowPlan::all(&program, &probe), wish.begun_ns, making)));
+    let uses = blocks.iter().zip(&program.usage);
+    let uses =
+        uses.map(|(lease, usage)| BlockUse { lease: lease.clone(), usage: probe.usage(*usage) }).collect();
+    let barriers = program.barrier_count();
+    let has_barrier = barriers > 0 || probe.isolates();
+    let commands = Commands::Once(slot);
+    let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone() })?;
+    core.counters.submitted(program.graph.nodes.len() as u64, barriers);
 
-    let tensors = blocks.len() - assignment.slots.len();
-    for (value_info, home) in graph.values.iter().zip(&assignment.homes) {
+    for (value_info, home) in program.graph.values.iter().zip(&program.assignment.homes) {
+        let block = match *home {
+            Home::Slot(slot) => program.tensors + slot as usize,
+            Home::Tensor(tensor) => tensor as usize,
+            Home::None => continue,
+        };
         if let Some(storage) = &value_info.kept {
-            match *home {
-                Home::Slot(slot) => {
-                    let lease = blocks[tensors + slot as usize].clone();
-                    storage.settle(Some(lease), Contents::Submitted(value));
-                }
-                Home::Tensor(lease) => {
-                    storage.settle(Some(blocks[lease as usize].clone()), Contents::Submitted(value));
-                }
-                Home::None => {}
-            }
+            storage.settle(Some(blocks[block].clone()), Contents::Submitted(value));
         }
     }
     Ok(Sent { value, ticket })
 }
 
-/// Turns programs into dispatches.
-fn lower(core: &Core, graph: &mut Graph) -> Result<()> {
-    let nodes = std::mem::take(&mut graph.nodes);
-    let mut lowered = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        match &node.work {
-            Work::Map(map) => map.lower(&node.label, graph, &core.catalog, &mut lowered)?,
-            Work::Product(product) => product.lower(&node.label, graph, &core.catalog, &mut lowered)?,
-            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
-        }
-    }
-    graph.nodes = lowered;
-    Ok(())
-}
-
 /// Blocks for everything: those of the tensors, then one per slot. When memory is short, values share more.
-fn give_memory(core: &Core, graph: &Graph, leases: Vec<Lease>) -> Result<(Assignment, Vec<Lease>)> {
-    let attempt = |tight: bool| -> Result<(Assignment, Vec<Lease>)> {
-        let assignment = assign(graph, tight);
+fn give_memory(core: &Core, program: &mut Program, leases: Vec<Lease>) -> Result<Vec<Lease>> {
+    let attempt = |program: &Program| -> Result<Vec<Lease>> {
         let mut blocks = leases.clone();
-        for &bytes in &assignment.slots {
+        for &bytes in &program.assignment.slots {
             blocks.push(core.acquire(MemoryKind::Device, bytes)?);
         }
-        Ok((assignment, blocks))
+        Ok(blocks)
     };
-    match attempt(false) {
-        Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => attempt(true),
+    match attempt(program) {
+        Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
+            program.place(true);
+            attempt(program)
+        }
         other => other,
     }
 }
 
+/// The labels that are named if the device is lost.
+pub(crate) fn last_labels(graph: &Graph) -> Arc<[Label]> {
+    let first = graph.nodes.len().saturating_sub(LABELS_KEPT);
+    graph.nodes[first..].iter().map(|node| node.label.clone()).collect()
+}
+
+/// Encodes some of a program's nodes, in blocks that `buffer` tells by their numbers. Says what pipelines that were new
+/// have cost.
+pub(crate) fn encode_nodes<'b>(
+    core: &Core,
+    slot: &mut CommandSlot,
+    program: &Program,
+    nodes: Range<usize>,
+    buffer: impl Fn(usize) -> &'b Buffer,
+    probe: &Probe,
+) -> Result<Making> {
+    let barriers = &program.barriers[nodes.clone()];
+    let nodes = &program.graph.nodes[nodes];
+    name_slot(slot, nodes);
+    core.counters.encoded.fetch_add(1, Ordering::Relaxed);
+    let mut bound_pipeline = None;
+    let mut making = Making::default();
+    for (node, &barrier) in nodes.iter().zip(barriers) {
+        let arguments: SmallVec<[Bound<'_>; 4]> = node
+            .accesses
+            .iter()
+            .filter_map(|access| {
+                let Access { offset, bytes, .. } = *access;
+                program.block_of(access).map(|block| Bound { buffer: buffer(block), offset, bytes })
+            })
+            .collect();
+        begin_dispatch(slot, probe, node, barrier)?;
+        encode(core, slot, node, &arguments, &mut bound_pipeline, &mut making)?;
+        end_dispatch(slot, probe)?;
+    }
+    Ok(making)
+}
+
+/// Closes the last command buffer of a submission.
+pub(crate) fn finish(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
+    if probe.isolates() {
+        // What is submitted next stays away, too.
+        slot.barrier(Barrier::Device);
+    }
+    slot.barrier(Barrier::Host);
+    slot.end()
+}
+
 /// Names the command buffer after what is in it.
-fn name_slot(slot: &CommandSlot, graph: &Graph) {
-    if let Some(first) = graph.nodes.first().filter(|_| slot.wants_labels()) {
-        let more = graph.nodes.len() - 1;
+fn name_slot(slot: &CommandSlot, nodes: &[Node]) {
+    if let Some(first) = nodes.first().filter(|_| slot.wants_labels()) {
+        let more = nodes.len() - 1;
         slot.name(&if more > 0 {
             format!("{} and {more} more", first.label)
         } else {
@@ -160,19 +162,20 @@ fn name_slot(slot: &CommandSlot, graph: &Graph) {
 
 /// Begins a dispatch: barrier, label and timestamp, in the one place where each is given. So a validation message, a
 /// profile's row and a RenderDoc marker can't disagree.
-fn begin_dispatch(slot: &mut CommandSlot, probe: &mut Probe, node: &Node, conflict: bool) -> Result<()> {
-    if conflict || probe.isolates() {
+fn begin_dispatch(slot: &mut CommandSlot, probe: &Probe, node: &Node, barrier: bool) -> Result<()> {
+    let ordered = barrier || probe.isolates();
+    if ordered {
         slot.barrier(Barrier::Device);
     }
     if slot.wants_labels() {
         slot.begin_label(&node.label.to_string());
     }
     trace::dispatch(&node.label);
-    probe.begin(slot, node, conflict)
+    probe.begin(slot, ordered)
 }
 
 /// Ends what `begin_dispatch` began.
-fn end_dispatch(slot: &mut CommandSlot, probe: &mut Probe) -> Result<()> {
+fn end_dispatch(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
     probe.end(slot)?;
     slot.end_label();
     Ok(())
@@ -185,10 +188,11 @@ fn encode(
     node: &Node,
     arguments: &[Bound<'_>],
     bound_pipeline: &mut Option<PipelineKey>,
+    making: &mut Making,
 ) -> Result<()> {
     match &node.work {
         Work::Dispatch { pipeline: key, push, groups } => {
-            let pipeline = core.pipelines.get(key)?;
+            let pipeline = core.pipelines.get(key, making)?;
             if bound_pipeline.as_ref() != Some(key) {
                 slot.bind_pipeline(&pipeline);
                 *bound_pipeline = Some(key.clone());
@@ -207,7 +211,9 @@ fn encode(
                 slot.fill(*to, *word);
             }
         }
-        Work::Map(_) | Work::Product(_) => unreachable!("lowered before"),
+        Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) => {
+            unreachable!("lowered before")
+        }
     }
     Ok(())
 }
@@ -241,9 +247,7 @@ pub(crate) fn read_back(core: &Core, lease: &Lease, contents: Contents, into: &m
     slot.end_label();
     slot.barrier(Barrier::Host);
     slot.end()?;
-    let mut uses = vec![BlockUse::new(lease.clone()), BlockUse::new(staging.clone())];
-    uses[0].note(false, true);
-    uses[1].note(true, true);
+    let uses = vec![BlockUse::reading(lease.clone()), BlockUse::writing(staging.clone())];
     let value = core.timeline.submit(Job::plain(slot, uses))?;
     let _span = core.profiler.span("wait");
     core.timeline.wait(value, u64::MAX)?;
@@ -252,7 +256,7 @@ pub(crate) fn read_back(core: &Core, lease: &Lease, contents: Contents, into: &m
 
 /// Runs a pipeline on nothing, so that drivers that compile at the first dispatch do it now.
 pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
-    let pipeline = core.pipelines.get(key)?;
+    let pipeline = core.pipelines.make(key)?;
     let dummy = core.acquire(MemoryKind::Device, 256)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
@@ -263,8 +267,6 @@ pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
     slot.push_constants(&pipeline, &vec![0; key.kernel.reflection().push_constant_bytes as usize]);
     slot.dispatch([0, 1, 1]);
     slot.end()?;
-    let mut block_use = BlockUse::new(dummy);
-    block_use.note(true, true);
-    let value = core.timeline.submit(Job::plain(slot, vec![block_use]))?;
+    let value = core.timeline.submit(Job::plain(slot, vec![BlockUse::writing(dummy)]))?;
     core.timeline.wait(value, u64::MAX).map(drop)
 }

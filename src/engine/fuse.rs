@@ -7,9 +7,10 @@
 
 use smallvec::SmallVec;
 
-use super::catalog::map_fits;
 use super::graph::{Graph, Label, LabelName, Node, ValueId, Work};
-use super::map::{Map, MapInput, MapOutput, Operand, Step, dense_strides};
+use super::map::{Map, MapInput, MapOutput, OpCode, Operand, Step, dense_strides};
+use super::map_modules::map_fits;
+use crate::shape::DType;
 
 /// Joins what can be joined. The order of nodes is kept otherwise.
 pub(crate) fn fuse(graph: &mut Graph) {
@@ -30,17 +31,13 @@ pub(crate) fn fuse(graph: &mut Graph) {
             nodes[i].label = label;
         }
     }
-    let mut i = 0;
-    nodes.retain(|_| {
-        i += 1;
-        places.is_place(i - 1)
-    });
+    places.retain_places(&mut nodes);
     graph.nodes = nodes;
 }
 
-/// Who reads and writes a value, and where programs have moved to.
-struct Places {
-    /// The node that a node's program was joined into; itself if it was not.
+/// Who reads and writes a value, and where nodes have moved to.
+pub(super) struct Places {
+    /// The node that a node was joined into; itself if it was not.
     moved: Vec<u32>,
     readers: Vec<SmallVec<[u32; 2]>>,
     /// The one node that writes a value; none if there are several, or it comes from outside.
@@ -48,7 +45,7 @@ struct Places {
 }
 
 impl Places {
-    fn new(graph: &Graph, nodes: &[Node]) -> Places {
+    pub(super) fn new(graph: &Graph, nodes: &[Node]) -> Places {
         let values = graph.values.len();
         let mut places = Places {
             moved: (0..nodes.len() as u32).collect(),
@@ -57,7 +54,7 @@ impl Places {
         };
         let mut written = vec![false; values];
         for (i, node) in nodes.iter().enumerate() {
-            let mut note = |value: ValueId, write: bool| {
+            node.touches(|value, write| {
                 let root = graph.root(value) as usize;
                 if !write {
                     places.readers[root].push(i as u32);
@@ -66,13 +63,7 @@ impl Places {
                 } else {
                     places.writer[root] = Some(i as u32);
                 }
-            };
-            if let Work::Map(map) = &node.work {
-                map.inputs.iter().for_each(|input| note(input.value, false));
-                map.outputs.iter().for_each(|output| note(output.value, true));
-            } else {
-                node.accesses.iter().for_each(|access| note(access.value, access.write));
-            }
+            });
         }
         places
     }
@@ -85,16 +76,23 @@ impl Places {
         place
     }
 
-    fn move_to(&mut self, from: usize, to: usize) {
+    /// Where the one node is by now that writes the value; none if there are several, or it comes from outside.
+    pub(super) fn place_of_writer(&self, root: ValueId) -> Option<u32> {
+        self.writer[root as usize].map(|writer| self.find(writer))
+    }
+
+    pub(super) fn move_to(&mut self, from: usize, to: usize) {
         self.moved[from] = to as u32;
     }
 
-    fn is_place(&self, node: usize) -> bool {
-        self.moved[node] == node as u32
+    /// Drops the nodes that were joined into others.
+    pub(super) fn retain_places(&self, nodes: &mut Vec<Node>) {
+        let mut own = (0..).zip(&self.moved).map(|(i, place)| i == *place);
+        nodes.retain(|_| own.next().unwrap_or(true));
     }
 
     /// Whether the value is read by a node other than those at these two places.
-    fn read_elsewhere(&self, root: ValueId, here: [u32; 2]) -> bool {
+    pub(super) fn read_elsewhere(&self, root: ValueId, here: [u32; 2]) -> bool {
         self.readers[root as usize].iter().any(|&reader| !here.contains(&self.find(reader)))
     }
 
@@ -111,7 +109,7 @@ impl Places {
 fn join_one(graph: &Graph, nodes: &[Node], places: &Places, program: &Map, i: usize) -> Option<(usize, Map)> {
     program.inputs.iter().find_map(|input| {
         let root = graph.root(input.value);
-        let place = places.find(places.writer[root as usize]?);
+        let place = places.place_of_writer(root)?;
         let Work::Map(earlier) = &nodes[place as usize].work else { return None };
         let movable = place as usize != i
             && reads_whole(graph, program, input)
@@ -134,7 +132,7 @@ fn shape_of<'a>(graph: &'a Graph, map: &Map) -> &'a [usize] {
 }
 
 /// Whether the input is read element for element, in the shape of the program's outputs.
-fn reads_whole(graph: &Graph, program: &Map, input: &MapInput) -> bool {
+pub(super) fn reads_whole(graph: &Graph, program: &Map, input: &MapInput) -> bool {
     let shape = graph.value(input.value).shape;
     shape.dims() == shape_of(graph, program) && input.offset == 0 && input.strides == dense_strides(&shape)
 }
@@ -150,7 +148,7 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
             let root = graph.root(input.value);
             let made = earlier.outputs.iter().find(|output| graph.root(output.value) == root);
             match made {
-                Some(output) if reads_whole(graph, later, input) => Operand::Step(output.step),
+                Some(output) if reads_whole(graph, later, input) => stored(graph, output, &mut both),
                 _ => Operand::Input(position_or_push(&mut both.inputs, *input)),
             }
         })
@@ -172,8 +170,18 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
     both
 }
 
+/// A result as it is once it has been stored: what fusion leaves out must not change a bit.
+fn stored(graph: &Graph, output: &MapOutput, program: &mut Map) -> Operand {
+    let step = Operand::Step(output.step);
+    if graph.value(output.value).dtype != DType::F16 {
+        return step;
+    }
+    program.steps.push(Step { op: OpCode::RoundToF16, operands: [step; 3] });
+    Operand::Step(program.steps.len() as u8 - 1)
+}
+
 /// The place of an item in a list, which it is put on if it is new.
-fn position_or_push<A: smallvec::Array>(list: &mut SmallVec<A>, item: A::Item) -> u8
+pub(super) fn position_or_push<A: smallvec::Array>(list: &mut SmallVec<A>, item: A::Item) -> u8
 where
     A::Item: PartialEq,
 {
@@ -186,7 +194,7 @@ where
 }
 
 /// `add+mul 64x64 f32`; long ones are cut.
-fn joined_label(earlier: &Label, later: &Label) -> Label {
+pub(super) fn joined_label(earlier: &Label, later: &Label) -> Label {
     const LONGEST: usize = 48;
     let (first, second) = (earlier.op.as_str(), later.op.as_str());
     let text = if first.len() + second.len() < LONGEST {
@@ -203,8 +211,7 @@ fn joined_label(earlier: &Label, later: &Label) -> Label {
 mod tests {
     use super::*;
     use crate::engine::graph::Origin;
-    use crate::engine::map::OpCode;
-    use crate::shape::{DType, Shape};
+    use crate::shape::Shape;
     use smallvec::smallvec;
 
     /// A graph that is written down like a recording.

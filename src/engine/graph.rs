@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::catalog::Catalog;
+use super::convolution::Convolution;
 use super::map::Map;
 use super::pipelines::PipelineKey;
 use super::product::Product;
+use super::reduce::Reduce;
 use super::tensor::Storage;
 use crate::shape::{DType, Shape};
 
@@ -15,7 +18,7 @@ use crate::shape::{DType, Shape};
 pub(crate) type ValueId = u32;
 
 /// What is known of a value before it has memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ValueInfo {
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
@@ -45,12 +48,16 @@ pub(crate) struct Access {
 }
 
 /// What a node does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// An elementwise program, not yet lowered to dispatches.
     Map(Map),
     /// A matrix product, not yet lowered to dispatches.
     Product(Box<Product>),
+    /// A convolution, not yet lowered to dispatches.
+    Convolution(Box<Convolution>),
+    /// A reduction, not yet lowered to dispatches.
+    Reduce(Box<Reduce>),
     /// A dispatch; its accesses are its arguments, in the order of the bindings.
     Dispatch { pipeline: PipelineKey, push: SmallVec<[u8; 128]>, groups: [u32; 3] },
     /// A copy from the first access to the second.
@@ -60,13 +67,15 @@ pub(crate) enum Work {
 }
 
 /// One step of a recording.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) label: Label,
     pub(crate) work: Work,
     pub(crate) accesses: SmallVec<[Access; 4]>,
     /// What profiles count it as.
     pub(crate) cost: Cost,
+    /// A bit for each access: those that read element for element, so that a result may be written over them.
+    pub(crate) in_place: u32,
 }
 
 /// The work of a node, by convention rather than by instruction:
@@ -86,7 +95,17 @@ impl Node {
     /// otherwise.
     pub(crate) fn new(label: Label, work: Work, accesses: SmallVec<[Access; 4]>) -> Node {
         let bytes = accesses.iter().map(|access| access.bytes).sum();
-        Node { label, work, accesses, cost: Cost { flops: Some(0), bytes: Some(bytes) } }
+        Node { label, work, accesses, cost: Cost { flops: Some(0), bytes: Some(bytes) }, in_place: 0 }
+    }
+
+    /// Names every value that it reads or writes (`true`), lowered or not.
+    pub(crate) fn touches(&self, mut note: impl FnMut(ValueId, bool)) {
+        if let Work::Map(map) = &self.work {
+            map.inputs.iter().for_each(|input| note(input.value, false));
+            map.outputs.iter().for_each(|output| note(output.value, true));
+        } else {
+            self.accesses.iter().for_each(|access| note(access.value, access.write));
+        }
     }
 
     /// Counts so many floating-point operations.
@@ -98,6 +117,12 @@ impl Node {
     /// Counts so many bytes instead of all that the accesses span.
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Node {
         self.cost.bytes = Some(bytes);
+        self
+    }
+
+    /// Says which accesses a result may be written over.
+    pub(crate) fn with_in_place(mut self, accesses: u32) -> Node {
+        self.in_place = accesses;
         self
     }
 
@@ -146,10 +171,12 @@ impl fmt::Display for Label {
 }
 
 /// The values and nodes of a recording.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) values: Vec<ValueInfo>,
     pub(crate) nodes: Vec<Node>,
+    /// The variants to be tried out, instead of those that the accelerator uses.
+    pub(crate) trial: Option<Arc<Catalog>>,
 }
 
 impl Graph {
@@ -173,7 +200,7 @@ impl Graph {
     /// The value's size.
     pub(crate) fn bytes(&self, id: ValueId) -> u64 {
         let value = self.value(id);
-        (value.shape.elements() * value.dtype.size_bytes()) as u64
+        value.dtype.storage_bytes(value.shape.elements())
     }
 
     /// An access to all of a value.

@@ -1,10 +1,12 @@
-//! The background thread: warms pipelines while the queue is idle, and writes the pipeline cache when it changed.
+//! The background thread: warms pipelines while the queue is idle, and writes what the next start can use when that has
+//! changed.
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashSet;
 
 use super::core::Core;
 use super::execute::warm;
@@ -26,7 +28,7 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrewarmStatus {
-    /// Pipelines that the catalog wants warm.
+    /// Pipelines that are wanted warm: the catalog's, and those that earlier processes have used on this device.
     pub catalog: usize,
     /// Those that are.
     pub warmed: usize,
@@ -58,18 +60,27 @@ fn warm_one(core: &Core, key: &PipelineKey, may_compile: bool) -> Result<()> {
     if may_compile && core.device.info.kind == DeviceKind::Cpu {
         warm(core, key)
     } else {
-        core.pipelines.get(key).map(drop)
+        core.pipelines.make(key).map(drop)
     }
+}
+
+/// What the catalog wants warm, and then what earlier processes have used.
+fn wanted_keys(core: &Core) -> Result<Vec<PipelineKey>> {
+    let mut keys = core.catalog.prewarm()?;
+    keys.extend(core.pipelines.seen.lock().remembered(&core.catalog));
+    let mut known = FxHashSet::default();
+    keys.retain(|key| known.insert(key.clone()));
+    Ok(keys)
 }
 
 /// Warms the whole catalog here and now.
 pub(crate) fn warm_all(core: &Core) -> Result<PrewarmStatus> {
     let begun = Instant::now();
-    let keys = core.catalog.prewarm()?;
+    let keys = wanted_keys(core)?;
     for key in &keys {
         warm_one(core, key, true)?;
     }
-    core.pipelines.cache.save();
+    core.pipelines.save();
     let elapsed_us = begun.elapsed().as_micros() as u64;
     Ok(PrewarmStatus { catalog: keys.len(), warmed: keys.len(), elapsed_us, finished: true })
 }
@@ -94,6 +105,7 @@ impl Housekeeper {
             // A software driver must not be at work when its compiler goes.
             if let Some(core) = hook_core.upgrade() {
                 core.timeline.drain(EXIT_PATIENCE);
+                core.wakers.stop();
                 // Nothing of the device's is destroyed this late.
                 std::mem::forget(core);
             }
@@ -154,16 +166,16 @@ fn work(shared: &Shared, core: &Weak<Core>, wanted: bool) {
     shared.finished.notify_all();
     while !stopped_within(shared, SAVE_INTERVAL) {
         let Some(core) = core.upgrade() else { return };
-        core.pipelines.cache.save();
+        core.pipelines.save();
     }
     if let Some(core) = core.upgrade() {
-        core.pipelines.cache.save();
+        core.pipelines.save();
     }
 }
 
 /// Warms the catalog, one pipeline at a time, whenever the queue has been quiet.
 fn prewarm(shared: &Shared, core: &Weak<Core>) {
-    let Some(keys) = core.upgrade().and_then(|core| core.catalog.prewarm().ok()) else { return };
+    let Some(keys) = core.upgrade().and_then(|core| wanted_keys(&core).ok()) else { return };
     shared.status.lock().catalog = keys.len();
     // The queue's last number that is known: a change means that somebody is at work.
     let mut seen = None;

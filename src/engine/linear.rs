@@ -22,7 +22,8 @@ impl Linear {
     /// For a kernel with so many inputs of these sizes.
     pub(crate) fn new(core: &Core, inputs: usize, input_bytes: &[u64]) -> Linear {
         let limits = core.catalog.limits;
-        let variant = core.catalog.variant(Family::Map);
+        let elements = input_bytes.iter().max().map_or(0, |bytes| bytes / 4);
+        let variant = core.catalog.variant(Family::Map, elements);
         let fits = inputs <= limits.texel_bindings as usize
             && input_bytes.iter().all(|bytes| bytes / 16 < limits.texel_elements);
         let load = if variant.load == Load::Texel && fits { Load::Texel } else { Load::Buffer };

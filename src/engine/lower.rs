@@ -2,10 +2,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::catalog::{Catalog, Family, Load, map_module};
+use super::catalog::{Catalog, Family, Load, Variant};
 use super::division::Divisions;
 use super::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
 use super::map::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand, dense_strides};
+use super::map_modules::map_module;
+use super::op_code::OpSet;
 use super::pipelines::{PipelineKey, Specialization};
 use crate::error::{Error, Result};
 use crate::shape::{DType, MAX_RANK, Shape};
@@ -54,13 +56,13 @@ impl Space {
         space
     }
 
-    /// How many different elements of its inputs `count` elements of the output need, at the most.
-    fn elements_read(&self, count: u64) -> u64 {
+    /// How many bytes of its inputs, of elements of these sizes, `count` elements of the output need, at the most.
+    fn bytes_read(&self, count: u64, sizes: &[u64]) -> u64 {
         let distinct = |strides: &[u32; MAX_RANK]| -> u64 {
             let walked = self.extents.iter().zip(strides).filter(|(_, stride)| **stride != 0);
             walked.map(|(extent, _)| u64::from(*extent)).product()
         };
-        self.strides.iter().map(|strides| distinct(strides).min(count)).sum()
+        self.strides.iter().zip(sizes).map(|(strides, size)| size * distinct(strides).min(count)).sum()
     }
 
     fn mode(&self, k: usize, offset: u32) -> Mode {
@@ -74,16 +76,16 @@ impl Space {
             dense = dense.wrapping_mul(*extent);
             stride == expected
         });
-        if is_dense && offset % 4 == 0 {
+        if is_dense && offset.is_multiple_of(4) {
             return Mode::Dense;
         }
         // A last group of fewer than four elements would run over the end of its row.
-        if self.extents[0] % 4 != 0 {
+        if !self.extents[0].is_multiple_of(4) {
             return Mode::Gather;
         }
         match strides[0] {
             0 => Mode::Splat,
-            1 if offset % 4 == 0 && strides[1..rank].iter().all(|s| s % 4 == 0) => Mode::Vector,
+            1 if offset.is_multiple_of(4) && strides[1..rank].iter().all(|s| s % 4 == 0) => Mode::Vector,
             _ => Mode::Strided,
         }
     }
@@ -112,11 +114,20 @@ struct PushInput {
 /// Elements that one dispatch may cover: indices stay below 2^31.
 const WINDOW_ELEMENTS: u64 = 1 << 30;
 
+/// From so many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch costs
+/// some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
+const TAIL_APART_ELEMENTS: u64 = 1 << 18;
+
+/// The specialization constant that says that no workgroup reaches past the end.
+const WHOLE: u32 = 24;
+/// The one that says which inputs and outputs are f16.
+const HALVES: u32 = 25;
+
 impl Map {
     /// What so many elements count as: see `Cost`.
-    fn flops(&self, dtype: DType, elements: u64) -> u64 {
+    pub(super) fn flops(&self, dtype: DType, elements: u64) -> u64 {
         let steps = self.steps.iter().filter(|step| step.op != OpCode::Copy).count() as u64;
-        if dtype == DType::F32 { elements * steps } else { 0 }
+        if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
     }
 
     /// Appends the dispatches that carry the program out: one, or more where an output is larger than a binding.
@@ -134,29 +145,42 @@ impl Map {
             return Ok(());
         }
         let limits = &catalog.limits;
-        let variant = catalog.variant(Family::Map);
+        let variant = catalog.variant(Family::Map, elements);
         let space = Space::collapse(&shape, &self.inputs);
         let modes: SmallVec<[Mode; MAX_INPUTS]> =
             self.inputs.iter().enumerate().map(|(k, input)| space.mode(k, input.offset)).collect();
-        let load = self.load_path(graph, catalog, &modes)?;
-        let module = map_module(load, self);
-        let pipeline = PipelineKey {
-            kernel: catalog.kernel(module.name)?.clone(),
-            specialization: self.specialization(catalog, &space, &modes),
-        };
+        let load = self.load_path(graph, catalog, variant, &modes)?;
+        let strided = modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar));
+        let halves = self.halves(graph);
+        let module = map_module(load, self, strided || halves != 0);
+        let kernel = catalog.kernel(module.name)?;
+        let mut specialization = self.specialization(catalog, variant, &space, &modes);
+        specialization.extend((halves != 0).then_some((HALVES, halves)));
+        let size = |value| graph.value(value).dtype.size_bytes() as u64;
+        let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
 
         let per_group = u64::from(variant.local_size * variant.vecs * 4);
         let window = WINDOW_ELEMENTS
             .min(limits.storage_range_bytes / 4)
             .min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
         // Windows begin where bindings may.
-        let window = window / per_group.max(limits.offset_alignment) * per_group.max(limits.offset_alignment);
+        let unit = per_group.max(limits.offset_alignment);
+        let window = window / unit * unit;
+        // Cheap operations are held up by looking where the end is.
+        let tail_apart = variant.vecs > 1 && module.ops < OpSet::All;
         let divisions = Divisions::new(&space.extents);
         let mut scalars = [0; MAX_SCALARS];
         scalars[..self.scalars.len()].copy_from_slice(&self.scalars);
         let mut first = 0;
         while first < elements {
-            let count = window.min(elements - first);
+            let rest = window.min(elements - first);
+            let without_tail = rest / unit * unit;
+            let count = if tail_apart && rest >= TAIL_APART_ELEMENTS { without_tail } else { rest };
+            let whole = tail_apart && count == without_tail;
+            let pipeline = PipelineKey {
+                kernel: kernel.clone(),
+                specialization: specialization.iter().copied().chain(whole.then_some((WHOLE, 1))).collect(),
+            };
             let push = Push {
                 count: count as u32,
                 first: first as u32,
@@ -167,7 +191,7 @@ impl Map {
             };
             let mut bytes: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let mut accesses: SmallVec<[Access; 4]> = SmallVec::new();
-            for ((input, mode), strides) in self.inputs.iter().zip(&modes).zip(&space.strides) {
+            for (k, (input, mode)) in self.inputs.iter().zip(&modes).enumerate() {
                 let mut access = graph.whole(input.value, false);
                 access.bytes = graph.bytes(graph.root(input.value));
                 let mut offset = u64::from(input.offset);
@@ -175,12 +199,12 @@ impl Map {
                     // A storage binding is moved to the window; a texel view spans the whole, and the index moves.
                     offset += first;
                     if load == Load::Buffer {
-                        access.offset = 4 * offset / limits.offset_alignment * limits.offset_alignment;
-                        offset -= access.offset / 4;
-                        access.bytes = 4 * (offset + count);
+                        access.offset = sizes[k] * offset / limits.offset_alignment * limits.offset_alignment;
+                        offset -= access.offset / sizes[k];
+                        access.bytes = (sizes[k] * (offset + count)).next_multiple_of(4);
                     }
                 }
-                let input = PushInput { strides: *strides, offset: offset as u32 };
+                let input = PushInput { strides: space.strides[k], offset: offset as u32 };
                 bytes.extend_from_slice(bytemuck::bytes_of(&input));
                 accesses.push(access);
             }
@@ -192,29 +216,53 @@ impl Map {
             }
             for k in 0..module.outputs {
                 let output = self.outputs.get(k).unwrap_or(&self.outputs[0]);
-                let whole = graph.whole(output.value, true);
-                accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..whole });
+                let (whole, size) = (graph.whole(output.value, true), size(output.value));
+                let bytes = (size * count).next_multiple_of(4);
+                accesses.push(Access { offset: size * first, bytes, ..whole });
             }
             let groups = count.div_ceil(per_group);
             let x = groups.min(u64::from(limits.groups[0]));
             let groups = [x as u32, groups.div_ceil(x) as u32, 1];
-            let work = Work::Dispatch { pipeline: pipeline.clone(), push: bytes, groups };
+            let work = Work::Dispatch { pipeline, push: bytes, groups };
             // Bindings that stand in for none are not counted.
-            let touched = space.elements_read(count) + count * self.outputs.len() as u64;
-            let node = Node::new(label.clone(), work, accesses);
-            out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(4 * touched));
+            let written: u64 = self.outputs.iter().map(|output| size(output.value) * count).sum();
+            let touched = space.bytes_read(count, &sizes) + written;
+            let in_place = if count == elements { self.in_place(graph, &modes, module.inputs) } else { 0 };
+            let node = Node::new(label.clone(), work, accesses).with_in_place(in_place);
+            out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
             first += count;
         }
         Ok(())
     }
 
+    /// Which inputs and outputs are f16, as the shader has it.
+    fn halves(&self, graph: &Graph) -> u32 {
+        let half = |value| u32::from(graph.value(value).dtype == DType::F16);
+        let inputs = self.inputs.iter().enumerate().map(|(k, input)| half(input.value) << k);
+        let outputs = self.outputs.iter().enumerate().map(|(k, output)| half(output.value) << (8 + k));
+        inputs.chain(outputs).sum()
+    }
+
+    /// A bit for each of a module's inputs that an output may be written over: those that are read element for element.
+    fn in_place(&self, graph: &Graph, modes: &[Mode], inputs: usize) -> u32 {
+        // Halves are loaded together with those of a neighbour, and do not lie where words do.
+        let half = |value| graph.value(value).dtype == DType::F16;
+        let halves = self.outputs.iter().any(|output| half(output.value));
+        let dense = |k: usize| {
+            let input = &self.inputs[k];
+            modes[k] == Mode::Dense && input.offset == 0 && !halves && !half(input.value)
+        };
+        // Bindings that stand in for none are never read; the first input is behind them.
+        (0..inputs).filter(|&k| k >= modes.len() || dense(k)).fold(0, |all, k| all | 1 << k)
+    }
+
     /// The variant's load path, or storage buffers where a limit of texel buffers is in the way.
-    fn load_path(&self, graph: &Graph, catalog: &Catalog, modes: &[Mode]) -> Result<Load> {
+    fn load_path(&self, graph: &Graph, catalog: &Catalog, variant: &Variant, modes: &[Mode]) -> Result<Load> {
         let limits = &catalog.limits;
         let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
         let fits = self.inputs.iter().all(|input| bytes(input) / 16 < limits.texel_elements)
             && MAX_INPUTS <= limits.texel_bindings as usize;
-        if catalog.variant(Family::Map).load == Load::Texel && fits {
+        if variant.load == Load::Texel && fits {
             return Ok(Load::Texel);
         }
         // A strided input can't be cut into windows: any part of the output may need any part of it.
@@ -232,8 +280,13 @@ impl Map {
         }
     }
 
-    fn specialization(&self, catalog: &Catalog, space: &Space, modes: &[Mode]) -> Specialization {
-        let variant = catalog.variant(Family::Map);
+    fn specialization(
+        &self,
+        catalog: &Catalog,
+        variant: &Variant,
+        space: &Space,
+        modes: &[Mode],
+    ) -> Specialization {
         let mut all: Specialization = smallvec![
             (0, variant.local_size),
             (1, variant.vecs),
@@ -273,34 +326,48 @@ const COMMON: (&[OpCode], &[OpCode]) = (
     &[OpCode::AddF32, OpCode::SubF32, OpCode::MulF32, OpCode::DivF32],
 );
 
-/// The pipelines of the commonest operations on dense operands, and with a scalar. Others are made when first used:
-/// some 30 ms each on lavapipe, so that all of them in all modes would keep a core busy for seconds.
+/// The pipelines of the commonest operations on dense operands, and with a scalar: of any size, and cheap ones of whole
+/// workgroups. Others are made when first used: some 30 ms each on lavapipe, so that all of them in all modes would
+/// keep a core busy for seconds.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
-    let mut graph = Graph::default();
-    let shape = Shape::from([4]);
-    let [a, b, output] = [0; 3].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
-    let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
-    let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
     let mut nodes = Vec::new();
     let (one, two) = COMMON;
-    for (ops, inputs) in [(one, &[a][..]), (two, &[a, b])] {
-        for &op in ops {
-            let inputs: SmallVec<_> = inputs.iter().map(|value| input(*value)).collect();
-            let second = match op {
-                _ if inputs.len() == 2 => Operand::Input(1),
-                OpCode::AddF32 | OpCode::MulF32 => Operand::Scalar(0),
-                _ => Operand::Input(0),
-            };
-            let operands = [Operand::Input(0), second, Operand::Input(0)];
-            let map = Map::single(op, operands, inputs, smallvec![0; MAX_SCALARS], output);
-            map.lower(&label, &graph, catalog, &mut nodes)?;
+    let per_group = |elements: usize| {
+        let variant = catalog.variant(Family::Map, elements as u64);
+        4 * (variant.local_size * variant.vecs) as usize
+    };
+    let (few, many) = (4usize, 1usize << 20);
+    for elements in
+        [few, few.next_multiple_of(per_group(few)), many + few, many.next_multiple_of(per_group(many))]
+    {
+        let mut graph = Graph::default();
+        let shape = Shape::from([elements]);
+        let [a, b, output] = [0; 3].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+        let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
+        let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
+        for (ops, inputs) in [(one, &[a][..]), (two, &[a, b])] {
+            for &op in ops {
+                let inputs: SmallVec<_> = inputs.iter().map(|value| input(*value)).collect();
+                let second = match op {
+                    _ if inputs.len() == 2 => Operand::Input(1),
+                    OpCode::AddF32 | OpCode::MulF32 => Operand::Scalar(0),
+                    _ => Operand::Input(0),
+                };
+                let operands = [Operand::Input(0), second, Operand::Input(0)];
+                let map = Map::single(op, operands, inputs, smallvec![0; MAX_SCALARS], output);
+                map.lower(&label, &graph, catalog, &mut nodes)?;
+            }
         }
     }
-    let keys = nodes.into_iter().filter_map(|node| match node.work {
-        Work::Dispatch { pipeline, .. } => Some(pipeline),
-        _ => None,
-    });
-    Ok(keys.collect())
+    let mut keys = Vec::new();
+    for node in nodes {
+        if let Work::Dispatch { pipeline, .. } = node.work
+            && !keys.contains(&pipeline)
+        {
+            keys.push(pipeline);
+        }
+    }
+    Ok(keys)
 }
 
 #[cfg(test)]

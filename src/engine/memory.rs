@@ -4,8 +4,11 @@
 //! makes the second tenant's writer wait for the first tenant's readers, so a slot is taken over only if a barrier
 //! stands between them in any case; independent branches are never serialised. When memory is short, `tight`
 //! gives that up.
+//!
+//! What only one node reads, element for element, that node writes its result over: a chain of elementwise nodes lives
+//! in one slot, and if its end is kept, in that one's block.
 
-use super::graph::{Graph, Origin};
+use super::graph::{Access, Graph, Origin, ValueId};
 use super::hazard::{BlockAccess, Hazards};
 use super::pool::class_bytes;
 
@@ -32,12 +35,7 @@ pub(crate) struct Assignment {
 /// Gives every value of a lowered graph its home.
 pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
     let mut out = Assignment { homes: vec![Home::None; graph.values.len()], slots: Vec::new() };
-    let mut last_use = vec![0usize; graph.values.len()];
-    for (i, node) in graph.nodes.iter().enumerate() {
-        for access in &node.accesses {
-            last_use[access.value as usize] = i;
-        }
-    }
+    let lives = Lives::new(graph);
     for (id, value) in graph.values.iter().enumerate() {
         match value.origin {
             Origin::Tensor(lease) => out.homes[id] = Home::Tensor(lease),
@@ -46,6 +44,17 @@ pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
                 out.slots.push(graph.bytes(id as u32));
             }
             Origin::Produced | Origin::Alias(_) => {}
+        }
+    }
+    for id in 0..graph.values.len() {
+        // A kept value's block has no other use before its writer runs: what that writes over may live there, and so on.
+        let (home, mut at) = (out.homes[id], id as ValueId);
+        while let Some(earlier) = lives.writer(at).and_then(|i| lives.overwritten(graph, i, at)) {
+            if !matches!(home, Home::Slot(_)) || out.homes[earlier as usize] != Home::None {
+                break;
+            }
+            out.homes[earlier as usize] = home;
+            at = earlier;
         }
     }
 
@@ -70,24 +79,32 @@ pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
                 let fits = |&(slot, last): &(u32, u32)| {
                     class_bytes(out.slots[slot as usize]) == class_bytes(bytes) && (tight || last < stretch)
                 };
-                let slot = match free.iter().position(fits) {
-                    Some(found) => free.swap_remove(found).0,
-                    None => {
-                        out.slots.push(bytes);
-                        (out.slots.len() - 1) as u32
-                    }
-                };
+                let taken =
+                    |home: Home| node.accesses.iter().any(|a| a.write && out.homes[a.value as usize] == home);
+                let over = lives.overwritten(graph, i, access.value).map(|id| out.homes[id as usize]);
+                let slot =
+                    match (over.filter(|home| access.write && !taken(*home)), free.iter().position(fits)) {
+                        (Some(Home::Slot(slot)), _) => slot,
+                        (_, Some(found)) => free.swap_remove(found).0,
+                        (_, None) => {
+                            out.slots.push(bytes);
+                            (out.slots.len() - 1) as u32
+                        }
+                    };
                 out.slots[slot as usize] = out.slots[slot as usize].max(bytes);
                 out.homes[id] = Home::Slot(slot);
             }
-            let temporary = graph.values[id].origin == Origin::Produced && graph.values[id].kept.is_none();
-            if temporary && last_use[id] == i && !dying.contains(&access.value) {
+            if lives.dies_at(graph, access.value, i) && !dying.contains(&access.value) {
                 dying.push(access.value);
             }
         }
         for &id in &dying {
-            if let Home::Slot(slot) = out.homes[id as usize] {
-                free.push((slot, stretch));
+            let home = out.homes[id as usize];
+            let goes_on =
+                |a: &Access| a.write && !dying.contains(&a.value) && out.homes[a.value as usize] == home;
+            match home {
+                Home::Slot(slot) if !node.accesses.iter().any(goes_on) => free.push((slot, stretch)),
+                _ => {}
             }
         }
     }
@@ -97,6 +114,81 @@ pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
         }
     }
     out
+}
+
+/// Who touches values, and when for the last time.
+struct Lives {
+    last_use: Vec<usize>,
+    /// The one node that reads a value, and the one that writes it, if there is just one.
+    reader: Vec<Only>,
+    writer: Vec<Only>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Only {
+    None,
+    One(usize),
+    Several,
+}
+
+impl Only {
+    fn note(&mut self, node: usize) {
+        *self = match *self {
+            Only::None => Only::One(node),
+            Only::One(known) if known == node => *self,
+            Only::One(_) | Only::Several => Only::Several,
+        };
+    }
+}
+
+impl Lives {
+    fn new(graph: &Graph) -> Lives {
+        let values = graph.values.len();
+        let mut lives = Lives {
+            last_use: vec![0; values],
+            reader: vec![Only::None; values],
+            writer: vec![Only::None; values],
+        };
+        for (i, node) in graph.nodes.iter().enumerate() {
+            for access in &node.accesses {
+                let id = access.value as usize;
+                lives.last_use[id] = i;
+                if access.write { lives.writer[id].note(i) } else { lives.reader[id].note(i) }
+            }
+        }
+        lives
+    }
+
+    fn writer(&self, id: ValueId) -> Option<usize> {
+        match self.writer[id as usize] {
+            Only::One(node) => Some(node),
+            Only::None | Only::Several => None,
+        }
+    }
+
+    fn dies_at(&self, graph: &Graph, id: ValueId, node: usize) -> bool {
+        let value = graph.value(id);
+        let temporary = value.origin == Origin::Produced && value.kept.is_none();
+        temporary && self.last_use[id as usize] == node
+    }
+
+    /// A value of the same size that a node may write `result` over: it alone reads it, element for element.
+    fn overwritten(&self, graph: &Graph, i: usize, result: ValueId) -> Option<ValueId> {
+        let node = &graph.nodes[i];
+        let in_place = |id: ValueId| {
+            let mut reads = node.accesses.iter().enumerate().filter(|(_, a)| !a.write && a.value == id);
+            reads.all(|(k, _)| node.in_place & (1 << k) != 0)
+        };
+        let candidates = node.accesses.iter().filter(|a| !a.write).map(|a| a.value);
+        let fits = |&id: &ValueId| {
+            self.dies_at(graph, id, i)
+                && self.reader[id as usize] == Only::One(i)
+                && self.writer(id).is_some_and(|writer| writer < i)
+                && graph.bytes(id) == graph.bytes(result)
+                && in_place(id)
+        };
+        candidates.filter(|_| node.in_place != 0).find(fits)
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +221,64 @@ mod tests {
         }
         assert!(assign(&graph, false).slots.len() <= 3);
         assert_eq!(assign(&graph, true).slots.len(), 2);
+    }
+
+    /// As `node`, reading the first of its operands element for element.
+    fn in_place(graph: &mut Graph, reads: &[ValueId], write: ValueId) {
+        node(graph, reads, write);
+        let last = graph.nodes.len() - 1;
+        graph.nodes[last].in_place = 1;
+    }
+
+    #[test]
+    fn an_elementwise_chain_lives_in_one_slot() {
+        let mut graph = Graph::default();
+        let input = graph.add_value([1000].into(), DType::F32, Origin::Tensor(0));
+        let mut last = value(&mut graph, 1000);
+        in_place(&mut graph, &[input], last);
+        for _ in 0..10 {
+            let next = value(&mut graph, 1000);
+            in_place(&mut graph, &[last, input], next);
+            last = next;
+        }
+        let assignment = assign(&graph, false);
+        assert_eq!(assignment.slots.len(), 1);
+        assert_eq!(assignment.homes[input as usize], Home::Tensor(0), "tensors are never written over");
+    }
+
+    #[test]
+    fn what_others_read_or_what_is_read_otherwise_is_not_written_over() {
+        let mut graph = Graph::default();
+        let (t, a, b) = (value(&mut graph, 1000), value(&mut graph, 1000), value(&mut graph, 1000));
+        node(&mut graph, &[], t);
+        in_place(&mut graph, &[t], a);
+        in_place(&mut graph, &[t], b);
+        let homes = assign(&graph, false).homes;
+        assert!(homes[t as usize] != homes[a as usize] && homes[t as usize] != homes[b as usize]);
+
+        let mut graph = Graph::default();
+        let (t, a) = (value(&mut graph, 1000), value(&mut graph, 1000));
+        node(&mut graph, &[], t);
+        in_place(&mut graph, &[t, t], a);
+        assert_ne!(
+            assign(&graph, false).homes[0],
+            assign(&graph, false).homes[1],
+            "read in another way, too"
+        );
+    }
+
+    #[test]
+    fn two_results_never_take_the_same_slot() {
+        let mut graph = Graph::default();
+        let (t, a, b) = (value(&mut graph, 1000), value(&mut graph, 1000), value(&mut graph, 1000));
+        node(&mut graph, &[], t);
+        in_place(&mut graph, &[t], a);
+        let second = graph.whole(b, true);
+        graph.nodes[1].accesses.push(second);
+        let c = value(&mut graph, 1000);
+        node(&mut graph, &[a, b], c);
+        let homes = assign(&graph, false).homes;
+        assert_ne!(homes[a as usize], homes[b as usize]);
     }
 
     #[test]

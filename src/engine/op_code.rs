@@ -30,28 +30,29 @@ op_codes! {
     ReluF32, LeakyReluF32, EluF32, ClipF32,
     SigmoidF32, TanhF32, SwishF32, GeluF32, GeluErfF32, SoftplusF32,
     NegI32, AbsI32, SignI32,
-    F32ToI32, F32ToU32, I32ToF32, U32ToF32,
+    F32ToI32, F32ToU32, I32ToF32, U32ToF32, RoundToF16,
+}
+
+/// The operations that a module has; `OPS` in `glsl/lib/ops.glsl`. Each set holds those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum OpSet {
+    /// The few that are used most.
+    Plain,
+    /// Without those that take long to compile.
+    Light,
+    All,
 }
 
 impl OpCode {
-    /// Whether `glsl/lib/ops.glsl` leaves it out of the light set, since it takes long to compile.
-    pub(crate) fn is_heavy(self) -> bool {
+    /// The smallest set that has it.
+    pub(crate) fn set(self) -> OpSet {
         use OpCode::*;
-        matches!(
-            self,
-            PowF32
-                | ExpF32
-                | LogF32
-                | SinF32
-                | CosF32
-                | EluF32
-                | SigmoidF32
-                | TanhF32
-                | SwishF32
-                | GeluF32
-                | GeluErfF32
-                | SoftplusF32
-        )
+        match self {
+            Copy | AddF32 | SubF32 | MulF32 | DivF32 | ReluF32 => OpSet::Plain,
+            PowF32 | ExpF32 | LogF32 | SinF32 | CosF32 | EluF32 | SigmoidF32 | TanhF32 | SwishF32
+            | GeluF32 | GeluErfF32 | SoftplusF32 => OpSet::All,
+            _ => OpSet::Light,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pipelines by kernel and specialization: made once, kept for good.
 
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::seen::{self, Seen};
 use crate::error::{Error, KernelMismatch, Result};
 use crate::spirv::{BindingKind, Reflection};
 use crate::vk::device::Device;
@@ -44,6 +46,8 @@ impl Hash for PipelineKey {
 #[derive(Debug, Default)]
 struct Entry {
     made: OnceLock<Arc<Pipeline>>,
+    /// Somebody has asked for it, other than to have it made ahead.
+    used: AtomicBool,
     /// Held while the pipeline is being made, so that two who want the same wait for one.
     making: Mutex<()>,
 }
@@ -58,30 +62,61 @@ pub struct PipelineStats {
     pub make_us: u64,
 }
 
+/// What making pipelines has cost somebody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Making {
+    pub(crate) pipelines: u64,
+    pub(crate) ns: u64,
+}
+
 /// The pipelines of an accelerator.
 #[derive(Debug)]
 pub(crate) struct Pipelines {
     entries: RwLock<FxHashMap<PipelineKey, Arc<Entry>>>,
     stats: Mutex<PipelineStats>,
+    pub(crate) seen: Mutex<Seen>,
     pub(crate) cache: PipelineCache,
     device: Arc<Device>,
 }
 
 impl Pipelines {
     pub(crate) fn new(device: &Arc<Device>, cache: PipelineCache) -> Pipelines {
-        Pipelines { entries: RwLock::default(), stats: Mutex::default(), cache, device: device.clone() }
+        let seen = Mutex::new(Seen::open(cache.file(), &device.info.cache_key));
+        Pipelines { entries: RwLock::default(), stats: Mutex::default(), seen, cache, device: device.clone() }
     }
 
-    /// The pipeline, made now if it is new.
-    pub(crate) fn get(&self, key: &PipelineKey) -> Result<Arc<Pipeline>> {
-        let found = self.entries.read().get(key).cloned();
-        if let Some(pipeline) = found.as_ref().and_then(|entry| entry.made.get()) {
+    /// The pipeline to be used; made now if it is new, and counted then.
+    pub(crate) fn get(&self, key: &PipelineKey, making: &mut Making) -> Result<Arc<Pipeline>> {
+        let entry = self.entry(key);
+        let first = !entry.used.load(Ordering::Relaxed) && !entry.used.swap(true, Ordering::Relaxed);
+        if let Some(seen) = first.then(|| seen::Entry::of(key)).flatten() {
+            self.seen.lock().note(seen);
+        }
+        if let Some(pipeline) = entry.made.get() {
             return Ok(pipeline.clone());
         }
-        let entry = match found {
-            Some(entry) => entry,
-            None => self.entries.write().entry(key.clone()).or_default().clone(),
-        };
+        let begun = Instant::now();
+        let pipeline = self.make_entry(key, &entry)?;
+        making.pipelines += 1;
+        making.ns += begun.elapsed().as_nanos() as u64;
+        Ok(pipeline)
+    }
+
+    /// The pipeline, made ahead of its use if it is new.
+    pub(crate) fn make(&self, key: &PipelineKey) -> Result<Arc<Pipeline>> {
+        let entry = self.entry(key);
+        match entry.made.get() {
+            Some(pipeline) => Ok(pipeline.clone()),
+            None => self.make_entry(key, &entry),
+        }
+    }
+
+    fn entry(&self, key: &PipelineKey) -> Arc<Entry> {
+        let found = self.entries.read().get(key).cloned();
+        found.unwrap_or_else(|| self.entries.write().entry(key.clone()).or_default().clone())
+    }
+
+    fn make_entry(&self, key: &PipelineKey, entry: &Entry) -> Result<Arc<Pipeline>> {
         let _making = entry.making.lock();
         if let Some(pipeline) = entry.made.get() {
             return Ok(pipeline.clone());
@@ -101,6 +136,12 @@ impl Pipelines {
     /// Whether the pipeline is there already.
     pub(crate) fn has(&self, key: &PipelineKey) -> bool {
         self.entries.read().get(key).is_some_and(|entry| entry.made.get().is_some())
+    }
+
+    /// Writes to disk what the next start can use.
+    pub(crate) fn save(&self) {
+        self.cache.save();
+        Seen::save(&self.seen);
     }
 
     pub(crate) fn stats(&self) -> PipelineStats {

@@ -33,6 +33,8 @@ pub(crate) fn class_bytes(bytes: u64) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) buffer: Buffer,
+    /// Its number among all blocks that this pool ever made.
+    pub(crate) serial: u64,
     kind: MemoryKind,
     /// The last submission that wrote it, and the last that read it; 0 for none. Changed under the timeline's lock.
     pub(crate) last_write: AtomicU64,
@@ -216,14 +218,15 @@ impl Pool {
             MemoryKind::Upload => "upload staging",
             MemoryKind::Readback => "readback staging",
         };
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tidemill {what} {number}, {class} bytes");
+        let serial = self.made.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tidemill {what} {serial}, {class} bytes");
         let made = Buffer::new(&self.device, class, kind, &name);
         let Ok(Some(buffer)) = made else {
             self.state.lock().stats.give_back(class, bytes);
             return made.map(|_| Err(Shortage::Memory));
         };
-        let block = Block { buffer, kind, last_write: AtomicU64::new(0), last_read: AtomicU64::new(0) };
+        let (last_write, last_read) = (AtomicU64::new(0), AtomicU64::new(0));
+        let block = Block { buffer, serial, kind, last_write, last_read };
         self.state.lock().stats.misses += 1;
         Ok(Ok(self.lease(block, bytes)))
     }
@@ -327,7 +330,7 @@ mod tests {
         let mut classes = 0;
         for bytes in (0..1 << 20).step_by(37).chain((1 << 20..1 << 33).step_by(12_345_677)) {
             let class = class_bytes(bytes);
-            assert!(class >= bytes.max(1) && class % 256 == 0, "{bytes} -> {class}");
+            assert!(class >= bytes.max(1) && class.is_multiple_of(256), "{bytes} -> {class}");
             assert!(class - bytes <= 256 || (class - bytes) * 8 <= bytes, "{bytes} -> {class}");
             assert_eq!(class_bytes(class), class, "a class serves itself");
             assert!(class >= last, "classes grow with sizes");

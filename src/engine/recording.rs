@@ -10,7 +10,9 @@ use smallvec::smallvec;
 use super::catalog::Catalog;
 use super::core::Core;
 use super::execute::{Wish, execute};
+use super::explain::Explanation;
 use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use super::plan::Plan;
 use super::pool::Lease;
 use super::profile::Profiling;
 use super::submission::Submission;
@@ -77,9 +79,13 @@ pub struct Recording {
     id: u64,
     graph: Graph,
     leases: Vec<Lease>,
+    /// The tensor of each lease.
+    tensors: Vec<(Arc<Storage>, Shape)>,
     /// The value of each lease, by the lease's address.
     known: FxHashMap<usize, ValueId>,
     wish: Wish,
+    /// How it is profiled, if not as the accelerator is.
+    profiling: Option<Profiling>,
 }
 
 impl fmt::Debug for Recording {
@@ -94,8 +100,8 @@ impl Recording {
         let mode = core.profiler.mode();
         let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
         let wish = Wish { mode, host_only: false, begun_ns };
-        let (graph, leases, known) = (Graph::default(), Vec::new(), FxHashMap::default());
-        Recording { core, id, graph, leases, known, wish }
+        let (graph, known) = (Graph::default(), FxHashMap::default());
+        Recording { core, id, graph, leases: Vec::new(), tensors: Vec::new(), known, wish, profiling: None }
     }
 
     /// The shape of an operand.
@@ -120,6 +126,20 @@ impl Recording {
             Operand::Tensor(tensor) => Ok(tensor.dtype()),
             Operand::Value(value) => Ok(self.graph.value(self.own("dtype", value)?).dtype),
         }
+    }
+
+    /// Keeps values so that each becomes a tensor of its own: what is a tensor's contents as they are, or is among them
+    /// before, is copied.
+    pub(crate) fn keep_apart(&mut self, values: impl IntoIterator<Item = Value>) -> Result<Vec<Tensor>> {
+        let mut kept = Vec::new();
+        for value in values {
+            let root = self.graph.root(self.own("keep", value)?);
+            let info = self.graph.value(root);
+            let apart = info.kept.is_none() && info.origin == Origin::Produced;
+            let value = if apart { value } else { self.copy(value)? };
+            kept.push(self.keep(value)?);
+        }
+        Ok(kept)
     }
 
     /// Makes a value a tensor that outlives the recording. It has contents once the recording has ended.
@@ -155,10 +175,58 @@ impl Recording {
         Ok(Submission::new(self.core.clone(), submitted?))
     }
 
+    /// Ends the recording without handing it to the device: a [`Plan`] submits it as often as it is wanted, with no
+    /// re-recording. What was kept has contents once the plan was submitted.
+    ///
+    /// A plan reads its tensors when it is submitted: what was written to them after they were recorded is seen.
+    ///
+    /// # Errors
+    ///
+    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
+    pub fn into_plan(mut self) -> Result<Plan> {
+        let graph = std::mem::take(&mut self.graph);
+        let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
+        let plan = Plan::new(&self.core, graph, std::mem::take(&mut self.tensors), self.profiling);
+        if plan.is_err() {
+            discard(&kept);
+        }
+        plan
+    }
+
+    /// What will run if the recording ends now: which operations become one dispatch, where barriers stand, and which
+    /// values are stored where. Nothing is done yet, and the recording goes on.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32; 64 * 64], [64, 64])?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let h = r.matmul(&x, &x)?;
+    /// let h = r.relu(h)?;
+    /// let _kept = r.keep(h)?;
+    /// let explanation = r.explain()?;
+    /// assert_eq!((explanation.recorded.len(), explanation.run.len()), (2, 1));
+    /// println!("{explanation}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] if an operand is too large for the device's bindings.
+    pub fn explain(&self) -> Result<Explanation> {
+        Explanation::new(&self.core, &self.graph, self.leases.len())
+    }
+
     /// Profiles this recording in its own way, whatever the accelerator's is.
     pub fn profiling(&mut self, mode: Profiling) {
         self.wish.mode = mode;
+        self.profiling = Some(mode);
         self.wish.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
+    }
+
+    /// Uses another catalog's variants.
+    pub(crate) fn try_out(&mut self, catalog: Arc<Catalog>) {
+        self.graph.trial = Some(catalog);
     }
 
     /// Notes when it is submitted, without any timestamp on the device.
@@ -191,7 +259,7 @@ impl Recording {
     pub fn fill<T: Element>(&mut self, shape: impl Into<Shape>, element: T) -> Result<Value> {
         let (op, shape) = ("fill", shape.into());
         let id = self.produce(op, shape, T::DTYPE)?;
-        let word = bytemuck::cast(element);
+        let word = element.fill_word();
         let access = self.graph.whole(id, true);
         if access.bytes > 0 {
             self.push(Node::new(self.label(op, id), Work::Fill { word }, smallvec![access]));
@@ -242,19 +310,15 @@ impl Recording {
             Operand::Tensor(tensor) => tensor,
         };
         if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
-            let name = |core: &Core| core.device.info.name.clone();
-            return Err(Error::ForeignTensor {
-                op,
-                theirs: name(&tensor.storage.core),
-                ours: name(&self.core),
-            });
+            return Err(foreign_tensor(op, &tensor.storage.core, &self.core));
         }
         let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
         let (shape, dtype) = (tensor.shape(), tensor.dtype());
         let graph = &mut self.graph;
-        let leases = &mut self.leases;
+        let (leases, tensors) = (&mut self.leases, &mut self.tensors);
         let id = *self.known.entry(lease.address()).or_insert_with(|| {
             leases.push(lease);
+            tensors.push((tensor.storage.clone(), shape));
             graph.add_value(shape, dtype, Origin::Tensor((leases.len() - 1) as u32))
         });
         if graph.value(id).shape == shape {
@@ -289,7 +353,8 @@ impl Recording {
         &mut self,
         lower: impl FnOnce(&mut Graph, &Catalog) -> Result<Vec<Node>>,
     ) -> Result<()> {
-        let nodes = lower(&mut self.graph, &self.core.catalog)?;
+        let trial = self.graph.trial.clone();
+        let nodes = lower(&mut self.graph, trial.as_deref().unwrap_or(&self.core.catalog))?;
         self.graph.nodes.extend(nodes);
         Ok(())
     }
@@ -306,6 +371,12 @@ pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DTy
         core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
     let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
     if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
+}
+
+/// The error for a tensor of another device.
+pub(crate) fn foreign_tensor(op: &'static str, theirs: &Core, ours: &Core) -> Error {
+    let name = |core: &Core| core.device.info.name.clone();
+    Error::ForeignTensor { op, theirs: name(theirs), ours: name(ours) }
 }
 
 fn discard(kept: &[Arc<Storage>]) {

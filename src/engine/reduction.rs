@@ -64,7 +64,7 @@ impl Reduction {
 
     pub(crate) fn term(self, dtype: DType) -> u32 {
         let key = match dtype {
-            DType::F32 => KEY_F32,
+            DType::F32 | DType::F16 => KEY_F32,
             DType::I32 => KEY_I32,
             DType::U32 => KEY_U32,
         };

@@ -68,8 +68,11 @@ struct Team {
 impl Team {
     fn new(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> Team {
         // A row that begins anywhere touches one texel more.
-        let texels =
-            if geometry.extent % 4 == 0 { geometry.extent / 4 } else { (geometry.extent + 3).div_ceil(4) };
+        let texels = if geometry.extent.is_multiple_of(4) {
+            geometry.extent / 4
+        } else {
+            (geometry.extent + 3).div_ceil(4)
+        };
         let most = variant.local_size.min(catalog.limits.invocations);
         if texels <= habits(variant.tree).narrow {
             let local_size = NARROW_GROUP.min(catalog.limits.invocations);
@@ -158,7 +161,7 @@ impl Softmax {
     pub(crate) fn lower(&self, graph: &mut Graph, catalog: &Catalog) -> Result<Vec<Node>> {
         let (shape, dtype) = (graph.value(self.input).shape, graph.value(self.input).dtype);
         let label = Label { op: LabelName::Op(self.op), shape, dtype };
-        let variant = catalog.variant(Family::Softmax);
+        let variant = catalog.variant(Family::Softmax, shape.elements() as u64);
         let mut lowering = Lowering { softmax: self, label, graph, catalog, variant, nodes: Vec::new() };
         lowering.run()?;
         Ok(lowering.nodes)

@@ -4,43 +4,8 @@ use super::catalog::{Catalog, Load};
 use super::graph::{Access, Graph, ValueId};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+pub(crate) use crate::shape::axes::Geometry;
 use crate::vk::physical::Limits;
-
-/// A tensor seen as `[outer, extent, inner]`, worked on along the middle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Geometry {
-    pub(crate) outer: u64,
-    pub(crate) extent: u64,
-    pub(crate) inner: u64,
-}
-
-impl Geometry {
-    /// Along one axis.
-    pub(crate) fn along(shape: &Shape, axis: usize) -> Geometry {
-        let product = |dims: &[usize]| dims.iter().map(|&d| d as u64).product();
-        let dims = shape.dims();
-        Geometry {
-            outer: product(&dims[..axis]),
-            extent: dims[axis] as u64,
-            inner: product(&dims[axis + 1..]),
-        }
-    }
-
-    /// All elements as one row.
-    pub(crate) fn whole(shape: &Shape) -> Geometry {
-        Geometry { outer: 1, extent: shape.elements() as u64, inner: 1 }
-    }
-
-    /// Rows, or columns that lie side by side.
-    pub(crate) fn is_rows(&self) -> bool {
-        self.inner == 1
-    }
-
-    /// What is left when the middle is gone.
-    pub(crate) fn results(&self) -> u64 {
-        self.outer * self.inner
-    }
-}
 
 /// How the middle is cut: into `parts` of `chunk`, the last of which may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +179,7 @@ mod tests {
                         (cut.parts - 1) * cut.chunk < extent && cut.parts * cut.chunk >= extent,
                         "{cut:?}"
                     );
-                    assert!(cut.parts == 1 || cut.chunk % grain == 0, "{cut:?}");
+                    assert!(cut.parts == 1 || cut.chunk.is_multiple_of(grain), "{cut:?}");
                 }
             }
         }

@@ -1,7 +1,9 @@
 //! Recorded work on its way.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::core::Core;
@@ -13,6 +15,22 @@ use crate::error::{ProfileError, Result};
 /// Work that was handed to the device: a number on its timeline.
 ///
 /// Dropping it waits for nothing and loses nothing.
+///
+/// It is a future, on any executor: a thread of the accelerator's wakes the task when the work is done. Tasks that are
+/// dropped while they wait are forgotten.
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// # pollster::block_on(async {
+/// let gpu = tidemill::Accelerator::global()?;
+/// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
+/// let mut r = gpu.begin_recording()?;
+/// let y = r.exp(&x)?;
+/// let y = r.keep(y)?;
+/// r.end_recording()?.await?;
+/// assert_eq!(y.read::<f32>()?.len(), 2);
+/// # Ok(()) }) }
+/// ```
 #[derive(Clone)]
 #[must_use = "results are there when it is complete; read() waits by itself, or call wait()"]
 pub struct Submission {
@@ -97,5 +115,18 @@ impl Submission {
         self.wait()?;
         let (mut profiles, _) = self.core.profiles(ticket.mode, std::slice::from_ref(ticket))?;
         profiles.pop().ok_or(ProfileError::NotProfiled.into())
+    }
+}
+
+impl Future for Submission {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.is_complete()? {
+            return Poll::Ready(Ok(()));
+        }
+        self.core.wakers.register(&self.core, self.value, context.waker());
+        // It may have been done before the waker was known.
+        if self.is_complete()? { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }

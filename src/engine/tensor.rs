@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::accelerator::Accelerator;
 use super::core::Core;
@@ -53,6 +53,8 @@ pub(crate) enum Contents {
     Unwritten,
     /// An open recording will write them.
     Recorded,
+    /// A plan will write them.
+    Planned,
     /// The recording that would have written them is gone.
     Discarded,
     /// The host wrote them.
@@ -84,7 +86,7 @@ impl Storage {
         let state = self.state.lock();
         match (state.contents, &state.lease) {
             (Contents::Host | Contents::Submitted(_), Some(lease)) => Ok((lease.clone(), state.contents)),
-            (Contents::Recorded, _) => Err(Error::NotSubmitted { op, shape }),
+            (Contents::Recorded | Contents::Planned, _) => Err(Error::NotSubmitted { op, shape }),
             (Contents::Discarded, _) => Err(Error::Discarded { op, shape }),
             _ => Err(Error::NotWritten { op, shape }),
         }
@@ -94,7 +96,7 @@ impl Storage {
     /// It is taken out, so that the host's closure runs under no lock and finds no half-written contents.
     fn take_unshared(&self, op: &'static str, shape: Shape) -> Result<Option<Lease>> {
         let mut state = self.state.lock();
-        if state.contents == Contents::Recorded {
+        if matches!(state.contents, Contents::Recorded | Contents::Planned) {
             return Err(Error::NotSubmitted { op, shape });
         }
         if !state.lease.as_ref().is_some_and(Lease::is_unshared) {
@@ -109,6 +111,53 @@ impl Storage {
         let mut state = self.state.lock();
         state.lease = lease;
         state.contents = contents;
+    }
+}
+
+/// The output of a plan that is being submitted: a tensor that nobody can read or write meanwhile.
+pub(crate) struct Place<'a> {
+    state: MutexGuard<'a, State>,
+}
+
+impl Storage {
+    /// Makes what a recording promised a plan's promise.
+    pub(crate) fn promise(&self) {
+        self.state.lock().contents = Contents::Planned;
+    }
+
+    /// The plan is gone. What it has written stays.
+    pub(crate) fn break_promise(&self) {
+        let mut state = self.state.lock();
+        if state.contents == Contents::Planned {
+            state.contents = Contents::Discarded;
+        }
+    }
+
+    /// Whether there is memory that nobody else can see.
+    pub(crate) fn is_unshared(&self) -> bool {
+        self.state.lock().lease.as_ref().is_some_and(Lease::is_unshared)
+    }
+
+    /// Locks the tensor to give it new contents.
+    pub(crate) fn place(&self, op: &'static str, shape: Shape) -> Result<Place<'_>> {
+        let state = self.state.lock();
+        match state.contents {
+            Contents::Recorded => Err(Error::NotSubmitted { op, shape }),
+            _ => Ok(Place { state }),
+        }
+    }
+}
+
+impl Place<'_> {
+    /// The memory, if nobody else can see it.
+    pub(crate) fn unshared(&self) -> Option<Lease> {
+        self.state.lease.as_ref().filter(|lease| lease.is_unshared()).cloned()
+    }
+
+    /// Says what the tensor holds from now on.
+    pub(crate) fn settle(mut self, lease: Option<Lease>, contents: Contents) {
+        self.state.lease = lease;
+        self.state.contents = contents;
     }
 }
 

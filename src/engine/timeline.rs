@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::commands::{BlockUse, Commands, Job, Replay};
 use super::graph::Label;
 use super::pool::Lease;
 use super::profile::ticket::Ticket;
@@ -15,77 +16,24 @@ use crate::vk::device::Device;
 use crate::vk::query::Stamp;
 use crate::vk::queue::Queue;
 
-/// How many of a submission's labels are kept to be named if the device is lost.
-pub(crate) const LABELS_KEPT: usize = 8;
 /// Staged uploads that have waited for a submission to ride on are sent by themselves beyond this.
 const PENDING_UPLOAD_BYTES: u64 = 64 << 20;
 /// The same, by number: each holds a block of staging memory however small it is.
 const PENDING_UPLOADS: usize = 256;
 
-/// A submission's use of a block.
-#[derive(Debug)]
-pub(crate) struct BlockUse {
-    pub(crate) lease: Lease,
-    pub(crate) reads: bool,
-    pub(crate) writes: bool,
-    /// The same, before the submission's first own barrier: only there can earlier submissions be in the way.
-    pub(crate) reads_early: bool,
-    pub(crate) writes_early: bool,
-}
-
-impl BlockUse {
-    pub(crate) fn new(lease: Lease) -> BlockUse {
-        BlockUse { lease, reads: false, writes: false, reads_early: false, writes_early: false }
-    }
-
-    pub(crate) fn note(&mut self, write: bool, early: bool) {
-        if write {
-            self.writes = true;
-            self.writes_early |= early;
-        } else {
-            self.reads = true;
-            self.reads_early |= early;
-        }
-    }
-
-    /// Whether work up to `fenced` being ordered before us is not enough.
-    fn meets_unfenced(&self, fenced: u64) -> bool {
-        let block = self.lease.block();
-        let load = |mark: &std::sync::atomic::AtomicU64| mark.load(std::sync::atomic::Ordering::Acquire);
-        let written = load(&block.last_write) > fenced;
-        let read = load(&block.last_read) > fenced;
-        (self.writes_early && (written || read)) || (self.reads_early && written)
-    }
-}
-
-/// What is handed over to be submitted.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) slot: CommandSlot,
-    pub(crate) uses: Vec<BlockUse>,
-    /// The slot has a barrier of its own.
-    pub(crate) has_barrier: bool,
-    pub(crate) labels: Vec<Label>,
-    /// Collects the times, if the work is profiled.
-    pub(crate) ticket: Option<Arc<Ticket>>,
-}
-
-impl Job {
-    /// Work of the engine's own, without barriers, labels or a profile.
-    pub(crate) fn plain(slot: CommandSlot, uses: Vec<BlockUse>) -> Job {
-        Job { slot, uses, has_barrier: false, labels: Vec::new(), ticket: None }
-    }
-}
-
 #[derive(Debug)]
 struct InFlight {
     value: u64,
-    slots: SmallVec<[CommandSlot; 2]>,
-    #[expect(dead_code, reason = "held, not read: the leases in it go with the submission")]
+    /// The staged uploads that ride in front.
+    uploads: Option<CommandSlot>,
+    commands: Commands,
     uses: Vec<BlockUse>,
-    labels: Vec<Label>,
+    labels: Arc<[Label]>,
     ticket: Option<Arc<Ticket>>,
 }
+
+/// What a finished submission lets go of, outside the lock: leases return their blocks when they are dropped.
+type Done = (Vec<BlockUse>, Option<Arc<Replay>>);
 
 /// A host write on its way to memory that the host can't reach.
 #[derive(Debug)]
@@ -193,6 +141,11 @@ impl Timeline {
         self.seal(taken.ready(&self.device))
     }
 
+    /// A command slot of the caller's own.
+    pub(crate) fn make_slot(&self) -> Result<CommandSlot> {
+        self.seal(CommandSlot::new(&self.device))
+    }
+
     /// Resets slots whose work is done, so that the next recording finds one clean: before a wait, when the device is
     /// busy and the CPU is not. A reset takes a driver about a quarter of the time that recording took (`bench record_dispatch`).
     fn clean_slots(&self) -> Result<()> {
@@ -215,9 +168,8 @@ impl Timeline {
 
     fn submit_locked(&self, state: &mut State, job: Job) -> Result<u64> {
         let mut uses = job.uses;
-        let mut slots: SmallVec<[CommandSlot; 2]> = SmallVec::new();
-        let uploads = !state.uploads.is_empty();
-        if uploads {
+        let mut uploads = None;
+        if !state.uploads.is_empty() {
             let mut slot = state.take_slot().ready(&self.device)?;
             if let Some(ticket) = &job.ticket {
                 ticket.carries_uploads(state.upload_bytes);
@@ -225,33 +177,27 @@ impl Timeline {
             let stamps = job.ticket.as_ref().is_some_and(|ticket| !ticket.host_only);
             let stamps = stamps && self.device.info.timestamps.is_some();
             uses.extend(encode_uploads(&mut slot, &state.uploads, stamps)?);
-            slots.push(slot);
+            uploads = Some(slot);
         }
-        slots.push(job.slot);
-        let opening = uses.iter().any(|u| u.meets_unfenced(state.fenced));
+        let all = || uses.iter().chain(job.commands.own());
+        let opening = all().any(|u| u.meets_unfenced(state.fenced));
         let value = state.last + 1;
-        self.queue.submit(opening, &slots, value)?;
+        self.queue.submit(opening, uploads.iter().chain(job.commands.slots()), value)?;
         state.last = value;
-        if opening || uploads || job.has_barrier {
+        if opening || uploads.is_some() || job.has_barrier {
             state.fenced = value - 1;
         }
-        for block_use in &uses {
-            if block_use.reads {
-                block_use.lease.block().touch(value, false);
-            }
-            if block_use.writes {
-                block_use.lease.block().touch(value, true);
-            }
-        }
+        all().for_each(|block_use| block_use.touch(value));
         state.uploads.clear();
         state.upload_bytes = 0;
         if let Some(ticket) = &job.ticket {
             ticket.numbered(value);
-            if !opening && !uploads && !state.in_flight.is_empty() {
+            if !opening && uploads.is_none() && !state.in_flight.is_empty() {
                 ticket.follows_unordered(state.in_flight.back().and_then(|last| last.ticket.as_deref()));
             }
         }
-        state.in_flight.push_back(InFlight { value, slots, uses, labels: job.labels, ticket: job.ticket });
+        let Job { commands, labels, ticket, .. } = job;
+        state.in_flight.push_back(InFlight { value, uploads, commands, uses, labels, ticket });
         Ok(value)
     }
 
@@ -289,7 +235,7 @@ impl Timeline {
 
     /// Lets go of what finished submissions held; `true` if there was any.
     pub(crate) fn reclaim(&self) -> Result<bool> {
-        let mut done: SmallVec<[InFlight; 2]> = SmallVec::new();
+        let mut done: SmallVec<[Done; 2]> = SmallVec::new();
         {
             let mut state = self.state.lock();
             if state.in_flight.is_empty() {
@@ -304,16 +250,22 @@ impl Timeline {
                 }
             };
             while state.in_flight.front().is_some_and(|oldest| oldest.value <= completed) {
-                if let Some(mut oldest) = state.in_flight.pop_front() {
-                    if let Some(ticket) = &oldest.ticket {
-                        ticket.collect(&oldest.slots, &self.device);
+                if let Some(InFlight { uploads, commands, uses, ticket, .. }) = state.in_flight.pop_front() {
+                    if let Some(ticket) = &ticket {
+                        ticket.collect(uploads.as_ref(), commands.slots(), &self.device);
                     }
-                    state.used_slots.extend(oldest.slots.drain(..));
-                    done.push(oldest);
+                    state.used_slots.extend(uploads);
+                    let replay = match commands {
+                        Commands::Once(slot) => {
+                            state.used_slots.push(slot);
+                            None
+                        }
+                        Commands::Replay(replay) => Some(replay),
+                    };
+                    done.push((uses, replay));
                 }
             }
         }
-        // Leases return their blocks when they are dropped here, outside the lock.
         Ok(!done.is_empty())
     }
 
@@ -330,6 +282,14 @@ impl Timeline {
         let reached = self.seal(self.queue.wait(value, timeout_ns))?;
         self.reclaim()?;
         Ok(reached)
+    }
+
+    /// Waits until anything more is done, or for so long; gives the highest number reached.
+    pub(crate) fn wait_for_next(&self, timeout_ns: u64) -> Result<u64> {
+        self.alive()?;
+        let completed = self.seal(self.queue.completed())?;
+        self.wait(completed + 1, timeout_ns)?;
+        self.seal(self.queue.completed())
     }
 
     /// Waits for the oldest submission in flight; `false` if there is none.
@@ -393,11 +353,8 @@ fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload], stamps: bool) -> R
             Bound { buffer: &lease.block().buffer, offset: 0, bytes: upload.bytes }
         };
         slot.copy(bound(&upload.staging), bound(&upload.to));
-        for (lease, write) in [(&upload.staging, false), (&upload.to, true)] {
-            let mut block_use = BlockUse::new(lease.clone());
-            block_use.note(write, true);
-            uses.push(block_use);
-        }
+        uses.push(BlockUse::reading(upload.staging.clone()));
+        uses.push(BlockUse::writing(upload.to.clone()));
     }
     if stamps {
         slot.timestamp(Stamp::Done)?;
@@ -410,5 +367,5 @@ fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload], stamps: bool) -> R
 
 /// The labels of what is in flight, oldest first.
 fn labels(in_flight: &VecDeque<InFlight>) -> Vec<String> {
-    in_flight.iter().flat_map(|f| &f.labels).map(ToString::to_string).collect()
+    in_flight.iter().flat_map(|f| f.labels.iter()).map(ToString::to_string).collect()
 }

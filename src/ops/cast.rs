@@ -11,7 +11,8 @@ impl Recording {
     ///
     /// From f32 to integers: cut towards zero; what is too large or too small becomes the type's largest or smallest
     /// number, NaN becomes 0. From integers to f32: rounded to the nearest, ties to even (beyond 2²⁴ not every
-    /// integer is a float). Between i32 and u32: the bits stay. To the operand's own type: the operand itself.
+    /// integer is a float). From f32 to f16: rounded to the nearest, ties to even; from 65,520 on infinity. From f16 to f32:
+    /// exact. Between i32 and u32: the bits stay. To the operand's own type: the operand itself.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -32,11 +33,13 @@ impl Recording {
         let (_, from) = self.kind(id);
         let code = match (from, to) {
             _ if from == to => return Ok(self.handle(id)),
-            (DType::F32, DType::I32) => OpCode::F32ToI32,
-            (DType::F32, _) => OpCode::F32ToU32,
-            (DType::I32, DType::F32) => OpCode::I32ToF32,
-            (_, DType::F32) => OpCode::U32ToF32,
-            _ => OpCode::Copy,
+            // Loads and stores do it.
+            (DType::F32 | DType::F16, DType::F32 | DType::F16) => OpCode::Copy,
+            (DType::F32 | DType::F16, DType::I32) => OpCode::F32ToI32,
+            (DType::F32 | DType::F16, DType::U32) => OpCode::F32ToU32,
+            (DType::I32, DType::F32 | DType::F16) => OpCode::I32ToF32,
+            (DType::U32, DType::F32 | DType::F16) => OpCode::U32ToF32,
+            (DType::I32 | DType::U32, DType::I32 | DType::U32) => OpCode::Copy,
         };
         self.elementwise(op, code, &[Arg::Value(id)], to)
     }

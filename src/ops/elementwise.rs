@@ -7,7 +7,9 @@ use crate::engine::map::{
     MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
 };
 use crate::engine::recording::{Operand, Recording, Value};
+pub(super) use crate::error::parameters::{finite, not_nan, parameter};
 use crate::error::{Error, Result};
+pub(super) use crate::shape::broadcast::broadcast;
 use crate::shape::{DType, Element, MAX_RANK, Shape};
 
 /// The codes of an operation for each element type it has.
@@ -34,7 +36,8 @@ impl Codes {
 
     fn of(self, op: &'static str, got: DType) -> Result<OpCode> {
         let (code, other) = match got {
-            DType::F32 => (self.f32, DType::I32),
+            // Halves are widened as they are loaded.
+            DType::F32 | DType::F16 => (self.f32, DType::I32),
             DType::I32 => (self.i32, DType::F32),
             DType::U32 => (self.u32, if self.i32.is_some() { DType::I32 } else { DType::F32 }),
         };
@@ -47,26 +50,6 @@ impl Codes {
 pub(super) enum Arg {
     Value(ValueId),
     Scalar(u32),
-}
-
-/// The shape that both shapes stretch to, as NumPy has it: aligned at the last dimension, ones repeat.
-pub(super) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shape> {
-    let rank = lhs.rank().max(rhs.rank());
-    let extent =
-        |shape: &Shape, d: usize| (d + shape.rank()).checked_sub(rank).map_or(1, |inner| shape.dims()[inner]);
-    let mut extents = [0; MAX_RANK];
-    for (d, both) in extents[..rank].iter_mut().enumerate() {
-        *both = match (extent(&lhs, d), extent(&rhs, d)) {
-            (a, b) if a == b => a,
-            (1, b) => b,
-            (a, 1) => a,
-            (a, b) => {
-                let why = format!("{a} != {b} in dimension {d}");
-                return Err(Error::Shapes { op, lhs, rhs, why });
-            }
-        };
-    }
-    Shape::new(&extents[..rank]).ok_or(Error::Rank { op, rank })
 }
 
 /// The strides with which a dense tensor is read as if it had the larger shape.
@@ -83,24 +66,18 @@ pub(super) fn broadcast_strides(from: &Shape, to: &Shape) -> [u32; MAX_RANK] {
     strides
 }
 
-/// A parameter that must be a number, and not infinite.
-pub(super) fn finite(op: &'static str, name: &'static str, value: f32) -> Result<()> {
-    if value.is_finite() { Ok(()) } else { Err(parameter(op, name, value, "be finite")) }
-}
-
-/// A parameter that must be a number.
-pub(super) fn not_nan(op: &'static str, name: &'static str, value: f32) -> Result<()> {
-    if value.is_nan() { Err(parameter(op, name, value, "be a number")) } else { Ok(()) }
-}
-
-pub(super) fn parameter(op: &'static str, name: &'static str, value: f32, rule: &str) -> Error {
-    Error::Parameter { op, name, value: f64::from(value), rule: rule.to_owned() }
+/// Refuses what is neither f32 nor f16.
+pub(super) fn check_float(op: &'static str, got: DType) -> Result<()> {
+    match got {
+        DType::F32 | DType::F16 => Ok(()),
+        DType::I32 | DType::U32 => Err(Error::Type { op, expected: DType::F32, got }),
+    }
 }
 
 /// A scalar's bits and, if it is one, the float.
 pub(super) fn scalar_bits<T: Element>(scalar: T) -> (u32, Option<f32>) {
-    let bits = bytemuck::cast(scalar);
-    (bits, (T::DTYPE == DType::F32).then(|| f32::from_bits(bits)))
+    let bits = scalar.scalar_bits();
+    (bits, matches!(T::DTYPE, DType::F32 | DType::F16).then(|| f32::from_bits(bits)))
 }
 
 impl Recording {
@@ -143,7 +120,7 @@ impl Recording {
         self.elementwise(op, code, &[Arg::Value(a), Arg::Value(b)], result.unwrap_or(expected))
     }
 
-    /// An operation of an operand and a scalar of its type. With `swapped` the scalar comes first.
+    /// An operation of an operand and a scalar of its type, or of a half and a float. With `swapped` the scalar comes first.
     pub(super) fn with_scalar<T: Element>(
         &mut self,
         op: &'static str,
@@ -156,7 +133,7 @@ impl Recording {
         let id = self.resolve(op, operand)?;
         let (_, got) = self.kind(id);
         let code = codes.of(op, got)?;
-        if got != T::DTYPE {
+        if got != T::DTYPE && (got, T::DTYPE) != (DType::F16, DType::F32) {
             return Err(Error::Type { op, expected: T::DTYPE, got });
         }
         let (bits, _) = scalar_bits(scalar);
@@ -217,22 +194,6 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shapes_stretch_as_numpy_has_it() {
-        let both = |a: &[usize], b: &[usize]| {
-            broadcast("add", Shape::new(a).unwrap(), Shape::new(b).unwrap()).map(|s| s.dims().to_vec())
-        };
-        assert_eq!(both(&[], &[]).unwrap(), []);
-        assert_eq!(both(&[], &[2, 3]).unwrap(), [2, 3]);
-        assert_eq!(both(&[3], &[2, 1]).unwrap(), [2, 3]);
-        assert_eq!(both(&[2, 1, 4, 1], &[3, 1, 5]).unwrap(), [2, 3, 4, 5]);
-        assert_eq!(both(&[1], &[0]).unwrap(), [0]);
-        let said = |a: &[usize], b: &[usize]| both(a, b).unwrap_err().to_string();
-        assert_eq!(said(&[4, 3], &[5, 3]), "add: lhs [4, 3] and rhs [5, 3]: 4 != 5 in dimension 0");
-        assert_eq!(said(&[2, 4, 3], &[5, 3]), "add: lhs [2, 4, 3] and rhs [5, 3]: 4 != 5 in dimension 1");
-        assert_eq!(said(&[0], &[3]), "add: lhs [0] and rhs [3]: 0 != 3 in dimension 0");
-    }
 
     #[test]
     fn repeated_dimensions_have_stride_0() {

@@ -1,8 +1,8 @@
-//! What is done to a product on its way to memory.
+//! What is done to a product, or to a convolution, on its way to memory.
 
 use smallvec::{SmallVec, smallvec};
 
-use super::elementwise::{broadcast, broadcast_strides, finite, not_nan, parameter};
+use super::elementwise::{broadcast, broadcast_strides, check_float, finite, not_nan, parameter};
 use crate::engine::epilogue::{self as engine, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS, Source, Step};
 use crate::engine::graph::ValueId;
 use crate::engine::map::OpCode;
@@ -10,8 +10,8 @@ use crate::engine::recording::{Operand, Recording};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};
 
-/// What is done to the elements of a product before they are stored, in the same dispatch: bias, activation, scale,
-/// residual. Steps run in the order in which they are said.
+/// What is done to the elements of a product or of a convolution before they are stored, in the same dispatch: bias,
+/// activation, scale, residual. Steps run in the order in which they are said.
 ///
 /// At most six steps with two tensors and four scalars.
 ///
@@ -34,8 +34,12 @@ pub struct Epilogue<'a> {
 
 #[derive(Clone, Debug)]
 enum Item<'a> {
-    /// With a tensor that is broadcast to the result's shape; with `column`, one of an element per row.
-    Tensor { name: &'static str, op: OpCode, operand: Operand<'a>, column: bool },
+    /// With a tensor that is broadcast to the result's shape.
+    Tensor { name: &'static str, op: OpCode, operand: Operand<'a> },
+    /// Plus an element for each column; for each channel of a convolution.
+    Bias { operand: Operand<'a> },
+    /// Plus an element for each row; for each channel of a convolution.
+    ColumnBias { operand: Operand<'a> },
     /// With up to two parameters.
     Scalars { name: &'static str, op: OpCode, parameters: SmallVec<[f32; 2]> },
     /// `beta` times a tensor is added.
@@ -89,35 +93,35 @@ impl<'a> Epilogue<'a> {
         Epilogue::default()
     }
 
-    /// Begins with a bias for each column: a vector as long as a row of the product.
+    /// Begins with a bias for each column of a product, a vector as long as a row; or for each channel of a
+    /// convolution.
     pub fn bias(bias: impl Into<Operand<'a>>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
-        let (name, op, operand) = ("bias", OpCode::AddF32, bias.into());
-        epilogue.items.push(Item::Tensor { name, op, operand, column: false });
+        epilogue.items.push(Item::Bias { operand: bias.into() });
         epilogue
     }
 
-    /// Begins with a bias for each row: a vector as long as a column of the product.
+    /// Begins with a bias for each row of a product, a vector as long as a column; or for each channel of a
+    /// convolution.
     pub fn column_bias(bias: impl Into<Operand<'a>>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
-        let (name, op, operand) = ("column_bias", OpCode::AddF32, bias.into());
-        epilogue.items.push(Item::Tensor { name, op, operand, column: true });
+        epilogue.items.push(Item::ColumnBias { operand: bias.into() });
         epilogue
     }
 
-    /// Adds a tensor, broadcast to the product's shape: a residual.
-    pub fn add(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
-        self.tensor("add", OpCode::AddF32, operand.into())
+    /// Adds a tensor, broadcast to the result's shape: a residual.
+    pub fn plus(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        self.tensor("plus", OpCode::AddF32, operand.into())
     }
 
-    /// Subtracts a tensor, broadcast to the product's shape.
-    pub fn sub(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
-        self.tensor("sub", OpCode::SubF32, operand.into())
+    /// Subtracts a tensor, broadcast to the result's shape.
+    pub fn minus(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        self.tensor("minus", OpCode::SubF32, operand.into())
     }
 
-    /// Multiplies with a tensor, broadcast to the product's shape.
-    pub fn mul(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
-        self.tensor("mul", OpCode::MulF32, operand.into())
+    /// Multiplies with a tensor, broadcast to the result's shape.
+    pub fn times(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+        self.tensor("times", OpCode::MulF32, operand.into())
     }
 
     /// Multiplies with a number.
@@ -146,7 +150,7 @@ impl<'a> Epilogue<'a> {
     }
 
     fn tensor(mut self, name: &'static str, op: OpCode, operand: Operand<'a>) -> Epilogue<'a> {
-        self.items.push(Item::Tensor { name, op, operand, column: false });
+        self.items.push(Item::Tensor { name, op, operand });
         self
     }
 
@@ -161,14 +165,25 @@ impl<'a> Epilogue<'a> {
         self
     }
 
-    /// The engine's form, for a product of this shape (of rank 2 or more).
-    pub(super) fn resolve(&self, recording: &mut Recording, shape: Shape) -> Result<engine::Epilogue> {
+    /// The engine's form.
+    pub(super) fn resolve(&self, recording: &mut Recording, target: Target) -> Result<engine::Epilogue> {
         let mut out = engine::Epilogue::default();
         for item in &self.items {
             match item {
-                Item::Tensor { name, op, operand, column } => {
-                    let extra = resolve_extra(recording, name, *operand, shape, *column, &mut out)?;
+                Item::Tensor { name, op, operand } => {
+                    let extra = stretched(recording, name, *operand, target, &mut out)?;
                     step(&mut out, *op, &[extra]);
+                }
+                Item::Bias { operand } => {
+                    let extra = match target {
+                        Target::Matrices { .. } => stretched(recording, "bias", *operand, target, &mut out)?,
+                        Target::Images { .. } => per_row(recording, "bias", *operand, target, &mut out)?,
+                    };
+                    step(&mut out, OpCode::AddF32, &[extra]);
+                }
+                Item::ColumnBias { operand } => {
+                    let extra = per_row(recording, "column_bias", *operand, target, &mut out)?;
+                    step(&mut out, OpCode::AddF32, &[extra]);
                 }
                 Item::Scalars { name, op, parameters } => {
                     check_parameters(name, *op, parameters)?;
@@ -177,7 +192,7 @@ impl<'a> Epilogue<'a> {
                     step(&mut out, *op, &operands);
                 }
                 Item::Accumulate { beta, operand } => {
-                    let extra = resolve_extra(recording, "accumulate", *operand, shape, false, &mut out)?;
+                    let extra = stretched(recording, "accumulate", *operand, target, &mut out)?;
                     let beta = scalar(&mut out, *beta);
                     out.steps.push(Step { op: OpCode::MulF32, operands: [extra, beta, extra] });
                     let scaled = out.last();
@@ -187,7 +202,7 @@ impl<'a> Epilogue<'a> {
         }
         if !out.fits() {
             let got = [out.steps.len(), out.extras.len(), out.scalars.len()];
-            return Err(Error::Epilogue { op: "matmul", got, most: [MAX_STEPS, MAX_EXTRAS, MAX_SCALARS] });
+            return Err(Error::Epilogue { op: target.op(), got, most: [MAX_STEPS, MAX_EXTRAS, MAX_SCALARS] });
         }
         Ok(out)
     }
@@ -222,38 +237,106 @@ fn scalar(out: &mut engine::Epilogue, value: f32) -> Source {
     Source::Scalar(index as u8)
 }
 
-fn resolve_extra(
-    recording: &mut Recording,
-    name: &'static str,
-    operand: Operand<'_>,
-    shape: Shape,
-    column: bool,
-    out: &mut engine::Epilogue,
-) -> Result<Source> {
-    let value: ValueId = recording.resolve(name, operand)?;
-    let (mut from, dtype) = recording.kind(value);
-    if dtype != DType::F32 {
-        return Err(Error::Type { op: name, expected: DType::F32, got: dtype });
-    }
-    let refuse = |why: String| Error::Shapes { op: name, lhs: from, rhs: shape, why };
-    if column {
-        let rows = shape.dims()[shape.rank() - 2];
-        if from.dims() != [rows] {
-            return Err(refuse(format!("a bias for each of {rows} rows must be [{rows}]")));
+/// What an epilogue works on: rows of columns, in batches.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// A product's result, of rank 2 or more.
+    Matrices(Shape),
+    /// A convolution's: `[image][channel][y][x]`. Rows are channels, columns pixels.
+    Images(Shape),
+}
+
+impl Target {
+    fn op(self) -> &'static str {
+        match self {
+            Target::Matrices(_) => "matmul",
+            Target::Images(_) => "conv2d",
         }
-        from = Shape::from([rows, 1]);
-    } else if broadcast(name, from, shape)? != shape {
-        return Err(refuse("the product does not stretch to its operands".to_owned()));
     }
-    let strides = broadcast_strides(&from, &shape);
-    let mut all: SmallVec<[u32; 4]> = smallvec![0; 4 - shape.rank()];
-    all.extend_from_slice(&strides[..shape.rank()]);
-    let [outer, inner, row, column] = [all[0], all[1], all[2], all[3]];
-    let extra = Extra { value, batch: [outer, inner], row, column };
+
+    fn shape(self) -> Shape {
+        match self {
+            Target::Matrices(shape) | Target::Images(shape) => shape,
+        }
+    }
+}
+
+/// An extra input as a source; one that is known already is not bound twice.
+fn source(out: &mut engine::Epilogue, extra: Extra) -> Source {
     let known = out.extras.iter().position(|known| *known == extra);
     let index = known.unwrap_or_else(|| {
         out.extras.push(extra);
         out.extras.len() - 1
     });
-    Ok(Source::Extra(index as u8))
+    Source::Extra(index as u8)
+}
+
+/// The operand, which must be f32 or f16: with its shape, and whether it is f16.
+fn resolve_float(
+    recording: &mut Recording,
+    name: &'static str,
+    operand: Operand<'_>,
+) -> Result<(ValueId, Shape, bool)> {
+    let value: ValueId = recording.resolve(name, operand)?;
+    let (shape, dtype) = recording.kind(value);
+    check_float(name, dtype)?;
+    Ok((value, shape, dtype == DType::F16))
+}
+
+/// An input with one element for each row.
+fn per_row(
+    recording: &mut Recording,
+    name: &'static str,
+    operand: Operand<'_>,
+    target: Target,
+    out: &mut engine::Epilogue,
+) -> Result<Source> {
+    let (value, from, half) = resolve_float(recording, name, operand)?;
+    let shape = target.shape();
+    let (rows, what) = match target {
+        Target::Matrices(_) => (shape.dims()[shape.rank() - 2], "rows"),
+        Target::Images(_) => (shape.dims()[1], "channels"),
+    };
+    if from.dims() != [rows] {
+        let why = format!("a bias for each of {rows} {what} must be [{rows}]");
+        return Err(Error::Shapes { op: name, lhs: from, rhs: shape, why });
+    }
+    // One row of one element is not walked over.
+    let row = u32::from(rows > 1);
+    Ok(source(out, Extra { value, batch: [0, 0], row, column: 0, half }))
+}
+
+/// An input that is broadcast to the result's shape.
+fn stretched(
+    recording: &mut Recording,
+    name: &'static str,
+    operand: Operand<'_>,
+    target: Target,
+    out: &mut engine::Epilogue,
+) -> Result<Source> {
+    let (value, from, half) = resolve_float(recording, name, operand)?;
+    let shape = target.shape();
+    let refuse = |why: &str| Error::Shapes { op: name, lhs: from, rhs: shape, why: why.to_owned() };
+    if broadcast(name, from, shape)? != shape {
+        return Err(refuse("the product does not stretch to its operands"));
+    }
+    let strides = broadcast_strides(&from, &shape);
+    let mut all: SmallVec<[u32; 4]> = smallvec![0; 4 - shape.rank()];
+    all.extend_from_slice(&strides[..shape.rank()]);
+    let [first, second, third, last] = [all[0], all[1], all[2], all[3]];
+    let extra = match target {
+        Target::Matrices(_) => Extra { value, batch: [first, second], row: third, column: last, half },
+        Target::Images(_) => {
+            // Pixels are one dimension here, so the operand must have all of them or one for all.
+            let (height, width) = (shape.dims()[2], shape.dims()[3]);
+            let column = match (height, width) {
+                (_, 1) => third,
+                (1, _) => last,
+                _ if u64::from(third) == u64::from(last) * width as u64 => last,
+                _ => return Err(refuse("an operand has all pixels of a channel, or one for all of them")),
+            };
+            Extra { value, batch: [0, first], row: second, column, half }
+        }
+    };
+    Ok(source(out, extra))
 }

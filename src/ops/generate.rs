@@ -27,13 +27,18 @@ enum Kind {
 }
 
 impl Recording {
-    /// 0, 1, 2, … in row-major order. As f32, counts are rounded beyond 2^24.
+    /// 0, 1, 2, … in row-major order. As f32, counts are rounded beyond 2^24, as f16 beyond 2^11.
     ///
     /// # Errors
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn iota<T: Element>(&mut self, shape: impl Into<Shape>) -> Result<Value> {
-        let kind = if T::DTYPE == DType::F32 { Kind::IotaF32 } else { Kind::IotaU32 };
+        let kind =
+            if T::DTYPE == DType::I32 || T::DTYPE == DType::U32 { Kind::IotaU32 } else { Kind::IotaF32 };
+        if T::DTYPE == DType::F16 {
+            let wide = self.generate("iota", shape.into(), DType::F32, kind, 0)?;
+            return self.cast(wide, DType::F16);
+        }
         self.generate("iota", shape.into(), T::DTYPE, kind, 0)
     }
 

@@ -1,7 +1,5 @@
 //! Moving elements: permute, slice, broadcast, concatenate, stack, pad, gather.
 
-use std::ops::Range;
-
 use smallvec::{SmallVec, smallvec};
 
 use crate::engine::division::{Divisions, division};
@@ -10,6 +8,8 @@ use crate::engine::linear::Linear;
 use crate::engine::map::{Map, MapInput, OpCode, Operand as MapOperand, dense_strides};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
+use crate::shape::axes::resolve_axis;
+use crate::shape::ranges::Ranges;
 use crate::shape::{DType, Element, MAX_RANK, Shape};
 
 /// The push constants of `glsl/place.comp`.
@@ -45,26 +45,9 @@ struct GatherPush {
     height: u32,
 }
 
-/// The ranges that [`Recording::slice`] takes: one, or an array or slice of them.
-#[derive(Clone, Debug)]
-pub struct Ranges(SmallVec<[Range<usize>; MAX_RANK]>);
-
-impl From<Range<usize>> for Ranges {
-    fn from(range: Range<usize>) -> Ranges {
-        Ranges(smallvec![range])
-    }
-}
-
-impl<const N: usize> From<[Range<usize>; N]> for Ranges {
-    fn from(ranges: [Range<usize>; N]) -> Ranges {
-        Ranges(ranges.into_iter().collect())
-    }
-}
-
-impl From<&[Range<usize>]> for Ranges {
-    fn from(ranges: &[Range<usize>]) -> Ranges {
-        Ranges(ranges.iter().cloned().collect())
-    }
+/// Refuses halves: these kernels move whole words.
+fn check_words(op: &'static str, got: DType) -> Result<()> {
+    if got == DType::F16 { Err(Error::Type { op, expected: DType::F32, got }) } else { Ok(()) }
 }
 
 impl Recording {
@@ -225,6 +208,7 @@ impl Recording {
         }
         let &first = ids.first().ok_or(Error::NoOperands { op })?;
         let (shape, dtype) = self.kind(first);
+        check_words(op, dtype)?;
         let axis = resolve_axis(op, axis, shape.rank())?;
         let mut extents: SmallVec<[usize; MAX_RANK]> = SmallVec::from_slice(shape.dims());
         extents[axis] = 0;
@@ -306,6 +290,7 @@ impl Recording {
         if dtype != T::DTYPE {
             return Err(Error::Type { op, expected: dtype, got: T::DTYPE });
         }
+        check_words(op, dtype)?;
         if pads.len() != shape.rank() {
             return Err(Error::PadRank { op, pads: pads.len(), shape });
         }
@@ -319,7 +304,7 @@ impl Recording {
         let output = self.produce(op, whole, dtype)?;
         let access = self.graph().whole(output, true);
         if access.bytes > 0 {
-            let work = Work::Fill { word: bytemuck::cast(element) };
+            let work = Work::Fill { word: element.fill_word() };
             self.push(Node::new(self.label(op, output), work, smallvec![access]));
         }
         self.place(op, id, output, corner)?;
@@ -363,7 +348,8 @@ impl Recording {
         }
         let linear = Linear::new(self.core(), 1, &[from_access.bytes]);
         let limits = self.core().catalog.limits;
-        let multiples = extents[0] % 4 == 0 && to % 4 == 0 && steps[1..].iter().all(|s| s % 4 == 0);
+        let multiples =
+            extents[0].is_multiple_of(4) && to.is_multiple_of(4) && steps[1..].iter().all(|s| s % 4 == 0);
         let fit = match (steps[0], extents[0]) {
             (1, _) if multiples => Fit::Aligned,
             (1, 4..) => Fit::Rows,
@@ -375,8 +361,11 @@ impl Recording {
         let room = limits.storage_range_bytes.saturating_sub(limits.offset_alignment) / 4;
         let span = |rows: u64| (rows - 1) * u64::from(row) + u64::from(row);
         let at_once = (room / u64::from(row).max(1)).min(u64::from(rows));
-        let at_once =
-            if row_elements % 4 == 0 || at_once == u64::from(rows) { at_once } else { at_once / 4 * 4 };
+        let at_once = if row_elements.is_multiple_of(4) || at_once == u64::from(rows) {
+            at_once
+        } else {
+            at_once / 4 * 4
+        };
         if at_once == 0 {
             let bytes = 4 * u64::from(row);
             return Err(Error::TooLarge { op, shape: whole, bytes, limit: limits.storage_range_bytes });
@@ -437,6 +426,7 @@ impl Recording {
         if rows_dtype != DType::U32 {
             return Err(Error::Type { op, expected: DType::U32, got: rows_dtype });
         }
+        check_words(op, dtype)?;
         resolve_axis(op, 0, shape.rank())?;
         let (height, row) = (shape.dims()[0], &shape.dims()[1..]);
         let extents: SmallVec<[usize; 8]> = wanted.dims().iter().chain(row).copied().collect();
@@ -465,7 +455,7 @@ impl Recording {
                 shift,
                 height: height as u32,
             };
-            let aligned = (3, u32::from(width % 4 == 0));
+            let aligned = (3, u32::from(width.is_multiple_of(4)));
             let single = (4, u32::from(width == 1));
             let work = linear.dispatch(self.core(), "gather", &[aligned, single], &push, count)?;
             let mut accesses = accesses.clone();
@@ -476,15 +466,5 @@ impl Recording {
             self.push(Node::new(self.label(op, output), work, accesses).with_bytes(bytes));
         }
         Ok(self.handle(output))
-    }
-}
-
-/// An axis as an index; negative ones count from the end.
-pub(crate) fn resolve_axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
-    let resolved = if axis < 0 { axis + rank as isize } else { axis };
-    if (0..rank as isize).contains(&resolved) {
-        Ok(resolved as usize)
-    } else {
-        Err(Error::Axis { op, axis, rank })
     }
 }

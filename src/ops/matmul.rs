@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::elementwise::{broadcast, broadcast_strides};
-use super::epilogue::Epilogue;
+use super::elementwise::{broadcast, broadcast_strides, check_float};
+use super::epilogue::{Epilogue, Target};
 use crate::engine::graph::{Access, Label, LabelName, Node, Work};
 use crate::engine::product::{Factor, Product};
 use crate::engine::recording::{Operand, Recording, Value};
@@ -92,12 +92,12 @@ impl<'a> From<Epilogue<'a>> for Matmul<'a> {
 
 /// # Matrix products
 impl Recording {
-    /// The matrix product over the last two dimensions; f32. Dimensions before those are batches, broadcast as
+    /// The matrix product over the last two dimensions; f32 and f16, the result f16 if both operands are. Dimensions before those are batches, broadcast as
     /// elementwise operations do it. An operand of rank 1 is a row on the left and a column on the right, and the
     /// result has no such dimension then.
     ///
-    /// Sums are taken in f32, in an order that depends on the shapes and the device alone: the same operands give the
-    /// same bits.
+    /// Sums are taken in f32, in an order that depends on the shapes, the device and what
+    /// [tuning](crate::Accelerator::tune) has found, and on nothing else: the same operands give the same bits.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -113,7 +113,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Inner`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is not f32.
+    /// [`Error::Inner`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float.
     pub fn matmul<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())
     }
@@ -133,11 +133,10 @@ impl Recording {
         let (op, with) = ("matmul", with.into());
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((lhs, lhs_dtype), (rhs, rhs_dtype)) = (self.kind(a), self.kind(b));
-        for got in [lhs_dtype, rhs_dtype] {
-            if got != DType::F32 {
-                return Err(Error::Type { op, expected: DType::F32, got });
-            }
-        }
+        check_float(op, lhs_dtype)?;
+        check_float(op, rhs_dtype)?;
+        // Sums are in f32, and are rounded once, in the end.
+        let halves = lhs_dtype == DType::F16 && rhs_dtype == DType::F16;
         let left = Matrix::new(lhs, with.transpose_lhs, true).ok_or(Error::NotMatrix { op, shape: lhs })?;
         let right = Matrix::new(rhs, with.transpose_rhs, false).ok_or(Error::NotMatrix { op, shape: rhs })?;
         if left.columns != right.rows {
@@ -159,10 +158,14 @@ impl Recording {
             Some((beta, operand)) => with.epilogue.accumulating(beta, operand),
             None => with.epilogue,
         };
-        let epilogue = epilogue.resolve(self, full)?;
+        let epilogue = epilogue.resolve(self, Target::Matrices(full))?;
         let output = self.produce(op, shape, DType::F32)?;
+        let finished = |r: &mut Recording| {
+            let result = r.handle(output);
+            if halves { r.cast(result, DType::F16) } else { Ok(result) }
+        };
         if m == 0 || n == 0 || batch.elements() == 0 {
-            return Ok(self.handle(output));
+            return finished(self);
         }
 
         let strides = |matrix: &Matrix| {
@@ -193,7 +196,7 @@ impl Recording {
         let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
         accesses.push(self.graph().whole(output, true));
         self.push(Node::new(label, Work::Product(Box::new(product)), accesses));
-        Ok(self.handle(output))
+        finished(self)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The operations: each checks its operands, names its output and appends a node. None waits or reads.
 
 mod activation;
-pub(crate) mod axes;
 mod binary;
 mod cast;
 mod compare;
+pub(crate) mod conv2d;
 mod elementwise;
 pub(crate) mod epilogue;
 mod generate;

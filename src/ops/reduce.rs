@@ -1,12 +1,13 @@
 //! Reductions.
 
-use super::axes::Axes;
+use smallvec::SmallVec;
+
 use crate::engine::graph::{Node, Work};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::engine::reduce::Reduce;
 use crate::engine::reduction::Reduction;
-use crate::engine::span::Geometry;
 use crate::error::{Error, Result};
+use crate::shape::axes::{Axes, Geometry};
 use crate::shape::{DType, Shape};
 
 /// # Reductions
@@ -178,8 +179,15 @@ impl Recording {
         }
         let geometry = Geometry::whole(&shape);
         let output = self.produce(op, Shape::from([]), DType::F32)?;
-        let reduce =
-            Reduce { op, reduction: Reduction::Dot, input: lhs, second: Some(rhs), geometry, output };
+        let reduce = Reduce {
+            op,
+            reduction: Reduction::Dot,
+            input: lhs,
+            second: Some(rhs),
+            head: None,
+            geometry,
+            output,
+        };
         self.record(reduce)
     }
 
@@ -204,12 +212,21 @@ impl Recording {
         let (geometry, result) = axes.apply(op, &shape)?;
         let output = self.produce(op, result, DType::F32)?;
         let means = self.produce(op, result, DType::F32)?;
-        self.record(Reduce { op, reduction: Reduction::Mean, input, second: None, geometry, output: means })?;
+        self.record(Reduce {
+            op,
+            reduction: Reduction::Mean,
+            input,
+            second: None,
+            head: None,
+            geometry,
+            output: means,
+        })?;
         self.record(Reduce {
             op,
             reduction: Reduction::Variance,
             input,
             second: Some(means),
+            head: None,
             geometry,
             output,
         })
@@ -232,11 +249,11 @@ impl Recording {
         }
         let indices = matches!(reduction, Reduction::ArgMax | Reduction::ArgMin);
         let output = self.produce(op, result, if indices { DType::U32 } else { dtype })?;
-        self.record(Reduce { op, reduction, input, second: None, geometry, output })
+        self.record(Reduce { op, reduction, input, second: None, head: None, geometry, output })
     }
 
     fn record(&mut self, reduce: Reduce) -> Result<Value> {
-        let Reduce { op, reduction, geometry, output, .. } = reduce;
+        let Reduce { op, reduction, input, second, geometry, output, .. } = reduce;
         if geometry.results() == 0 {
             // No result, no work.
         } else if geometry.extent == 0 {
@@ -244,7 +261,11 @@ impl Recording {
             let accesses = smallvec::smallvec![self.graph().whole(output, true)];
             self.push(Node::new(self.label(op, output), Work::Fill { word }, accesses));
         } else {
-            self.append(|graph, catalog| reduce.lower(graph, catalog))?;
+            let graph = self.graph();
+            let mut accesses: SmallVec<[_; 4]> =
+                [Some(input), second].into_iter().flatten().map(|read| graph.whole(read, false)).collect();
+            accesses.push(graph.whole(output, true));
+            self.push(Node::new(self.label(op, input), Work::Reduce(Box::new(reduce)), accesses));
         }
         Ok(self.handle(output))
     }
@@ -270,8 +291,8 @@ enum Types {
 impl Types {
     fn check(self, op: &'static str, got: DType) -> Result<()> {
         match (self, got) {
-            (Types::All, _) | (Types::F32, DType::F32) => Ok(()),
-            (Types::F32, _) => Err(Error::Type { op, expected: DType::F32, got }),
+            (Types::All, DType::F32 | DType::I32 | DType::U32) | (Types::F32, DType::F32) => Ok(()),
+            (Types::All | Types::F32, _) => Err(Error::Type { op, expected: DType::F32, got }),
         }
     }
 }

@@ -15,7 +15,7 @@ macro_rules! scalar {
     ($($(#[$doc:meta])* $name:ident($parameter:ident): $codes:expr, $rule:expr;)*) => {
         /// # Operations of an operand and a scalar
         ///
-        /// The scalar has the operand's element type.
+        /// The scalar has the operand's element type; one for f16 may be an f32.
         impl Recording {$(
             $(#[$doc])*
             ///

@@ -1,11 +1,10 @@
 //! Softmax and its logarithm.
 
-use super::layout::resolve_axis;
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::engine::softmax::Softmax;
-use crate::engine::span::Geometry;
 use crate::error::{Error, Result};
 use crate::shape::DType;
+use crate::shape::axes::{Geometry, resolve_axis};
 
 impl Recording {
     /// Softmax along `axis` (negative axes count from the end): exp(x) / Σ exp(x), each computed as exp(x − max), so

@@ -1,5 +1,7 @@
-//! Profiles for people and tools: a table, a trace, a page. Reads the public fields of profiles, nothing else.
+//! Profiles and explanations for people and tools: a table, a trace, a page, a text, a picture. Reads their public fields,
+//! nothing else.
 
+mod explain;
 mod html;
 mod json;
 mod table;

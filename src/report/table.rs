@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::engine::profile::Profiling;
 use crate::engine::profile::guard::Figure;
-use crate::engine::profile::row::{Profile, Row};
+use crate::engine::profile::row::{HostTime, Profile, Row};
 use crate::engine::profile::run::Run;
 
 /// Columns as wide as their widest cell: the first two to the left, the rest to the right.
@@ -147,15 +147,17 @@ impl fmt::Display for Profile {
             us(self.span_ns())
         )?;
         f.write_str(&rows_table(self.rows.iter(), self.busy_ns(), self.mode))?;
-        let host = &self.host;
-        writeln!(
-            f,
-            "  host: recording {} µs, encoding {} µs, submitting {} µs, waiting {} µs",
-            us(host.record_ns),
-            us(host.encode_ns),
-            us(host.submit_ns),
-            us(host.wait_ns)
-        )
+        writeln!(f, "  host: {}", self.host)
+    }
+}
+
+impl fmt::Display for HostTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "recording {} µs, encoding {} µs", us(self.record_ns), us(self.encode_ns))?;
+        if self.pipelines_made > 0 {
+            write!(f, " ({} new pipelines {} µs)", self.pipelines_made, us(self.pipelines_ns))?;
+        }
+        write!(f, ", submitting {} µs, waiting {} µs", us(self.submit_ns), us(self.wait_ns))
     }
 }
 
@@ -180,15 +182,7 @@ impl fmt::Display for Run {
             }
         }
         writeln!(f, "  clock  {}", self.clock)?;
-        let host = &self.host;
-        writeln!(
-            f,
-            "  host   recording {} µs, encoding {} µs, submitting {} µs, waiting {} µs",
-            us(host.record_ns),
-            us(host.encode_ns),
-            us(host.submit_ns),
-            us(host.wait_ns)
-        )?;
+        writeln!(f, "  host   {}", self.host)?;
         writeln!(
             f,
             "  work   {} submissions, {} dispatches, {} barriers; {} bytes up, {} down; pool {} hits, {} misses; {} pipelines made",

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::check;
 use super::device::Device;
+use super::physical::DeviceKind;
 use crate::error::{Error, Result};
 
 /// The format of the engine's own texel views: 16 raw bytes, so that one view serves every element type and a load
@@ -123,7 +124,10 @@ impl Buffer {
             }
             MemoryKind::Upload | MemoryKind::Readback => staging,
         };
-        let info = vk::BufferCreateInfo::default().size(size_bytes).usage(usage);
+        // lavapipe (22.3) compiles a kernel anew for each combination of bound texel buffers whose sizes are powers of
+        // two and that are not. So that once is enough, none is.
+        let unlike = u64::from(device.info.kind == DeviceKind::Cpu && size_bytes.is_power_of_two());
+        let info = vk::BufferCreateInfo::default().size(size_bytes + 16 * unlike).usage(usage);
         // SAFETY: contracts 1, 6 and 7.
         let raw = unsafe { device.raw.create_buffer(&info, None) };
         let raw = match raw {

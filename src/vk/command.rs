@@ -1,6 +1,7 @@
 //! Command buffers and the descriptors they use. Both are recycled as one: a slot.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ash::vk;
 use smallvec::SmallVec;
@@ -48,6 +49,7 @@ impl CommandSlot {
         // SAFETY: contracts 1 and 6.
         let pool = unsafe { device.raw.create_command_pool(&info, None) };
         let pool = check("vkCreateCommandPool", pool)?;
+        device.grown.command_pools.fetch_add(1, Ordering::Relaxed);
         let mut slot = CommandSlot {
             raw: vk::CommandBuffer::null(),
             pool,
@@ -89,6 +91,11 @@ impl CommandSlot {
     /// Begins a command buffer that may be pending several times at once.
     pub(crate) fn begin_reusable(&mut self) -> Result<()> {
         self.begin_with(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)
+    }
+
+    /// Begins a command buffer that is submitted again and again, one submission after the other.
+    pub(crate) fn begin_replayed(&mut self) -> Result<()> {
+        self.begin_with(vk::CommandBufferUsageFlags::empty())
     }
 
     fn begin_with(&mut self, flags: vk::CommandBufferUsageFlags) -> Result<()> {
@@ -215,6 +222,11 @@ impl CommandSlot {
         self.timestamps.write(&self.device, self.raw, stamp)
     }
 
+    /// Makes the timestamps new before the same commands are submitted again. Contract 4: nothing of it may be pending.
+    pub(crate) fn rearm(&self) {
+        self.timestamps.rearm(&self.device);
+    }
+
     /// The timestamps of this recording, in order. Contract 4: the slot's submission must be complete.
     pub(crate) fn read_timestamps(&self) -> Result<Vec<u64>> {
         self.timestamps.read(&self.device)
@@ -290,7 +302,9 @@ impl DescriptorStore {
         ];
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(sets).pool_sizes(&sizes);
         // SAFETY: contracts 1 and 6.
-        check("vkCreateDescriptorPool", unsafe { device.raw.create_descriptor_pool(&info, None) })
+        let pool = unsafe { device.raw.create_descriptor_pool(&info, None) };
+        device.grown.descriptor_pools.fetch_add(1, Ordering::Relaxed);
+        check("vkCreateDescriptorPool", pool)
     }
 
     fn reset(&mut self, device: &Device) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
@@ -25,10 +26,31 @@ pub(crate) struct Device {
     debug_utils: Option<ash::ext::debug_utils::Device>,
     /// The functions of Vulkan 1.3 under their names of 1.2, where the device is shown as such.
     synchronization2: Option<ash::khr::synchronization2::Device>,
+    /// Tells what pipelines were compiled to, if the device was made for that.
+    pub(crate) executables: Option<ash::khr::pipeline_executable_properties::Device>,
     /// Reads the device's clock, where that can be done.
     pub(crate) calibration: Option<Calibration>,
+    /// Objects that command slots have grown by.
+    pub(crate) grown: Growth,
     /// Dropped after the device.
     pub(crate) instance: Arc<Instance>,
+}
+
+/// What a device is made for, besides its work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Uses {
+    /// Objects and dispatches are named for tools that look.
+    pub(crate) names: bool,
+    /// Pipelines keep what they were compiled to. Only where the device offers that.
+    pub(crate) executables: bool,
+}
+
+/// How many pools were made for command slots: none are, once every slot has seen the most it is used for.
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    pub(crate) command_pools: AtomicU64,
+    pub(crate) descriptor_pools: AtomicU64,
+    pub(crate) query_pools: AtomicU64,
 }
 
 impl fmt::Debug for Device {
@@ -38,8 +60,8 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// Makes the logical device. With `names`, objects and dispatches are named for tools that look.
-    pub(crate) fn new(instance: Arc<Instance>, info: DeviceInfo, names: bool) -> Result<Arc<Device>> {
+    /// Makes the logical device.
+    pub(crate) fn new(instance: Arc<Instance>, info: DeviceInfo, uses: Uses) -> Result<Arc<Device>> {
         let priorities = [1.0];
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(info.queue_family)
@@ -61,6 +83,9 @@ impl Device {
         }
         if let Some(calibration) = info.calibration {
             extensions.push(calibration.as_ptr());
+        }
+        if uses.executables {
+            extensions.push(ash::khr::pipeline_executable_properties::NAME.as_ptr());
         }
         let mut v11 =
             vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(has.storage16);
@@ -90,6 +115,9 @@ impl Device {
         } else {
             create.push_next(&mut v13)
         };
+        let mut executables = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default()
+            .pipeline_executable_info(true);
+        let create = if uses.executables { create.push_next(&mut executables) } else { create };
         // SAFETY: contracts 1, 6 and 7.
         let raw = unsafe { instance.raw.create_device(info.raw, &create, None) };
         let raw = check("vkCreateDevice", raw)?;
@@ -120,11 +148,15 @@ impl Device {
             push_descriptor: has
                 .push_descriptors
                 .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
-            debug_utils: (names && instance.debug_utils)
+            debug_utils: (uses.names && instance.debug_utils)
                 .then(|| ash::ext::debug_utils::Device::new(&instance.raw, &raw)),
             synchronization2: info
                 .clamped
                 .then(|| ash::khr::synchronization2::Device::new(&instance.raw, &raw)),
+            executables: uses
+                .executables
+                .then(|| ash::khr::pipeline_executable_properties::Device::new(&instance.raw, &raw)),
+            grown: Growth::default(),
             calibration: Calibration::new(&instance, &raw, &info),
             allocator: Mutex::new(Some(allocator)),
             info,

@@ -28,6 +28,7 @@ pub(crate) mod clock;
 pub(crate) mod command;
 pub(crate) mod debug;
 pub(crate) mod device;
+pub(crate) mod executable;
 pub(crate) mod exit;
 pub(crate) mod instance;
 pub(crate) mod kernel;

@@ -152,7 +152,15 @@ impl Pipeline {
             .module(module)
             .name(&entry_point)
             .specialization_info(&specialization);
-        let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(pipeline.layout)];
+        let flags = match device.executables {
+            Some(_) => {
+                vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR
+                    | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR
+            }
+            None => vk::PipelineCreateFlags::empty(),
+        };
+        let infos =
+            [vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(pipeline.layout)];
         // SAFETY: contracts 1, 2, 6, 7 and 8. The cache needs no external synchronization.
         let made = unsafe { device.raw.create_compute_pipelines(cache.raw, &infos, None) };
         // SAFETY: contract 1: a pipeline does not need its module once it is made.
@@ -161,6 +169,10 @@ impl Pipeline {
         device.name_object(pipeline.raw, kernel.name());
         cache.dirty.store(true, Ordering::Release);
         Ok(pipeline)
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
     }
 
     pub(crate) fn raw(&self) -> vk::Pipeline {

@@ -1,5 +1,7 @@
 //! Timestamps of a command slot: query pools that are added when the last one is full.
 
+use std::sync::atomic::Ordering;
+
 use ash::vk;
 
 use super::check;
@@ -26,8 +28,15 @@ pub(crate) struct TimestampStore {
 }
 
 impl TimestampStore {
-    /// Makes all queries new. By the host where it can; otherwise `write` puts the resets into the command buffer.
+    /// Makes all queries new, to be recorded anew.
     pub(crate) fn reset(&mut self, device: &Device) {
+        self.rearm(device);
+        self.written = 0;
+    }
+
+    /// Makes the queries new for the same commands. By the host where it can; otherwise `write` has put the resets into
+    /// the command buffer.
+    pub(crate) fn rearm(&self, device: &Device) {
         if device.info.features.host_query_reset {
             let used = self.written.div_ceil(POOL_QUERIES) as usize;
             for &pool in &self.pools[..used] {
@@ -35,7 +44,6 @@ impl TimestampStore {
                 unsafe { device.raw.reset_query_pool(pool, 0, POOL_QUERIES) };
             }
         }
-        self.written = 0;
     }
 
     /// Records the next timestamp.
@@ -49,6 +57,7 @@ impl TimestampStore {
             // SAFETY: contracts 1 and 6.
             let pool = unsafe { device.raw.create_query_pool(&info, None) };
             let pool = check("vkCreateQueryPool", pool)?;
+            device.grown.query_pools.fetch_add(1, Ordering::Relaxed);
             device.name_object(pool, "tidemill timestamps");
             self.pools.push(pool);
         }

@@ -41,7 +41,12 @@ impl Queue {
 
     /// Submits the slots in order, after an opening barrier if there are hazards with earlier work, and signals
     /// `value` when all is done. Values must grow from call to call.
-    pub(crate) fn submit(&self, opening: bool, slots: &[CommandSlot], value: u64) -> Result<()> {
+    pub(crate) fn submit<'a>(
+        &'a self,
+        opening: bool,
+        slots: impl Iterator<Item = &'a CommandSlot>,
+        value: u64,
+    ) -> Result<()> {
         let opening = opening.then_some(&self.opening);
         let commands: smallvec::SmallVec<[vk::CommandBufferSubmitInfo<'_>; 3]> = opening
             .into_iter()

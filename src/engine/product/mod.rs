@@ -2,19 +2,23 @@
 
 mod operand;
 pub(crate) mod schemes;
-mod shape;
+pub(crate) mod shape;
+pub(crate) mod sum;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::catalog::{Catalog, Load};
-use super::epilogue::{Epilogue, PushExtra};
+use super::epilogue::{Epilogue, PushResult, Source, Step};
 use super::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
-use super::pipelines::{PipelineKey, Specialization};
+use super::launch::{Launch, pipelines_of};
+use super::op_code::OpCode;
+use super::pipelines::PipelineKey;
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};
 use operand::{Operand, Packing, in_place};
 use schemes::{Scheme, Tile};
 use shape::{Window, parts, windows};
+use sum::Parts;
 
 /// One of the two matrices of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,32 +48,19 @@ pub(crate) struct Product {
 #[repr(C)]
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 struct Push {
-    m: u32,
-    n: u32,
     k: u32,
     k_chunk: u32,
-    first_row: u32,
-    first_batch: u32,
     tiles_m: u32,
     band: u32,
     batches: u32,
-    batch_inner: u32,
     a_row: u32,
     a_batch: [u32; 2],
     b_row: u32,
     b_panel: u32,
     b_batch: [u32; 2],
     b_width: u32,
-    c_row: u32,
-    c_batch: u32,
-    c_base: u32,
-    alpha: f32,
-    scalars: [u32; 4],
-    extras: [PushExtra; 2],
+    result: PushResult,
 }
-
-/// Invocations of a workgroup that adds up parts.
-const SUM_LOCAL_SIZE: u32 = 64;
 
 /// What a lowering works with.
 struct Lowering<'a> {
@@ -99,7 +90,7 @@ impl Product {
         if product.m == 0 || product.n == 0 || product.batches() == 0 {
             return Ok(());
         }
-        let scheme = catalog.products();
+        let scheme = catalog.products(product.m, product.n);
         let load = product.load(graph, catalog, scheme);
         let mut lowering = Lowering { label, graph, catalog, scheme, load, out };
         let tile = lowering.tile(&product);
@@ -116,21 +107,17 @@ impl Product {
 
     /// The scheme's load path, where the inputs allow it.
     fn load(&self, graph: &Graph, catalog: &Catalog, scheme: &Scheme) -> Load {
-        let limits = &catalog.limits;
         let values =
             [self.lhs.value, self.rhs.value].into_iter().chain(self.epilogue.extras.iter().map(|e| e.value));
-        let fit =
-            values.map(|id| graph.bytes(graph.root(id)) / 16).all(|texels| texels < limits.texel_elements);
-        // A, B and two inputs of the epilogue.
-        if scheme.load == Load::Texel && fit && limits.texel_bindings >= 4 {
-            Load::Texel
-        } else {
-            Load::Buffer
-        }
+        catalog.load_of(scheme.load, graph, values)
     }
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
+    fn launch(&self) -> Launch<'a> {
+        Launch { op: "matmul", label: self.label, catalog: self.catalog, load: self.load }
+    }
+
     /// The tile that the scheme's rules give, as this device can run it.
     fn tile(&self, product: &Product) -> Tile {
         let subgroup = self.catalog.limits.subgroup_size;
@@ -158,21 +145,28 @@ impl Lowering<'_> {
             let access = self.graph.whole(nothing, true);
             let label = Label { op: LabelName::Op("zero"), ..self.label.clone() };
             self.out.push(Node::new(label, Work::Fill { word: 0 }, smallvec![access]));
-            let along =
-                |along_k| Operand { value: nothing, row: 0, panel: 0, batch: [0; 2], width: 1, along_k };
+            let along = |along_k| Operand {
+                value: nothing,
+                row: 0,
+                panel: 0,
+                batch: [0; 2],
+                width: 1,
+                along_k,
+                half: false,
+            };
             return Ok((along(true), along(matches!(tile, Tile::Dot { .. }))));
         }
         match *tile {
             Tile::Shared { .. } => {
-                let lhs = in_place(&product.lhs, m, k, false);
-                let rhs = in_place(&product.rhs, n, k, false);
+                let lhs = in_place(&product.lhs, self.graph, m, k, false);
+                let rhs = in_place(&product.rhs, self.graph, n, k, false);
                 let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AsIs), Ok)?;
                 let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AsIs), Ok)?;
                 Ok((a, b))
             }
             Tile::Dot { .. } => {
                 let along = |factor: &Factor, across| {
-                    in_place(factor, across, k, false).filter(|operand| operand.along_k)
+                    in_place(factor, self.graph, across, k, false).filter(|operand| operand.along_k)
                 };
                 let (lhs, rhs) = (along(&product.lhs, m), along(&product.rhs, n));
                 let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK), Ok)?;
@@ -182,8 +176,8 @@ impl Lowering<'_> {
             Tile::Rows { .. } => {
                 let (rows, columns) = tile.extents();
                 let tail = tile.takes_tails();
-                let lhs = in_place(&product.lhs, m, k, tail).filter(|operand| operand.along_k);
-                let rhs = in_place(&product.rhs, n, k, tail).filter(|operand| !operand.along_k);
+                let lhs = in_place(&product.lhs, self.graph, m, k, tail).filter(|operand| operand.along_k);
+                let rhs = in_place(&product.rhs, self.graph, n, k, tail).filter(|operand| !operand.along_k);
                 let rhs = rhs.filter(|_| tail || k % 4 == 0);
                 let elements = u64::from(k) * u64::from(n);
                 let worth = elements >= self.scheme.panel_elements
@@ -205,8 +199,7 @@ impl Lowering<'_> {
         let limits = self.catalog.limits;
         let (tile_rows, tile_columns) = tile.extents();
         let k_parts = parts(product, &tile, self.scheme);
-        let (scalars, extras) = product.epilogue.push();
-        let light = !product.epilogue.steps.iter().any(|step| step.op.is_heavy());
+        let epilogue = &product.epilogue;
         let padded_n = product.n.next_multiple_of(4);
         let row_bytes = 4 * u64::from(if k_parts.count > 1 { padded_n } else { product.n });
         let too_large = Error::TooLarge {
@@ -224,82 +217,59 @@ impl Lowering<'_> {
             let bytes = 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n + (byte - offset);
             let target = Access { offset, bytes, ..self.graph.whole(product.output, true) };
             let tiles_m = rows.div_ceil(tile_rows);
-            let mut push = Push {
+            let result = PushResult {
                 m: product.m,
                 n: product.n,
-                k: product.k,
-                k_chunk: k_parts.chunk,
                 first_row,
                 first_batch,
+                batch_inner: product.batch[1],
+                c_row: product.n,
+                c_batch: product.m * product.n,
+                c_base: ((byte - offset) / 4) as u32,
+                alpha: product.alpha,
+                ..PushResult::default()
+            };
+            let result = result.with(epilogue);
+            let push = Push {
+                k: product.k,
+                k_chunk: k_parts.chunk,
                 tiles_m,
                 band: self.band(product, tile_rows).min(tiles_m),
                 batches,
-                batch_inner: product.batch[1],
                 a_row: a.row,
                 a_batch: a.batch,
                 b_row: b.row,
                 b_panel: b.panel,
                 b_batch: b.batch,
                 b_width: b.width,
-                c_row: product.n,
-                c_batch: product.m * product.n,
-                c_base: ((byte - offset) / 4) as u32,
-                alpha: product.alpha,
-                scalars,
-                extras,
+                result,
             };
             let tiles = u64::from(tiles_m) * u64::from(product.n.div_ceil(tile_columns));
-            let wide = product.n % 4 == 0;
-            let mut specialization = tile.specialization(a, b, product.n);
-            let extra = |i: usize| product.epilogue.extras.get(i).map_or(a.value, |extra| extra.value);
-            let [from_a, from_b, x0, x1] =
-                [a.value, b.value, extra(0), extra(1)].map(|value| self.graph.whole(value, false));
+            let mut specialization = tile.specialization(a, b, product.n, self.scheme.rolled);
+            let [from_a, from_b] = [a.value, b.value].map(|value| self.graph.whole(value, false));
+            let launch = self.launch();
             if k_parts.count == 1 {
-                product.finish(wide, &mut specialization);
+                epilogue.specialization(product.n.is_multiple_of(4), true, &mut specialization);
+                let [x0, x1] = epilogue.inputs(a.value).map(|value| self.graph.whole(value, false));
+                let kernel = (tile.module(self.load, epilogue.is_plain()), specialization);
                 let accesses = smallvec![from_a, from_b, x0, x1, target];
-                self.dispatch(
-                    tile.module(self.load, light),
-                    specialization,
-                    &push,
-                    tiles,
-                    batches,
-                    accesses,
-                )?;
+                self.out.push(launch.node(self.graph, kernel, &push, (tiles, batches), accesses)?);
                 continue;
             }
             // Each part of k gives a result of its own, in rows of whole vectors; their sum gets the epilogue.
-            specialization.push((32, 1));
+            Epilogue::default().specialization(true, true, &mut specialization);
             let part_rows = (u64::from(k_parts.count) * u64::from(batches) * u64::from(rows)) as usize;
             let shape = Shape::from([part_rows, padded_n as usize]);
-            let partial = self.graph.add_value(shape, DType::F32, Origin::Produced);
-            let part_push = Push { c_row: padded_n, c_batch: rows * padded_n, c_base: 0, alpha: 1.0, ..push };
-            let to_parts = self.graph.whole(partial, true);
-            let accesses = smallvec![from_a, from_b, from_a, from_a, to_parts];
-            let groups = batches * k_parts.count;
-            self.dispatch(tile.module(self.load, true), specialization, &part_push, tiles, groups, accesses)?;
-            push.k = k_parts.count;
-            push.a_row = padded_n / 4;
-            push.a_batch = [batches * rows * (padded_n / 4), rows * (padded_n / 4)];
-            push.tiles_m = rows;
-            push.band = 1;
-            let mut specialization = smallvec![(0, SUM_LOCAL_SIZE)];
-            product.finish(wide, &mut specialization);
-            let from_parts = Access { write: false, ..to_parts };
-            let module = match (self.load, light) {
-                (Load::Buffer, true) => "product_sum.buffer.light",
-                (Load::Buffer, false) => "product_sum.buffer.all",
-                (Load::Texel, true) => "product_sum.texel.light",
-                (Load::Texel, false) => "product_sum.texel.all",
-            };
-            let tiles = u64::from(rows) * u64::from(product.n.div_ceil(4 * SUM_LOCAL_SIZE));
-            self.dispatch(
-                module,
-                specialization,
-                &push,
-                tiles,
-                batches,
-                smallvec![from_parts, x0, x1, target],
-            )?;
+            let value = self.graph.add_value(shape, DType::F32, Origin::Produced);
+            let of_part =
+                PushResult { c_row: padded_n, c_batch: rows * padded_n, c_base: 0, alpha: 1.0, ..result };
+            let push = Push { result: of_part, ..push };
+            let accesses = smallvec![from_a, from_b, from_a, from_a, self.graph.whole(value, true)];
+            let kernel = (tile.module(self.load, true), specialization);
+            let grid = (tiles, batches * k_parts.count);
+            self.out.push(launch.node(self.graph, kernel, &push, grid, accesses)?);
+            let parts = Parts { value, count: k_parts.count, batches, rows, pitch: padded_n };
+            self.out.push(parts.sum(&launch, self.graph, result, epilogue, target)?);
         }
         Ok(())
     }
@@ -309,58 +279,33 @@ impl Lowering<'_> {
         let bytes = 4 * u64::from(tile_rows) * u64::from(product.k.max(1));
         (self.scheme.band_bytes / bytes).clamp(1, u64::from(u32::MAX)) as u32
     }
-
-    fn dispatch(
-        &mut self,
-        module: &'static str,
-        specialization: Specialization,
-        push: &Push,
-        tiles: u64,
-        z: u32,
-        accesses: SmallVec<[Access; 4]>,
-    ) -> Result<()> {
-        let limits = &self.catalog.limits;
-        self.check_inputs(&accesses)?;
-        let x = tiles.clamp(1, u64::from(limits.groups[0]));
-        let groups = [x as u32, tiles.div_ceil(x) as u32, z];
-        let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
-        let push = SmallVec::from_slice(bytemuck::bytes_of(push));
-        let work = Work::Dispatch { pipeline, push, groups };
-        let mut node = Node::new(self.label.clone(), work, accesses);
-        // Said in the end, if the product is one dispatch.
-        node.cost.flops = None;
-        self.out.push(node);
-        Ok(())
-    }
-
-    /// Refuses inputs that no storage binding can span.
-    fn check_inputs(&self, accesses: &[Access]) -> Result<()> {
-        let limit = self.catalog.limits.storage_range_bytes;
-        match accesses.iter().find(|a| !a.write && self.load == Load::Buffer && a.bytes > limit) {
-            Some(large) => Err(Error::TooLarge {
-                op: "matmul",
-                shape: self.graph.value(large.value).shape,
-                bytes: large.bytes,
-                limit,
-            }),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Product {
-    /// The constants of the dispatch that writes the result.
-    fn finish(&self, wide: bool, specialization: &mut Specialization) {
-        specialization.push((32, u32::from(wide)));
-        self.epilogue.specialization(specialization);
-    }
 }
 
 /// The pipelines that common products use.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+    let shapes = [[1024, 1024, 256], [1024, 1, 1024], [1, 1024, 1024]];
+    keys(catalog, shapes.map(|shape| (shape, [true, false], Epilogue::default())))
+}
+
+/// Those, and of tiles the ones for operands that lie otherwise, and one whose epilogue takes many registers.
+pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+    let square = [1024, 1024, 256];
+    let layouts = [[true, true], [false, true], [false, false]];
+    let gelu = Step { op: OpCode::GeluF32, operands: [Source::Product; 3] };
+    let heavy = Epilogue { steps: smallvec![gelu], ..Epilogue::default() };
+    let plain = layouts.map(|along_k| (square, along_k, Epilogue::default()));
+    let more = keys(catalog, plain.into_iter().chain([(square, [true, false], heavy)]))?;
+    Ok(prewarm(catalog)?.into_iter().chain(more).collect())
+}
+
+/// The pipelines of products: m, n and k, whether each operand lies along k, and the epilogue.
+fn keys(
+    catalog: &Catalog,
+    products: impl IntoIterator<Item = ([u32; 3], [bool; 2], Epilogue)>,
+) -> Result<Vec<PipelineKey>> {
     let mut nodes = Vec::new();
     let mut graph = Graph::default();
-    for [m, n, k] in [[1024, 1024, 64], [1024, 1, 1024], [1, 1024, 1024]] {
+    for ([m, n, k], along_k, epilogue) in products {
         let mut value = |rows: u32, columns: u32| {
             graph.add_value(Shape::from([rows as usize, columns as usize]), DType::F32, Origin::Produced)
         };
@@ -371,17 +316,13 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
             n,
             k,
             batch: [1; 2],
-            lhs: Factor { value: lhs, along_k: true, batch: [0; 2] },
-            rhs: Factor { value: rhs, along_k: false, batch: [0; 2] },
+            lhs: Factor { value: lhs, along_k: along_k[0], batch: [0; 2] },
+            rhs: Factor { value: rhs, along_k: along_k[1], batch: [0; 2] },
             alpha: 1.0,
-            epilogue: Epilogue::default(),
+            epilogue,
             output,
         };
         product.lower(&label, &mut graph, catalog, &mut nodes)?;
     }
-    let keys = nodes.into_iter().filter_map(|node| match node.work {
-        Work::Dispatch { pipeline, .. } => Some(pipeline),
-        _ => None,
-    });
-    Ok(keys.collect())
+    Ok(pipelines_of(nodes))
 }

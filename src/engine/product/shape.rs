@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 /// Iterations that one invocation may make in its loops: lavapipe (22.3, 25.0) cuts loops off silently after 65,535,
 /// all loops taken together.
-const MOST_ITERATIONS: u32 = 65_000;
+pub(crate) const MOST_ITERATIONS: u32 = 65_000;
 
 impl Tile {
     /// The tile with no more lanes than a subgroup has.
@@ -45,29 +45,36 @@ impl Tile {
         }
     }
 
-    /// The module, with every operation or with those that are quick to compile.
-    pub(super) fn module(self, load: Load, light: bool) -> &'static str {
-        match (self, load, light) {
-            (Tile::Rows { .. }, Load::Buffer, true) => "product_rows.buffer.light",
+    /// The module, with every operation or with the commonest.
+    pub(super) fn module(self, load: Load, plain: bool) -> &'static str {
+        match (self, load, plain) {
+            (Tile::Rows { .. }, Load::Buffer, true) => "product_rows.buffer.plain",
             (Tile::Rows { .. }, Load::Buffer, false) => "product_rows.buffer.all",
-            (Tile::Rows { .. }, Load::Texel, true) => "product_rows.texel.light",
+            (Tile::Rows { .. }, Load::Texel, true) => "product_rows.texel.plain",
             (Tile::Rows { .. }, Load::Texel, false) => "product_rows.texel.all",
-            (Tile::Shared { .. }, Load::Buffer, true) => "product_tile.buffer.light",
+            (Tile::Shared { .. }, Load::Buffer, true) => "product_tile.buffer.plain",
             (Tile::Shared { .. }, Load::Buffer, false) => "product_tile.buffer.all",
-            (Tile::Shared { .. }, Load::Texel, true) => "product_tile.texel.light",
+            (Tile::Shared { .. }, Load::Texel, true) => "product_tile.texel.plain",
             (Tile::Shared { .. }, Load::Texel, false) => "product_tile.texel.all",
-            (Tile::Dot { .. }, Load::Buffer, true) => "product_dot.buffer.light",
+            (Tile::Dot { .. }, Load::Buffer, true) => "product_dot.buffer.plain",
             (Tile::Dot { .. }, Load::Buffer, false) => "product_dot.buffer.all",
-            (Tile::Dot { .. }, Load::Texel, true) => "product_dot.texel.light",
+            (Tile::Dot { .. }, Load::Texel, true) => "product_dot.texel.plain",
             (Tile::Dot { .. }, Load::Texel, false) => "product_dot.texel.all",
         }
     }
 
     /// The kernel's own specialization constants.
-    pub(super) fn specialization(self, a: &Operand, b: &Operand, n: u32) -> Specialization {
-        match self {
+    pub(super) fn specialization(self, a: &Operand, b: &Operand, n: u32, rolled: bool) -> Specialization {
+        let mut all: Specialization = match self {
             Tile::Rows { lanes, rows, width } => {
-                smallvec![(0, lanes), (1, lanes), (2, rows), (3, width), (4, u32::from(self.takes_tails()))]
+                smallvec![
+                    (0, lanes),
+                    (1, lanes),
+                    (2, rows),
+                    (3, width),
+                    (4, u32::from(self.takes_tails())),
+                    (5, u32::from(rolled))
+                ]
             }
             Tile::Dot { lanes, rows } => smallvec![(0, lanes), (1, lanes), (2, rows), (3, n)],
             Tile::Shared { m, n, k, frame } => smallvec![
@@ -80,7 +87,11 @@ impl Tile {
                 (6, u32::from(a.along_k)),
                 (7, u32::from(b.along_k)),
             ],
+        };
+        if a.half || b.half {
+            all.push((42, u32::from(a.half) | u32::from(b.half) << 1));
         }
+        all
     }
 }
 
@@ -122,7 +133,7 @@ pub(super) fn simplified(product: &Product) -> Product {
 
 /// How k is split among workgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct Split {
     pub(super) count: u32,
     /// Of k, in each part but the last.
     pub(super) chunk: u32,
@@ -131,7 +142,7 @@ pub(super) struct Parts {
 /// Chunks are multiples of every kernel's step.
 const CHUNK: u32 = 64;
 
-pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Parts {
+pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Split {
     let (rows, columns) = tile.extents();
     let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
     let tiles = tiles * u64::from(product.batches());
@@ -139,7 +150,7 @@ pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Parts {
         scheme.busy_groups.div_ceil(tiles).min(8).min(u64::from(product.k / scheme.least_part)).max(1);
     let longest = MOST_ITERATIONS * tile.step() / CHUNK * CHUNK;
     let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK).clamp(CHUNK, longest);
-    Parts { count: product.k.div_ceil(chunk).max(1), chunk }
+    Split { count: product.k.div_ceil(chunk).max(1), chunk }
 }
 
 /// A part of the result that one dispatch writes: some batches whole, or some rows of one.

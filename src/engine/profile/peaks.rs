@@ -3,7 +3,6 @@
 //! By the host's clock, so that a device whose own clock is wrong is found out.
 
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
@@ -14,13 +13,12 @@ use crate::engine::accelerator::Accelerator;
 use crate::engine::catalog::{Family, Load};
 use crate::engine::core::Core;
 use crate::engine::graph::{Access, Label, LabelName, Node, ValueId, Work};
+use crate::engine::kept;
 use crate::engine::pipelines::PipelineKey;
 use crate::engine::recording::Recording;
 use crate::engine::tensor::Tensor;
 use crate::error::Result;
 use crate::shape::{DType, Shape};
-use crate::vk::physical::DeviceKind;
-use crate::vk::pipeline::{fnv1a, write_atomically};
 
 /// Working sets, smallest first: within caches, and beyond them.
 const WORKING_SETS: [u64; 3] = [256 << 10, 4 << 20, 64 << 20];
@@ -152,7 +150,7 @@ impl Bench {
 
     fn dispatch(&mut self, kind: Kind, groups: u32, rounds: u32) -> Result<()> {
         let core = self.r.core();
-        let module = match core.catalog.variant(Family::Map).load {
+        let module = match core.catalog.variant(Family::Map, self.bytes / 4).load {
             Load::Texel => "peak.texel",
             Load::Buffer => "peak.buffer",
         };
@@ -218,18 +216,8 @@ fn measure(core: &Arc<Core>) -> Result<Peaks> {
     Ok(peaks.settle())
 }
 
-/// The file of a device's peaks; `None` if nothing is kept on disk.
-fn file(core: &Core) -> Option<PathBuf> {
-    let info = &core.device.info;
-    // A software driver's name does not tell how many cores it runs on.
-    let cores = match info.kind {
-        DeviceKind::Cpu => std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
-        _ => 0,
-    };
-    let key = format!("{}|{cores}|{}", info.cache_key, env!("CARGO_PKG_VERSION"));
-    let folder = core.pipelines.cache.file()?.parent()?;
-    Some(folder.join(format!("peaks-{:016x}.txt", fnv1a(key.as_bytes()))))
-}
+/// By what name peaks are kept.
+const KEPT: &str = "peaks";
 
 fn to_text(peaks: &Peaks) -> String {
     let mut text = format!("gflops {}\nfloor_ns {}\n", peaks.gflops, peaks.dispatch_floor_ns);
@@ -270,8 +258,7 @@ impl Core {
         if let Some(peaks) = &*store {
             return Ok(peaks.clone());
         }
-        let stored = file(self).and_then(|file| std::fs::read_to_string(file).ok());
-        if let Some(peaks) = stored.as_deref().and_then(from_text) {
+        if let Some(peaks) = kept::read(self, KEPT).as_deref().and_then(from_text) {
             *store = Some(peaks.clone());
             return Ok(peaks);
         }
@@ -291,9 +278,7 @@ impl Core {
             None => fresh,
         };
         *store = Some(peaks.clone());
-        if let Some(file) = file(self) {
-            write_atomically(&file, to_text(&peaks).as_bytes());
-        }
+        kept::write(self, KEPT, &to_text(&peaks));
         Ok(peaks)
     }
 }

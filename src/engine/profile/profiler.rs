@@ -139,6 +139,20 @@ impl Profiler {
         SpanGuard { profiler: self, name, begin_ns, _entered: trace::enter(name) }
     }
 
+    /// Notes what was done between two moments, on a lane of its own. Off, it does nothing.
+    pub(crate) fn note_activity(
+        &self,
+        track: &str,
+        name: impl FnOnce() -> String,
+        begin: Instant,
+        end: Instant,
+    ) {
+        if self.is_on() {
+            let (begin_ns, end_ns) = (self.at_ns(begin), self.at_ns(end));
+            self.note(CpuSpan { track: track.to_owned(), name: name(), begin_ns, end_ns });
+        }
+    }
+
     fn note(&self, span: CpuSpan) {
         if let Some(log) = &*self.log.lock() {
             log.spans.lock().push(span);

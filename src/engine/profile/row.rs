@@ -48,6 +48,11 @@ pub struct HostTime {
     pub record_ns: u64,
     /// Giving memory, placing barriers and encoding.
     pub encode_ns: u64,
+    /// Pipelines that had to be made for it, because nobody had used such an operation, or such a list of fused ones,
+    /// before. Drivers that compile at the first dispatch do the most of it there, in its row's time.
+    pub pipelines_made: u64,
+    /// Making them: a part of encoding, and for a plan of making the plan.
+    pub pipelines_ns: u64,
     /// Handing over to the driver.
     pub submit_ns: u64,
     /// Waiting for it, on all threads together.
@@ -128,6 +133,8 @@ impl Profile {
             host: HostTime {
                 record_ns: length(host.record),
                 encode_ns: length(host.encode),
+                pipelines_made: host.making.pipelines,
+                pipelines_ns: host.making.ns,
                 submit_ns: length(host.submit),
                 wait_ns: host.waits.iter().copied().map(length).sum(),
             },

@@ -111,6 +111,8 @@ pub struct Run {
     pub spans: Vec<CpuSpan>,
     /// What the device can do in practice; isolated runs only.
     pub peaks: Option<Peaks>,
+    /// When it began.
+    pub(crate) begun: Instant,
 }
 
 /// A run that is being profiled. [`finish`](Session::finish) gives the [`Run`]; dropping it discards it.
@@ -196,6 +198,7 @@ impl Session {
             profiles,
             spans: Vec::new(),
             peaks: judge.peaks.clone(),
+            begun: self.begun,
         };
         let mut spans = std::mem::take(&mut *self.log.spans.lock());
         for ticket in &tickets {
@@ -238,6 +241,8 @@ impl Run {
         self.host = HostTime {
             record_ns: total("record"),
             encode_ns: total("encode"),
+            pipelines_made: self.profiles.iter().map(|profile| profile.host.pipelines_made).sum(),
+            pipelines_ns: self.profiles.iter().map(|profile| profile.host.pipelines_ns).sum(),
             submit_ns: total("submit"),
             wait_ns: total("wait"),
         };

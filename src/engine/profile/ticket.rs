@@ -1,8 +1,8 @@
-//! From a recording to its profile: a probe notes rows and writes timestamps while it is encoded, a ticket goes with
-//! the submission and collects the times when it is done.
+//! From a recording to its profile: a probe writes timestamps while it is encoded, a ticket goes with the submission
+//! and collects the times when it is done.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -11,7 +11,9 @@ use super::Profiling;
 use super::clock::Anchor;
 use crate::engine::core::Core;
 use crate::engine::execute::Wish;
-use crate::engine::graph::{Cost, Label, Node, Work};
+use crate::engine::graph::{Cost, Label, Work};
+use crate::engine::pipelines::Making;
+use crate::engine::program::{Program, Usage};
 use crate::error::{ProfileError, Result};
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
@@ -35,19 +37,48 @@ pub(crate) struct HostTimes {
     pub(crate) encode: (u64, u64),
     pub(crate) submit: (u64, u64),
     pub(crate) waits: Vec<(u64, u64)>,
+    pub(crate) making: Making,
     pub(crate) thread: String,
 }
 
-/// Notes rows and writes timestamps while a recording is encoded. Off, it does nothing.
-#[derive(Debug)]
+impl RowPlan {
+    /// The rows of a program.
+    pub(crate) fn all(program: &Program, probe: &Probe) -> Arc<[RowPlan]> {
+        let mut rows: Vec<RowPlan> = Vec::with_capacity(program.graph.nodes.len());
+        // The first row since the last barrier: rows since then may overlap each other.
+        let mut side_by_side = 0;
+        let close = |group: &mut [RowPlan]| {
+            let several = group.len() > 1;
+            group.iter_mut().for_each(|row| row.overlaps = several);
+        };
+        for (node, &barrier) in program.graph.nodes.iter().zip(&program.barriers) {
+            if barrier || probe.isolates() {
+                close(&mut rows[side_by_side..]);
+                side_by_side = rows.len();
+            }
+            let (kernel, groups) = match &node.work {
+                Work::Dispatch { pipeline, groups, .. } => (pipeline.kernel.name().to_owned(), *groups),
+                Work::Copy => ("copy".to_owned(), [0; 3]),
+                Work::Fill { .. } => ("fill".to_owned(), [0; 3]),
+                Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) => {
+                    unreachable!("lowered before")
+                }
+            };
+            let (label, cost) = (node.label.clone(), node.cost);
+            rows.push(RowPlan { label, kernel, groups, cost, barrier, overlaps: false });
+        }
+        close(&mut rows[side_by_side..]);
+        rows.into()
+    }
+}
+
+/// Writes timestamps while commands are encoded. Off, it does nothing.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     mode: Profiling,
     /// The queue has timestamps.
     stamps: bool,
     host_only: bool,
-    rows: Vec<RowPlan>,
-    /// The first row since the last barrier.
-    side_by_side: usize,
     encode_begin: u64,
     before: Option<Anchor>,
 }
@@ -61,11 +92,13 @@ impl Probe {
             mode,
             stamps,
             host_only: wish.host_only,
-            rows: Vec::new(),
-            side_by_side: 0,
             encode_begin: if on { core.profiler.now_ns() } else { 0 },
             before: if stamps { core.profiler.anchor(&core.device)? } else { None },
         })
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.mode != Profiling::Off
     }
 
     /// Whether each dispatch must run alone.
@@ -73,57 +106,41 @@ impl Probe {
         self.mode == Profiling::Isolated
     }
 
-    /// Notes a row and writes the time of its begin. `barrier`: everything before it is ordered before it.
-    pub(crate) fn begin(&mut self, slot: &mut CommandSlot, node: &Node, barrier: bool) -> Result<()> {
-        if self.mode == Profiling::Off {
-            return Ok(());
-        }
-        let ordered = barrier || self.isolates();
-        if ordered {
-            self.close_group();
-        }
-        let (kernel, groups) = match &node.work {
-            Work::Dispatch { pipeline, groups, .. } => (pipeline.kernel.name().to_owned(), *groups),
-            Work::Copy => ("copy".to_owned(), [0; 3]),
-            Work::Fill { .. } => ("fill".to_owned(), [0; 3]),
-            Work::Map(_) | Work::Product(_) => unreachable!("lowered before"),
-        };
-        let (label, cost) = (node.label.clone(), node.cost);
-        self.rows.push(RowPlan { label, kernel, groups, cost, barrier, overlaps: false });
+    /// How a block is used, given the barriers that this way of profiling adds.
+    pub(crate) fn usage(&self, usage: Usage) -> Usage {
+        if self.isolates() { usage.behind_barrier() } else { usage }
+    }
+
+    /// Writes the time of a row's begin. `ordered`: everything before it is ordered before it.
+    pub(crate) fn begin(&self, slot: &mut CommandSlot, ordered: bool) -> Result<()> {
         // After a barrier the work begins when all before it is done; without one it may begin at once.
         self.stamp(slot, if ordered { Stamp::Done } else { Stamp::Reached })
     }
 
     /// Writes the time of the row's end.
-    pub(crate) fn end(&mut self, slot: &mut CommandSlot) -> Result<()> {
+    pub(crate) fn end(&self, slot: &mut CommandSlot) -> Result<()> {
         self.stamp(slot, Stamp::Done)
     }
 
-    fn stamp(&mut self, slot: &mut CommandSlot, stamp: Stamp) -> Result<()> {
+    fn stamp(&self, slot: &mut CommandSlot, stamp: Stamp) -> Result<()> {
         if self.stamps { slot.timestamp(stamp) } else { Ok(()) }
     }
 
-    /// Rows since the last barrier may overlap each other.
-    fn close_group(&mut self) {
-        let group = &mut self.rows[self.side_by_side..];
-        let several = group.len() > 1;
-        group.iter_mut().for_each(|row| row.overlaps = several);
-        self.side_by_side = self.rows.len();
-    }
-
-    /// What goes with the submission; `None` if profiling is off.
-    pub(crate) fn finish(mut self, core: &Core, record_begin: Option<u64>) -> Option<Ticket> {
-        if self.mode == Profiling::Off {
-            return None;
-        }
-        self.close_group();
+    /// What goes with the submission, if profiling is on.
+    pub(crate) fn ticket(
+        &self,
+        core: &Core,
+        rows: Arc<[RowPlan]>,
+        record_begin: Option<u64>,
+        making: Making,
+    ) -> Ticket {
         let encode = (self.encode_begin, core.profiler.now_ns());
         let record = (record_begin.unwrap_or(encode.0), encode.0);
-        let host = HostTimes { record, encode, thread: thread_name(), ..HostTimes::default() };
-        Some(Ticket {
+        let host = HostTimes { record, encode, making, thread: thread_name(), ..HostTimes::default() };
+        Ticket {
             mode: self.mode,
             host_only: self.host_only,
-            rows: self.rows,
+            rows,
             before: self.before,
             epoch: core.profiler.epoch(),
             host: Mutex::new(host),
@@ -132,7 +149,7 @@ impl Probe {
             tail_overlaps: AtomicBool::new(false),
             number: AtomicU64::new(0),
             outcome: OnceLock::new(),
-        })
+        }
     }
 }
 
@@ -159,7 +176,7 @@ pub(crate) struct Ticket {
     pub(crate) mode: Profiling,
     /// Nobody is to make a profile of it.
     pub(crate) host_only: bool,
-    pub(crate) rows: Vec<RowPlan>,
+    pub(crate) rows: Arc<[RowPlan]>,
     pub(crate) before: Option<Anchor>,
     epoch: Instant,
     pub(crate) host: Mutex<HostTimes>,
@@ -212,15 +229,15 @@ impl Ticket {
     }
 
     /// Takes the times from the slots of a finished submission, before they are reused.
-    pub(crate) fn collect(&self, slots: &[CommandSlot], device: &Device) {
+    pub(crate) fn collect(&self, uploads: Option<&CommandSlot>, slots: &[CommandSlot], device: &Device) {
         let read = || -> Result<Outcome> {
             let after = device.sample_clock()?.map(|sample| Anchor::new(sample, self.epoch));
-            let ticks = slots.last().map_or(Ok(Vec::new()), CommandSlot::read_timestamps)?;
-            let upload = match slots {
-                [uploads, _] => uploads.read_timestamps()?.try_into().ok(),
-                _ => None,
-            };
-            Ok(Outcome { upload, ticks, after })
+            let mut ticks = Vec::new();
+            for slot in slots {
+                ticks.extend(slot.read_timestamps()?);
+            }
+            let upload = uploads.map(CommandSlot::read_timestamps).transpose()?;
+            Ok(Outcome { upload: upload.and_then(|ticks| ticks.try_into().ok()), ticks, after })
         };
         let _ = self.outcome.set(read());
     }

@@ -1,0 +1,63 @@
+//! The operations on slices, on the CPU: SIMD chosen at run time, threads where they pay. Works without Vulkan.
+//!
+//! Each function is the twin of a [`Recording`](crate::Recording) method of the same name: the same definition, the same
+//! rules for shapes, the same bounds on the error, checked against the same reference with the same cases. An operand is
+//! a [`View`] (a slice with a shape; a bare slice is a vector), the result goes into a slice of the caller's, and the
+//! function returns the result's shape.
+//!
+//! ```
+//! # fn main() -> tidemill::Result<()> {
+//! use tidemill::cpu;
+//! let (x, row) = ([1.0f32, 2.0, 3.0, 4.0], [10.0f32, 20.0]);
+//! let mut sum = [0.0; 4];
+//! let shape = cpu::add((&x, [2, 2]), &row, &mut sum)?;
+//! assert_eq!(sum, [11.0, 22.0, 13.0, 24.0]);
+//! assert_eq!(shape, [2, 2].into());
+//!
+//! let refused = cpu::add((&x, [2, 2]), &row, &mut [0.0; 3]).unwrap_err();
+//! assert_eq!(refused.to_string(), "add: shape [2, 2] holds 4 elements, the data has 3");
+//! # Ok(()) }
+//! ```
+//!
+//! Threads are rayon's: a program that sizes rayon's global pool, or calls from inside a pool of its own, decides how
+//! many there are. The same operands give the same bits, however many threads there are.
+
+mod binary;
+mod cast;
+mod compare;
+pub(crate) mod conv2d;
+mod elementwise;
+mod gemm;
+mod generate;
+mod layout;
+mod lines;
+mod math;
+pub(crate) mod matmul;
+mod number;
+mod parallel;
+mod reduce;
+mod simd;
+mod softmax;
+mod unary;
+pub(crate) mod view;
+
+pub use binary::{
+    add, add_scalar, div, div_scalar, max, max_scalar, min, min_scalar, mul, pow, pow_scalar, scale, sub,
+    sub_scalar,
+};
+pub use cast::{Cast, cast};
+pub use compare::{
+    eq, eq_scalar, ge, ge_scalar, gt, gt_scalar, le, le_scalar, lt, lt_scalar, ne, ne_scalar, select,
+};
+pub use conv2d::{Conv2d, conv2d};
+pub use generate::{iota, random_normal, random_uniform};
+pub use layout::{broadcast_to, concat, gather_rows, pad, permute, slice, stack, transpose};
+pub use matmul::{Matmul, matmul, matmul_with};
+pub use number::{Number, Signed};
+pub use reduce::{amax, amin, argmax, argmin, dot, mean, norm, prod, sum, variance};
+pub use softmax::{log_softmax, softmax};
+pub use unary::{
+    abs, ceil, clip, cos, elu, exp, floor, gelu, gelu_erf, leaky_relu, log, neg, recip, relu, round, rsqrt,
+    sigmoid, sign, sin, softplus, sqrt, swish, tanh,
+};
+pub use view::View;

@@ -1,0 +1,165 @@
+//! Elementwise heads: a program whose result only a reduction of rows reads becomes part of that reduction, and the
+//! result itself is never stored. A pure function from nodes to nodes.
+
+use smallvec::SmallVec;
+
+use super::fuse::{Places, joined_label, reads_whole};
+use super::graph::{Graph, Label, Node, Work};
+use super::map::{Map, MapInput};
+use crate::shape::{DType, MAX_RANK};
+
+/// Puts every head that fits into the reduction behind it, at the reduction's place.
+pub(crate) fn absorb_heads(graph: &mut Graph) {
+    let mut nodes = std::mem::take(&mut graph.nodes);
+    if nodes.iter().any(|node| matches!(node.work, Work::Reduce(_))) {
+        let mut places = Places::new(graph, &nodes);
+        for i in 0..nodes.len() {
+            if let Some((head, joined)) = absorb_one(graph, &nodes, &places, i) {
+                nodes[i] = joined;
+                places.move_to(head, i);
+            }
+        }
+        places.retain_places(&mut nodes);
+    }
+    graph.nodes = nodes;
+}
+
+/// The reduction at `i` with the program that makes its input, and that program's place.
+fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Option<(usize, Node)> {
+    let Work::Reduce(reduce) = &nodes[i].work else { return None };
+    let root = graph.root(reduce.input);
+    let place = places.place_of_writer(root)?;
+    let Work::Map(head) = &nodes[place as usize].work else { return None };
+    let only_here = graph.value(root).kept.is_none() && !places.read_elsewhere(root, [i as u32; 2]);
+    if !only_here || !makes_one_dense_result(graph, head) || !reduce.takes(head) {
+        return None;
+    }
+    let mut reduce = reduce.clone();
+    reduce.head = Some(head.clone());
+    let label = Label {
+        op: joined_label(&nodes[place as usize].label, &nodes[i].label).op,
+        ..nodes[i].label.clone()
+    };
+    let mut accesses: SmallVec<[_; 4]> =
+        head.inputs.iter().map(|input| graph.whole(input.value, false)).collect();
+    accesses.push(graph.whole(reduce.output, true));
+    Some((place as usize, Node::new(label, Work::Reduce(reduce), accesses)))
+}
+
+/// Whether its last step is all that it stores, and every input is read element for element or is one element for all.
+fn makes_one_dense_result(graph: &Graph, head: &Map) -> bool {
+    let [output] = head.outputs[..] else { return false };
+    // The kernels load words.
+    let word = |input: &MapInput| graph.value(input.value).dtype != DType::F16;
+    let single = |input: &MapInput| input.strides == [0; MAX_RANK] && input.offset == 0;
+    usize::from(output.step) + 1 == head.steps.len()
+        && head.inputs.iter().all(|input| word(input) && (single(input) || reads_whole(graph, head, input)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::graph::{LabelName, Origin, ValueId};
+    use crate::engine::map::{OpCode, Operand, dense_strides};
+    use crate::engine::reduce::Reduce;
+    use crate::engine::reduction::Reduction;
+    use crate::engine::span::Geometry;
+    use crate::shape::Shape;
+    use smallvec::smallvec;
+
+    struct Build(Graph, Shape);
+
+    impl Build {
+        fn new(shape: impl Into<Shape>) -> Build {
+            Build(Graph::default(), shape.into())
+        }
+
+        fn label(&self, op: &'static str) -> Label {
+            Label { op: LabelName::Op(op), shape: self.1, dtype: DType::F32 }
+        }
+
+        fn tensor(&mut self) -> ValueId {
+            self.0.add_value(self.1, DType::F32, Origin::Tensor(0))
+        }
+
+        /// An operation on a value and a tensor with these strides.
+        fn op(&mut self, op: OpCode, value: ValueId, strides: [u32; MAX_RANK]) -> ValueId {
+            let other = self.tensor();
+            let output = self.0.add_value(self.1, DType::F32, Origin::Produced);
+            let dense = dense_strides(&self.1);
+            let inputs = smallvec![
+                MapInput { value, strides: dense, offset: 0 },
+                MapInput { value: other, strides, offset: 0 }
+            ];
+            let operands = [Operand::Input(0), Operand::Input(1), Operand::Input(0)];
+            let map = Map::single(op, operands, inputs, smallvec![], output);
+            self.0.nodes.push(Node::new(self.label("op"), Work::Map(map), SmallVec::new()));
+            output
+        }
+
+        fn sum(&mut self, input: ValueId, axis: usize) -> ValueId {
+            let output = self.0.add_value([1].into(), DType::F32, Origin::Produced);
+            let reduce = Reduce {
+                op: "sum",
+                reduction: Reduction::Sum,
+                input,
+                second: None,
+                head: None,
+                geometry: Geometry::along(&self.1, axis),
+                output,
+            };
+            let accesses = smallvec![self.0.whole(input, false), self.0.whole(output, true)];
+            self.0.nodes.push(Node::new(self.label("sum"), Work::Reduce(Box::new(reduce)), accesses));
+            output
+        }
+
+        fn absorbed(mut self) -> Vec<Node> {
+            absorb_heads(&mut self.0);
+            self.0.nodes
+        }
+    }
+
+    const DENSE: [u32; MAX_RANK] = [100, 1, 0, 0];
+
+    #[test]
+    fn a_program_that_only_a_reduction_reads_becomes_its_head() {
+        let mut b = Build::new([8, 100]);
+        let x = b.tensor();
+        let made = b.op(OpCode::MulF32, x, DENSE);
+        let sum = b.sum(made, 1);
+        let nodes = b.absorbed();
+        assert_eq!(nodes.len(), 1);
+        assert_eq!(nodes[0].label.to_string(), "op+sum 8x100 f32");
+        let touched: Vec<_> = nodes[0].accesses.iter().map(|a| (a.value, a.write)).collect();
+        assert_eq!(touched, [(x, false), (x + 1, false), (sum, true)]);
+    }
+
+    #[test]
+    fn one_element_for_all_is_read_as_such_and_rows_are_not_read() {
+        for (strides, nodes) in [([0; 4], 1), ([0, 1, 0, 0], 2), ([1, 0, 0, 0], 2)] {
+            let mut b = Build::new([8, 100]);
+            let x = b.tensor();
+            let made = b.op(OpCode::MulF32, x, strides);
+            b.sum(made, 1);
+            assert_eq!(b.absorbed().len(), nodes, "{strides:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_need_or_no_kernel_runs_stays_a_program() {
+        let count = |shape: [usize; 2], op: OpCode, axis: usize, readers: usize| {
+            let mut b = Build::new(shape);
+            let x = b.tensor();
+            let made = b.op(op, x, dense_strides(&shape.into()));
+            for _ in 0..readers {
+                b.sum(made, axis);
+            }
+            b.absorbed().len()
+        };
+        assert_eq!(count([8, 100], OpCode::AddF32, 1, 1), 1);
+        assert_eq!(count([8, 100], OpCode::AddF32, 1, 2), 3, "two readers");
+        assert_eq!(count([8, 100], OpCode::AddF32, 0, 1), 2, "columns");
+        assert_eq!(count([8, 100], OpCode::PowF32, 1, 1), 2, "takes long to compile");
+        assert_eq!(count([2000, 10], OpCode::AddF32, 1, 1), 2, "many short rows");
+    }
+}

@@ -1,0 +1,104 @@
+//! What a driver's compiler makes of the catalog: the means to judge kernels by a GPU's own instructions, with or
+//! without the GPU.
+
+use smallvec::smallvec;
+
+use super::catalog::Catalog;
+use super::config::Config;
+use super::core::device_choice;
+use super::modules::MODULES;
+use super::pipelines::{Making, PipelineKey, Pipelines};
+use crate::error::Result;
+use crate::vk::device::Device;
+use crate::vk::instance::Instance;
+use crate::vk::physical::{self, DeviceInfo};
+use crate::vk::pipeline::PipelineCache;
+
+/// The family of kernels that have no variants.
+const OTHERS: &str = "other";
+/// Invocations of a workgroup of theirs.
+const LOCAL_SIZE: u32 = 64;
+
+/// A kernel of the catalog as a driver compiled it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CompiledKernel {
+    /// The family, as in [`VariantInfo`](crate::VariantInfo); `other` for kernels that have no variants, which are
+    /// compiled once, with their defaults.
+    pub family: &'static str,
+    /// The variant.
+    pub variant: &'static str,
+    /// The SPIR-V module.
+    pub kernel: String,
+    /// Specialization constants: (id, bits).
+    pub constants: Vec<(u32, u32)>,
+    /// The driver's own statistics, by its own names.
+    pub statistics: Vec<(String, f64)>,
+    /// The device's instructions, as the driver prints them.
+    pub assembly: String,
+}
+
+/// Compiles every variant of the catalog that is meant for GPUs and that the device can run, for what common calls ask
+/// for (of products also for operands that lie otherwise, of those and of convolutions also with an epilogue), and
+/// gives what came of it. Nothing is dispatched, so a driver without hardware will do.
+///
+/// ```no_run
+/// # fn main() -> tidemill::Result<()> {
+/// let (device, kernels) = tidemill::compiled_kernels(&tidemill::Config::new())?;
+/// for kernel in &kernels {
+///     println!("{} {}: {:?}", device.name, kernel.kernel, kernel.statistics);
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::NoDisassembly`](crate::Error::NoDisassembly) if the driver keeps its doings to itself; those of
+/// [`Accelerator::new`](crate::Accelerator::new).
+pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKernel>)> {
+    let sink = config.on_message.clone().map(|s| s.0);
+    let instance = Instance::new(config.entry.clone().map(|e| e.0), config.validation, sink)?;
+    let devices = physical::enumerate(&instance)?;
+    let info = physical::choose(&devices, &device_choice(config))?;
+    let device = Device::with_executables(instance, info)?;
+    let pipelines = Pipelines::new(&device, PipelineCache::new(&device, None)?);
+    let mut compiled: Vec<CompiledKernel> = Vec::new();
+    let all = Catalog::new(&device.info, &[])?;
+    for (family, variant) in all.meant_for_gpus() {
+        let catalog = Catalog::new(&device.info, &[(family.to_owned(), variant.to_owned())])?;
+        let mut seen = Vec::new();
+        for key in catalog.inspected_family(family)? {
+            if !seen.contains(&key) {
+                compiled.push(compile(&pipelines, family, variant, &key)?);
+                seen.push(key);
+            }
+        }
+    }
+    // Kernels without variants, and those of other axes.
+    let kernel_of = |module: &str| module.split('.').next().unwrap_or_default().to_owned();
+    for module in MODULES.iter().filter(|module| !module.name.contains(".texel")) {
+        if !compiled.iter().any(|one| kernel_of(&one.kernel) == kernel_of(module.name)) {
+            let kernel = all.kernel(module.name)?.clone();
+            let key = PipelineKey { kernel, specialization: smallvec![(0, LOCAL_SIZE)] };
+            compiled.push(compile(&pipelines, OTHERS, "defaults", &key)?);
+        }
+    }
+    Ok((device.info.clone(), compiled))
+}
+
+fn compile(
+    pipelines: &Pipelines,
+    family: &'static str,
+    variant: &'static str,
+    key: &PipelineKey,
+) -> Result<CompiledKernel> {
+    let executable = pipelines.get(key, &mut Making::default())?.executable()?;
+    Ok(CompiledKernel {
+        family,
+        variant,
+        kernel: key.kernel.name().to_owned(),
+        constants: key.specialization.to_vec(),
+        statistics: executable.statistics,
+        assembly: executable.assembly,
+    })
+}

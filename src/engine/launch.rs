@@ -1,0 +1,48 @@
+//! Dispatches of products and convolutions: a line of tiles folded into a grid, inputs checked against what bindings span.
+
+use smallvec::SmallVec;
+
+use super::catalog::{Catalog, Load};
+use super::graph::{Access, Graph, Label, Node, Work};
+use super::pipelines::{PipelineKey, Specialization};
+use crate::error::Result;
+
+/// What the dispatches of one operation have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    /// For errors.
+    pub(crate) op: &'static str,
+    pub(crate) label: &'a Label,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) load: Load,
+}
+
+impl Launch<'_> {
+    /// A dispatch of so many tiles, `z` times. Its flops are nobody's yet: the operation says them, if it is one dispatch.
+    pub(crate) fn node(
+        &self,
+        graph: &Graph,
+        (module, specialization): (&'static str, Specialization),
+        push: &impl bytemuck::NoUninit,
+        (tiles, z): (u64, u32),
+        accesses: SmallVec<[Access; 4]>,
+    ) -> Result<Node> {
+        self.catalog.check_inputs(self.op, graph, self.load, &accesses)?;
+        let x = tiles.clamp(1, u64::from(self.catalog.limits.groups[0]));
+        let groups = [x as u32, tiles.div_ceil(x) as u32, z];
+        let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
+        let push = SmallVec::from_slice(bytemuck::bytes_of(push));
+        let mut node = Node::new(self.label.clone(), Work::Dispatch { pipeline, push, groups }, accesses);
+        node.cost.flops = None;
+        Ok(node)
+    }
+}
+
+/// The pipelines of nodes that are dispatches.
+pub(crate) fn pipelines_of(nodes: Vec<Node>) -> Vec<PipelineKey> {
+    let pipeline = |node: Node| match node.work {
+        Work::Dispatch { pipeline, .. } => Some(pipeline),
+        _ => None,
+    };
+    nodes.into_iter().filter_map(pipeline).collect()
+}

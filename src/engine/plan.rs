@@ -1,0 +1,476 @@
+//! Plans: a recording kept to be submitted again and again with no re-recording.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::commands::{BlockUse, Commands, Job, Replay};
+use super::core::Core;
+use super::execute::{Sent, Wish, encode_nodes, finish, last_labels};
+use super::graph::{Graph, Label, Work};
+use super::memory::Home;
+use super::pipelines::Making;
+use super::pool::Lease;
+use super::profile::Profiling;
+use super::profile::ticket::{Probe, RowPlan};
+use super::program::Program;
+use super::recording::foreign_tensor;
+use super::submission::Submission;
+use super::tensor::{Contents, Place, Storage, Tensor};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::vk::buffer::MemoryKind;
+
+/// Nodes of one command buffer. When a tensor's memory has changed, only the command buffers that bind it are encoded
+/// anew; shorter ones would cost the device more than that saves.
+const SEGMENT_NODES: usize = 32;
+/// So many encoded copies are made before an idle one is encoded anew for other memory: enough for the slots of a
+/// stream.
+const COPIES: usize = 8;
+
+/// A recording kept to be submitted again and again: everything is decided and encoded once, and
+/// [`submit`](Plan::submit) hands over what is there.
+///
+/// - **Inputs** are the tensors that were recorded. Each submission reads what they hold when it is submitted, so
+///   [`write`](Tensor::write) between submissions gives the next one other data; one in flight keeps what it was given.
+/// - **Outputs** are the tensors that were kept. Each submission replaces their contents: from then on they hold its
+///   results, and reading them waits for it. Results of an earlier submission are gone, except for whoever already
+///   works with them (a recording, a read on another thread). To have the results of several submissions side by
+///   side, [`bind`](Plan::bind) other tensors in between.
+/// - **In flight**: it may be submitted while earlier submissions run. Each has an encoded copy with descriptors and
+///   timestamps of its own, made when there is none idle, and used again when its submission is done. Temporaries are
+///   shared by all, so that submissions of one plan run one after the other.
+///
+/// Memory stays where it is as long as nothing in flight uses it: then a submission encodes and allocates nothing. An
+/// input that is written, or an output that is due again, while a submission in flight uses it moves to another
+/// block, and what binds it is encoded for that one.
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// let gpu = tidemill::Accelerator::global()?;
+/// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
+/// let mut r = gpu.begin_recording()?;
+/// let y = r.add(&x, &x)?;
+/// let y = r.keep(y)?;
+/// let mut plan = r.into_plan()?;
+/// plan.submit()?;
+/// assert_eq!(y.read::<f32>()?, [2.0, 4.0]);
+/// x.write(&[5.0f32, 6.0])?;
+/// plan.submit()?;
+/// assert_eq!(y.read::<f32>()?, [10.0, 12.0]);
+/// # Ok(()) }
+/// ```
+pub struct Plan {
+    core: Arc<Core>,
+    program: Program,
+    /// By the number of their block.
+    inputs: Vec<Binding>,
+    /// In the order in which their tensors are locked.
+    outputs: Vec<Output>,
+    /// Kept values that are an input's contents with another shape.
+    aliases: Vec<(Arc<Storage>, usize)>,
+    /// The blocks of the plan's own: those of temporaries, by number.
+    own: Vec<Option<Lease>>,
+    segments: Vec<Segment>,
+    copies: Vec<Copy>,
+    /// The rows of a profile, with dispatches side by side and alone.
+    rows: [Option<Arc<[RowPlan]>>; 2],
+    labels: Arc<[Label]>,
+    barriers: u64,
+    /// How it is profiled, if not as the accelerator is.
+    profiling: Option<Profiling>,
+    /// What its pipelines have cost: told by the profile of the first submission.
+    making: Making,
+}
+
+/// A tensor's place in a plan.
+struct Binding {
+    /// The tensor that was recorded, which names the place.
+    named: Arc<Storage>,
+    /// The tensor that stands there.
+    tensor: Arc<Storage>,
+    shape: Shape,
+}
+
+struct Output {
+    binding: Binding,
+    block: usize,
+    bytes: u64,
+}
+
+/// Nodes that share a command buffer.
+struct Segment {
+    nodes: Range<usize>,
+    /// The blocks from outside that they use.
+    binds: Vec<usize>,
+}
+
+/// An encoded copy, and what it was encoded for.
+struct Copy {
+    replay: Arc<Replay>,
+    mode: Profiling,
+    /// For each segment, if it is encoded, the serial numbers of the blocks it binds. They are not held: a block that
+    /// is gone has a number that never comes again.
+    bound: Vec<Option<Vec<u64>>>,
+}
+
+impl Copy {
+    /// Whether nobody but the plan refers to it: no submission in flight.
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.replay) == 1
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("nodes", &self.program.graph.nodes.len())
+            .field("inputs", &self.inputs.len())
+            .field("outputs", &self.outputs.len())
+            .field("copies", &self.copies.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Plan {
+    /// Decides everything, makes the pipelines and takes memory for temporaries.
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        graph: Graph,
+        tensors: Vec<(Arc<Storage>, Shape)>,
+        profiling: Option<Profiling>,
+    ) -> Result<Plan> {
+        core.open()?;
+        let mut program = Program::new(&core.catalog, core.fusion, graph, tensors.len())?;
+        let making = make_pipelines(core, &program.graph)?;
+        let own = match own_blocks(core, &program) {
+            Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
+                program.place(true);
+                own_blocks(core, &program)?
+            }
+            other => other?,
+        };
+        let (mut outputs, mut aliases) = (Vec::new(), Vec::new());
+        for (id, value) in program.graph.values.iter().enumerate() {
+            let Some(storage) = &value.kept else { continue };
+            match program.assignment.homes[id] {
+                Home::Slot(slot) => {
+                    let binding = Binding::new(storage.clone(), value.shape);
+                    let (block, bytes) = (program.tensors + slot as usize, program.graph.bytes(id as u32));
+                    outputs.push(Output { binding, block, bytes });
+                }
+                Home::Tensor(tensor) => aliases.push((storage.clone(), tensor as usize)),
+                Home::None => {}
+            }
+            storage.promise();
+        }
+        sort(&mut outputs);
+        let nodes = program.graph.nodes.len();
+        let segments = (0..nodes.div_ceil(SEGMENT_NODES).max(1))
+            .map(|i| {
+                let nodes = SEGMENT_NODES * i..nodes.min(SEGMENT_NODES * (i + 1));
+                let accesses = program.graph.nodes[nodes.clone()].iter().flat_map(|node| &node.accesses);
+                let mut binds: Vec<usize> = accesses.filter_map(|access| program.block_of(access)).collect();
+                binds.retain(|&block| own[block].is_none());
+                binds.sort_unstable();
+                binds.dedup();
+                Segment { nodes, binds }
+            })
+            .collect();
+        Ok(Plan {
+            core: core.clone(),
+            inputs: tensors.into_iter().map(|(storage, shape)| Binding::new(storage, shape)).collect(),
+            outputs,
+            aliases,
+            own,
+            segments,
+            copies: Vec::new(),
+            rows: [None, None],
+            labels: last_labels(&program.graph),
+            barriers: program.barrier_count(),
+            profiling,
+            making,
+            program,
+        })
+    }
+
+    /// Hands it to the device as one submission. Waits for nothing, unless too many submissions are in flight or
+    /// memory is short.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotWritten`], [`Error::NotSubmitted`] or [`Error::Discarded`] if an input has no contents;
+    /// [`Error::OutOfMemory`]; [`Error::DeviceLost`]; [`Error::Closed`]. Tensors then hold what they held before.
+    pub fn submit(&mut self) -> Result<Submission> {
+        self.core.open()?;
+        if !self.is_ready() {
+            self.core.timeline.reclaim()?;
+        }
+        let mode = self.profiling.unwrap_or_else(|| self.core.profiler.mode());
+        let probe = Probe::new(&self.core, Wish { mode, host_only: false, begun_ns: None })?;
+        let external = self.inputs.len() + self.outputs.len();
+        let mut uses = Vec::with_capacity(external);
+        let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, self.program.usage.len());
+        let mut note = |block: usize, lease: Lease| {
+            blocks[block] = Some(lease.clone());
+            uses.push(BlockUse { lease, usage: probe.usage(self.program.usage[block]) });
+        };
+        for (block, input) in self.inputs.iter().enumerate() {
+            note(block, input.tensor.settled("submit", input.shape)?.0);
+        }
+        // Locked from here on, so that nobody begins to read contents that are about to be overwritten.
+        let mut places: SmallVec<[(Place<'_>, usize); 4]> = SmallVec::new();
+        for output in &self.outputs {
+            let place = output.binding.tensor.place("submit", output.binding.shape)?;
+            let lease = match place.unshared() {
+                Some(lease) => lease,
+                None => self.core.acquire(MemoryKind::Device, output.bytes)?,
+            };
+            note(output.block, lease);
+            places.push((place, output.block));
+        }
+        let encoding = Encoding {
+            core: &self.core,
+            program: &self.program,
+            segments: &self.segments,
+            own: &self.own,
+            blocks: &blocks,
+            probe: &probe,
+            mode,
+        };
+        let chosen = encoding.choose(&mut self.copies)?;
+        let rows = &mut self.rows[usize::from(probe.isolates())];
+        let ticket = probe.is_on().then(|| {
+            let rows = rows.get_or_insert_with(|| RowPlan::all(&self.program, &probe));
+            Arc::new(probe.ticket(&self.core, rows.clone(), None, std::mem::take(&mut self.making)))
+        });
+        let job = Job {
+            commands: Commands::Replay(self.copies[chosen].replay.clone()),
+            uses,
+            has_barrier: self.barriers > 0 || probe.isolates(),
+            labels: self.labels.clone(),
+            ticket: ticket.clone(),
+        };
+        let value = self.core.submit(job)?;
+        self.core.counters.submitted(self.program.graph.nodes.len() as u64, self.barriers);
+        for (place, block) in places {
+            place.settle(blocks[block].take(), Contents::Submitted(value));
+        }
+        for (storage, tensor) in &self.aliases {
+            storage.settle(blocks[*tensor].clone(), Contents::Submitted(value));
+        }
+        Ok(Submission::new(self.core.clone(), Sent { value, ticket }))
+    }
+
+    /// Whether there is no need to ask the device what it has finished.
+    fn is_ready(&self) -> bool {
+        self.copies.iter().any(Copy::is_idle) && self.outputs.iter().all(|o| o.binding.tensor.is_unshared())
+    }
+
+    /// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded.
+    /// Binding `recorded` itself again undoes it. Submissions in flight are not affected.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let y = r.neg(&x)?;
+    /// let y = r.keep(y)?;
+    /// let mut plan = r.into_plan()?;
+    /// plan.submit()?;
+    /// let other = gpu.empty([2], tidemill::DType::F32)?;
+    /// plan.bind(&x, &gpu.upload(&[3.0f32, 4.0], [2])?)?;
+    /// plan.bind(&y, &other)?;
+    /// plan.submit()?;
+    /// assert_eq!(y.read::<f32>()?, [-1.0, -2.0]);
+    /// assert_eq!(other.read::<f32>()?, [-3.0, -4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotInPlan`] if the plan has no such place; [`Error::Type`] and [`Error::Shapes`] if the tensor is not
+    /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and one of the two is an output;
+    /// [`Error::ForeignTensor`].
+    pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
+        let op = "bind";
+        if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
+            return Err(foreign_tensor(op, &tensor.storage.core, &self.core));
+        }
+        let (expected, got) = (recorded.dtype(), tensor.dtype());
+        if expected != got {
+            return Err(Error::Type { op, expected, got });
+        }
+        if recorded.shape() != tensor.shape() {
+            let (lhs, rhs) = (recorded.shape(), tensor.shape());
+            let why = "a tensor takes the place of one of its own shape only".to_owned();
+            return Err(Error::Shapes { op, lhs, rhs, why });
+        }
+        let named = |binding: &Binding| Arc::ptr_eq(&binding.named, &recorded.storage);
+        let stands = |binding: &Binding| Arc::ptr_eq(&binding.tensor, &tensor.storage) && !named(binding);
+        let as_output = self.outputs.iter().any(|output| named(&output.binding));
+        if !as_output && !self.inputs.iter().any(named) {
+            let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+            return Err(Error::NotInPlan { op, shape: recorded.shape(), inputs, outputs });
+        }
+        let clash = self.outputs.iter().any(|output| stands(&output.binding))
+            || (as_output && self.inputs.iter().any(stands));
+        if clash {
+            return Err(Error::BoundTwice { op, shape: tensor.shape() });
+        }
+        let outputs = self.outputs.iter_mut().map(|output| &mut output.binding);
+        for binding in self.inputs.iter_mut().chain(outputs).filter(|binding| named(binding)) {
+            binding.tensor = tensor.storage.clone();
+        }
+        sort(&mut self.outputs);
+        Ok(())
+    }
+
+    /// Profiles its submissions in their own way, whatever the accelerator's is.
+    pub fn profiling(&mut self, mode: Profiling) {
+        self.profiling = Some(mode);
+    }
+
+    /// The accelerator it runs on.
+    pub fn accelerator(&self) -> super::accelerator::Accelerator {
+        super::accelerator::Accelerator::from_core(self.core.clone())
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        let outputs = self.outputs.iter().map(|output| &output.binding.named);
+        outputs
+            .chain(self.aliases.iter().map(|(storage, _)| storage))
+            .for_each(|storage| storage.break_promise());
+    }
+}
+
+impl Binding {
+    fn new(storage: Arc<Storage>, shape: Shape) -> Binding {
+        Binding { named: storage.clone(), tensor: storage, shape }
+    }
+}
+
+/// Two plans that lock the same tensors lock them in the same order.
+fn sort(outputs: &mut [Output]) {
+    outputs.sort_unstable_by_key(|output| Arc::as_ptr(&output.binding.tensor).addr());
+}
+
+/// By the number of the block: a block for each slot that is not an output's.
+fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
+    let mut own: Vec<Option<u64>> = vec![None; program.tensors];
+    own.extend(program.assignment.slots.iter().map(|bytes| Some(*bytes)));
+    for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
+        if let (Some(_), Home::Slot(slot)) = (&value.kept, home) {
+            own[program.tensors + *slot as usize] = None;
+        }
+    }
+    let lease = |bytes: Option<u64>| bytes.map(|bytes| core.acquire(MemoryKind::Device, bytes)).transpose();
+    own.into_iter().map(lease).collect()
+}
+
+/// Makes the pipelines that are not there yet.
+fn make_pipelines(core: &Core, graph: &Graph) -> Result<Making> {
+    let mut making = Making::default();
+    for node in &graph.nodes {
+        if let Work::Dispatch { pipeline, .. } = &node.work {
+            core.pipelines.get(pipeline, &mut making)?;
+        }
+    }
+    Ok(making)
+}
+
+/// What a copy is encoded from.
+struct Encoding<'a> {
+    core: &'a Core,
+    program: &'a Program,
+    segments: &'a [Segment],
+    /// The plan's own blocks, and those from outside, by number.
+    own: &'a [Option<Lease>],
+    blocks: &'a [Option<Lease>],
+    probe: &'a Probe,
+    mode: Profiling,
+}
+
+impl Encoding<'_> {
+    /// Finds a copy that is idle and encoded for these blocks, or makes it so; gives its place.
+    fn choose(&self, copies: &mut Vec<Copy>) -> Result<usize> {
+        let misses = |copy: &Copy| (0..self.segments.len()).filter(|&i| !self.is_bound(copy, i)).count();
+        let best = (0..copies.len()).filter(|&i| copies[i].is_idle()).min_by_key(|&i| misses(&copies[i]));
+        // As long as there are few, a set of blocks that is new gets a copy of its own: it may come again.
+        let reused = best.filter(|&i| copies.len() >= COPIES || misses(&copies[i]) == 0);
+        let chosen = reused.unwrap_or(copies.len());
+        if chosen == copies.len() {
+            copies.push(self.fresh()?);
+        }
+        self.encode(&mut copies[chosen])?;
+        Ok(chosen)
+    }
+
+    /// A copy of which nothing is encoded yet.
+    fn fresh(&self) -> Result<Copy> {
+        let slots: Result<Vec<_>> = self.segments.iter().map(|_| self.core.timeline.make_slot()).collect();
+        let replay = Arc::new(Replay { slots: slots?, own: self.own_uses() });
+        Ok(Copy { replay, mode: self.mode, bound: vec![None; self.segments.len()] })
+    }
+
+    fn own_uses(&self) -> Vec<BlockUse> {
+        let blocks = self.own.iter().zip(&self.program.usage);
+        let uses = blocks.filter_map(|(lease, usage)| {
+            Some(BlockUse { lease: lease.clone()?, usage: self.probe.usage(*usage) })
+        });
+        uses.collect()
+    }
+
+    fn is_bound(&self, copy: &Copy, segment: usize) -> bool {
+        let known = copy.bound[segment].as_ref().filter(|_| copy.mode == self.mode);
+        known.is_some_and(|known| known.iter().copied().eq(self.serials(segment)))
+    }
+
+    /// The blocks from outside that a segment binds, by their serial numbers.
+    fn serials(&self, segment: usize) -> impl Iterator<Item = u64> {
+        self.segments[segment].binds.iter().map(|&block| self.block(block).block().serial)
+    }
+
+    fn block(&self, block: usize) -> &Lease {
+        match self.blocks[block].as_ref().or(self.own[block].as_ref()) {
+            Some(lease) => lease,
+            None => unreachable!("a block is the plan's own or comes from outside"),
+        }
+    }
+
+    /// Encodes what is not encoded for these blocks yet.
+    fn encode(&self, copy: &mut Copy) -> Result<()> {
+        let current: SmallVec<[bool; 8]> = (0..self.segments.len()).map(|i| self.is_bound(copy, i)).collect();
+        let Some(replay) = Arc::get_mut(&mut copy.replay) else {
+            unreachable!("nobody but the plan refers to a copy that is idle")
+        };
+        if copy.mode != self.mode {
+            copy.mode = self.mode;
+            replay.own = self.own_uses();
+        }
+        for (i, (segment, slot)) in self.segments.iter().zip(&mut replay.slots).enumerate() {
+            if current[i] {
+                slot.rearm();
+                continue;
+            }
+            copy.bound[i] = None;
+            slot.reset()?;
+            slot.begin_replayed()?;
+            let buffer = |block: usize| &self.block(block).block().buffer;
+            // Its pipelines were made with the plan.
+            let _ = encode_nodes(self.core, slot, self.program, segment.nodes.clone(), buffer, self.probe)?;
+            if i + 1 == self.segments.len() {
+                finish(slot, self.probe)?
+            } else {
+                slot.end()?
+            }
+            copy.bound[i] = Some(self.serials(i).collect());
+        }
+        Ok(())
+    }
+}

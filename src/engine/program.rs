@@ -1,0 +1,139 @@
+//! A recording as it will run: fused, lowered, with a home for every value and a barrier where one must stand. All of it
+//! is decided here, before any memory is taken and anything is encoded.
+
+use smallvec::SmallVec;
+
+use super::catalog::Catalog;
+use super::fuse::fuse;
+use super::graph::{Access, Graph, Work};
+use super::hazard::{BlockAccess, Hazards};
+use super::head::absorb_heads;
+use super::memory::{Assignment, Home, assign};
+use super::tail::absorb_tails;
+use crate::error::Result;
+
+/// How a program uses a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// The same, before the program's first own barrier: only there can earlier submissions be in the way.
+    pub(crate) reads_early: bool,
+    pub(crate) writes_early: bool,
+}
+
+impl Usage {
+    pub(crate) fn note(&mut self, write: bool, early: bool) {
+        if write {
+            self.writes = true;
+            self.writes_early |= early;
+        } else {
+            self.reads = true;
+            self.reads_early |= early;
+        }
+    }
+
+    /// The same, behind a barrier that stands in front of everything.
+    pub(crate) fn behind_barrier(self) -> Usage {
+        Usage { reads_early: false, writes_early: false, ..self }
+    }
+}
+
+/// A lowered graph with all that is decided about it. Blocks are numbered: the tensors first, then a block per slot.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) graph: Graph,
+    pub(crate) assignment: Assignment,
+    /// For each node, whether a barrier stands in front of it.
+    pub(crate) barriers: Vec<bool>,
+    /// For each block.
+    pub(crate) usage: Vec<Usage>,
+    /// How many of the blocks are tensors from outside.
+    pub(crate) tensors: usize,
+}
+
+impl Program {
+    /// Decides everything for a graph that reads so many tensors.
+    pub(crate) fn new(catalog: &Catalog, fusion: bool, mut graph: Graph, tensors: usize) -> Result<Program> {
+        if fusion {
+            // Tails that are chains first, so that programs don't grow beyond an epilogue; then those that had to be joined.
+            absorb_tails(&mut graph);
+            fuse(&mut graph);
+            absorb_tails(&mut graph);
+            absorb_heads(&mut graph);
+        }
+        lower(catalog, &mut graph)?;
+        let mut program = Program {
+            graph,
+            assignment: Assignment::default(),
+            barriers: Vec::new(),
+            usage: Vec::new(),
+            tensors,
+        };
+        program.place(false);
+        Ok(program)
+    }
+
+    /// Gives values their homes, and then barriers their places. `tight` takes less memory and more barriers.
+    pub(crate) fn place(&mut self, tight: bool) {
+        self.assignment = assign(&self.graph, tight);
+        self.usage = vec![Usage::default(); self.tensors + self.assignment.slots.len()];
+        let mut hazards = Hazards::default();
+        let mut barriers = Vec::with_capacity(self.graph.nodes.len());
+        for node in &self.graph.nodes {
+            let accesses: SmallVec<[BlockAccess; 4]> = node
+                .accesses
+                .iter()
+                .filter_map(|access| {
+                    let Access { offset, bytes, write, .. } = *access;
+                    self.block_of(access).map(|block| BlockAccess {
+                        block: block as u32,
+                        offset,
+                        bytes,
+                        write,
+                    })
+                })
+                .collect();
+            barriers.push(hazards.node(&accesses));
+            for access in &accesses {
+                self.usage[access.block as usize].note(access.write, hazards.barriers() == 0);
+            }
+        }
+        self.barriers = barriers;
+    }
+
+    /// The block behind an access.
+    pub(crate) fn block_of(&self, access: &Access) -> Option<usize> {
+        match self.assignment.homes[access.value as usize] {
+            Home::Tensor(tensor) => Some(tensor as usize),
+            Home::Slot(slot) => Some(self.tensors + slot as usize),
+            Home::None => None,
+        }
+    }
+
+    /// How many barriers there are.
+    pub(crate) fn barrier_count(&self) -> u64 {
+        self.barriers.iter().filter(|barrier| **barrier).count() as u64
+    }
+}
+
+/// Turns programs, products, convolutions and reductions into dispatches.
+fn lower(catalog: &Catalog, graph: &mut Graph) -> Result<()> {
+    let nodes = std::mem::take(&mut graph.nodes);
+    let trial = graph.trial.take();
+    let catalog = trial.as_deref().unwrap_or(catalog);
+    let mut lowered = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match &node.work {
+            Work::Map(map) => map.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Product(product) => product.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Convolution(convolution) => {
+                convolution.lower(&node.label, graph, catalog, &mut lowered)?;
+            }
+            Work::Reduce(reduce) => reduce.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
+        }
+    }
+    graph.nodes = lowered;
+    Ok(())
+}

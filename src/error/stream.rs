@@ -1,0 +1,53 @@
+//! What can go wrong with streams.
+
+/// What can go wrong with a [`Stream`](crate::Stream).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// A stream needs somewhere to put a batch.
+    #[error("a stream of 0 slots: 1 does one batch after the other, 3 keep the device busy")]
+    NoSlots,
+    /// Every slot holds a batch that was not popped yet, and it is the caller who would have to.
+    #[error(
+        "all {slots} slots hold batches: pop one before the next push, or split the stream for two threads"
+    )]
+    Full {
+        /// The stream's slots.
+        slots: usize,
+    },
+    /// The other half of the stream is gone.
+    #[error("the stream's consumer is gone: nobody will pop what is pushed")]
+    Closed,
+    /// A batch was pushed without one of its inputs.
+    #[error("batch {batch}: input {input} was not written")]
+    NotFilled {
+        /// The batch's number.
+        batch: u64,
+        /// The input's.
+        input: usize,
+    },
+    /// There is no such input.
+    #[error("input {input} of a stream that has {inputs}")]
+    NoSuchInput {
+        /// What was asked for.
+        input: usize,
+        /// How many there are.
+        inputs: usize,
+    },
+    /// There is no such output.
+    #[error("output {output} of a stream that has {outputs}")]
+    NoSuchOutput {
+        /// What was asked for.
+        output: usize,
+        /// How many there are.
+        outputs: usize,
+    },
+    /// A partial batch has at least one row and at most as many as a whole one.
+    #[error("a batch of {rows} rows in a stream whose first input has {most}")]
+    Rows {
+        /// What was asked for.
+        rows: usize,
+        /// The extent of the first input's first dimension.
+        most: usize,
+    },
+}

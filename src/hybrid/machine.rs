@@ -1,0 +1,171 @@
+//! Measures the machine that this runs on, and keeps what came out.
+
+use std::time::Instant;
+
+use super::calibration::{Calibration, Probe};
+use super::work::Class;
+use crate::cpu;
+use crate::engine::accelerator::Accelerator;
+use crate::engine::kept;
+use crate::engine::tensor::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::conv2d::Conv2d;
+
+/// Of each measurement the best of so many is taken, after one that does not count.
+const REPEATS: usize = 3;
+/// Columns of what softmax is measured on.
+const ROW: usize = 1024;
+
+/// The machine itself.
+struct Machine<'a> {
+    gpu: Option<&'a Accelerator>,
+    x: Vec<f32>,
+    out: Vec<f32>,
+}
+
+/// The best of some runs, in microseconds.
+fn best(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+    run()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..REPEATS {
+        let begun = Instant::now();
+        run()?;
+        best = best.min(begun.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(best.max(0.01))
+}
+
+/// The side of a square matrix whose product with another has so many multiplications.
+fn side(amount: usize) -> usize {
+    (amount as f64).cbrt().round() as usize
+}
+
+/// Channels of what convolutions are measured on, before and after.
+const CHANNELS: usize = 16;
+/// Elements of their weights.
+const WEIGHTS: usize = 9 * CHANNELS * CHANNELS;
+const KERNEL: [usize; 4] = [CHANNELS, CHANNELS, 3, 3];
+
+fn image(amount: usize) -> [usize; 4] {
+    [1, CHANNELS, image_side(amount), image_side(amount)]
+}
+
+/// The side of a square image whose convolution has so many multiplications.
+fn image_side(amount: usize) -> usize {
+    ((amount / WEIGHTS) as f64).sqrt().round() as usize
+}
+
+/// The elements that a measurement works on.
+fn elements(class: Class, amount: usize) -> usize {
+    match class {
+        Class::Matmul => side(amount).pow(2),
+        Class::Conv => CHANNELS * image_side(amount).pow(2),
+        _ => amount,
+    }
+}
+
+impl Probe for Machine<'_> {
+    type Error = Error;
+
+    fn cpu_us(&mut self, class: Class, amount: usize) -> Result<f64> {
+        let n = elements(class, amount);
+        self.x.resize(self.x.len().max(n), 0.5);
+        self.out.resize(self.out.len().max(n), 0.0);
+        let (x, weights, out) = (&self.x[..n], &[0.5; WEIGHTS], &mut self.out[..n]);
+        best(|| {
+            match class {
+                Class::Memory => cpu::add(x, x, out),
+                Class::Transcendental => cpu::gelu(x, out),
+                Class::Reduction => cpu::sum(x, 0, &mut out[..1]),
+                Class::Softmax => cpu::softmax((x, [n / ROW, ROW]), -1, out),
+                Class::Matmul => {
+                    let square = [side(amount); 2];
+                    cpu::matmul((x, square), (x, square), out)
+                }
+                Class::Conv => {
+                    let how = cpu::Conv2d::new().padding([1, 1]);
+                    cpu::conv2d((x, image(amount)), (weights, KERNEL), how, out)
+                }
+            }?;
+            Ok(())
+        })
+    }
+
+    fn gpu_us(&mut self, class: Class, amount: usize) -> Result<Option<f64>> {
+        let Some(gpu) = self.gpu else { return Ok(None) };
+        let n = elements(class, amount);
+        self.x.resize(self.x.len().max(n), 0.5);
+        let x = match class {
+            Class::Softmax => gpu.upload(&self.x[..n], [n / ROW, ROW])?,
+            Class::Matmul => gpu.upload(&self.x[..n], [side(amount); 2])?,
+            Class::Conv => gpu.upload(&self.x[..n], image(amount))?,
+            _ => gpu.upload(&self.x[..n], [n])?,
+        };
+        let weights = gpu.upload(&[0.5f32; WEIGHTS], KERNEL)?;
+        best(|| {
+            let mut r = gpu.begin_recording()?;
+            let value = match class {
+                Class::Memory => r.add(&x, &x),
+                Class::Transcendental => r.gelu(&x),
+                Class::Reduction => r.sum(&x, 0),
+                Class::Softmax => r.softmax(&x, -1),
+                Class::Matmul => r.matmul(&x, &x),
+                Class::Conv => r.conv2d(&x, &weights, Conv2d::new().padding([1, 1])),
+            }?;
+            r.keep(value)?;
+            r.end_recording()?.wait()
+        })
+        .map(Some)
+    }
+
+    fn transfer_us(&mut self, bytes: usize) -> Result<Option<(f64, f64)>> {
+        let Some(gpu) = self.gpu else { return Ok(None) };
+        let n = bytes / 4;
+        self.x.resize(self.x.len().max(n), 0.5);
+        self.out.resize(self.out.len().max(n), 0.0);
+        let (x, out) = (&self.x[..n], &mut self.out[..n]);
+        // An upload may be carried out with the submission that needs it, so both have one.
+        let touch = |tensor: &Tensor| -> Result<()> {
+            let mut r = gpu.begin_recording()?;
+            let value = r.slice(tensor, 0..1)?;
+            r.keep(value)?;
+            r.end_recording()?.wait()
+        };
+        let there = gpu.upload(x, [n])?;
+        let without = best(|| touch(&there))?;
+        let with = best(|| touch(&gpu.upload(x, [n])?))?;
+        let down = best(|| there.read_into(out))?;
+        Ok(Some(((with - without).max(0.1), down)))
+    }
+}
+
+/// Measures the CPU, and the device if there is one.
+pub(super) fn calibrate(gpu: Option<&Accelerator>) -> Result<Calibration> {
+    let mut machine = Machine { gpu, x: Vec::new(), out: Vec::new() };
+    // Every amount that is measured gives a time, so every curve has a point.
+    Calibration::measure(&mut machine)?.ok_or(Error::Closed)
+}
+
+/// The name of what is kept: it names the CPU, and how many threads there are. The device and its driver stand in the file's
+/// name in any case.
+fn name() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find(|line| line.starts_with("model name")).unwrap_or(std::env::consts::ARCH);
+    let model = model.rsplit(": ").next().unwrap_or_default();
+    let plain: String = model.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("calibration-{plain}-{}", rayon::current_num_threads())
+}
+
+/// What was measured before on this machine, or what is measured now.
+pub(super) fn stored_or_measured(gpu: &Accelerator) -> Result<Calibration> {
+    match kept::read(gpu.core(), &name()).as_deref().and_then(Calibration::from_text) {
+        Some(calibration) if calibration.gpu.is_some() => Ok(calibration),
+        _ => measure_and_store(gpu),
+    }
+}
+
+pub(super) fn measure_and_store(gpu: &Accelerator) -> Result<Calibration> {
+    let calibration = calibrate(Some(gpu))?;
+    kept::write(gpu.core(), &name(), &calibration.to_text());
+    Ok(calibration)
+}

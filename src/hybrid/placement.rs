@@ -1,0 +1,327 @@
+//! Where work is done: both sides are priced, and prices correct themselves from what calls really took.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::calibration::Calibration;
+use super::work::{Op, Work};
+
+/// A side that can do the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The CPU, by [`cpu`](crate::cpu).
+    Cpu,
+    /// The device, by an [`Accelerator`](crate::Accelerator).
+    Gpu,
+}
+
+/// Who decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// The prices.
+    #[default]
+    Auto,
+    /// Always the CPU.
+    Cpu,
+    /// Always the device.
+    Gpu,
+}
+
+/// What a side was chosen for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
+    /// It is the cheaper one.
+    Cheaper,
+    /// The other one is priced almost alike and is tried once, so that its price is known.
+    Untried,
+    /// The policy says so.
+    Policy,
+    /// There is no device.
+    NoDevice,
+}
+
+/// What most of a price is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The operation itself.
+    Compute,
+    /// Moving operands and results.
+    Transfer,
+    /// What a submission costs, however little it does.
+    Submission,
+}
+
+/// Where a call went, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// The side that did the work.
+    pub side: Side,
+    /// Why that one.
+    pub why: Why,
+    /// What the CPU was predicted to take.
+    pub cpu_us: f64,
+    /// What the device was predicted to take, transfers included; `None` without one.
+    pub gpu_us: Option<f64>,
+    /// What the device's price mostly consists of; without a device, the CPU's.
+    pub dominant: Part,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Cpu => "CPU",
+            Side::Gpu => "GPU",
+        };
+        write!(f, "{side}: {:.1} us on the CPU", self.cpu_us)?;
+        let dominant = match self.dominant {
+            Part::Compute => "computing",
+            Part::Transfer => "transfers",
+            Part::Submission => "the submission",
+        };
+        match self.gpu_us {
+            Some(us) => write!(f, ", {us:.1} us on the GPU, mostly {dominant}")?,
+            None => write!(f, ", no device")?,
+        }
+        match self.why {
+            Why::Policy => write!(f, "; the policy says so"),
+            Why::Untried => write!(f, "; tried once to know its price"),
+            Why::Cheaper | Why::NoDevice => Ok(()),
+        }
+    }
+}
+
+/// Amounts that differ by less than this share one correction: powers of four.
+const BUCKETS: usize = 24;
+/// Untried sides are tried once if they are priced at most so many times the other.
+const WORTH_A_TRY: f64 = 1.5;
+/// How much of a new ratio goes into a correction.
+const WEIGHT: f32 = 0.3;
+/// How much of a correction is left after a call that went to the other side: half after some 350.
+const FORGETTING: f32 = 0.998;
+/// A single call moves a correction by this factor at most: it may have been interrupted.
+const STEP: f32 = 2.0;
+/// The first one may do more, since nothing is known before it.
+const FIRST_STEP: f32 = 64.0;
+
+/// Prices of both sides, with corrections.
+#[derive(Debug)]
+pub struct Placement {
+    calibration: Calibration,
+    policy: Policy,
+    /// By operation, amount, where its operands are, and side: measured over predicted, as the bits of an f32; 0 until
+    /// there is one.
+    corrections: Vec<AtomicU32>,
+}
+
+impl Placement {
+    /// With the machine's times.
+    pub fn new(calibration: Calibration, policy: Policy) -> Placement {
+        let corrections = (0..4 * BUCKETS * Op::ALL.len()).map(|_| AtomicU32::new(0)).collect();
+        Placement { calibration, policy, corrections }
+    }
+
+    /// The machine's times.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    fn correction(&self, work: &Work, side: Side) -> &AtomicU32 {
+        let amount = work.amount as u64;
+        let bucket = (amount.max(1).ilog2() as usize / 2).min(BUCKETS - 1);
+        let resident = usize::from(work.device_bytes > 0);
+        &self.corrections[(work.op as usize * BUCKETS + bucket) * 4 + resident * 2 + side as usize]
+    }
+
+    fn factor(&self, work: &Work, side: Side) -> Option<f64> {
+        let factor = f32::from_bits(self.correction(work, side).load(Ordering::Relaxed));
+        (factor > 0.0).then_some(f64::from(factor))
+    }
+
+    /// What the CPU should take, before corrections: computing, and bringing operands from the device.
+    fn cpu_parts(&self, work: &Work) -> (f64, f64) {
+        let compute = self.calibration.cpu[work.op.class() as usize].at(work.amount);
+        let download = match &self.calibration.gpu {
+            Some(gpu) if work.device_bytes > 0 => gpu.download.at(work.device_bytes as f64),
+            _ => 0.0,
+        };
+        (compute, download)
+    }
+
+    /// What the device should take, before corrections: computing with the submission, and transfers.
+    fn gpu_parts(&self, work: &Work) -> Option<(f64, f64)> {
+        let gpu = self.calibration.gpu.as_ref()?;
+        let compute = gpu.ops[work.op.class() as usize].at(work.amount);
+        let up = if work.host_bytes > 0 { gpu.upload.at(work.host_bytes as f64) } else { 0.0 };
+        let down = if work.result_bytes > 0 { gpu.download.at(work.result_bytes as f64) } else { 0.0 };
+        Some((compute, up + down))
+    }
+
+    /// Where one operation should be done.
+    pub fn decide(&self, work: &Work) -> Decision {
+        let (compute, download) = self.cpu_parts(work);
+        let gpu = self.gpu_parts(work).map(|(compute, transfer)| Price {
+            compute,
+            transfer,
+            submission: self.submission_us().min(compute),
+        });
+        let tried = [self.factor(work, Side::Cpu), self.factor(work, Side::Gpu)];
+        self.choose(compute + download, gpu, tried)
+    }
+
+    /// Where several operations should be done that are carried out as one: their intermediate results stay where they
+    /// are, and a submission is paid once. `moved` counts what goes in and out as one.
+    pub fn decide_chain(&self, steps: &[Work], moved: &Work) -> Decision {
+        let (_, download) = self.cpu_parts(moved);
+        let cpu_us = download + steps.iter().map(|step| self.cpu_parts(step).0).sum::<f64>();
+        let submission = self.submission_us();
+        let gpu = self.gpu_parts(moved).map(|(_, transfer)| {
+            let beyond = |step: &Work| {
+                self.gpu_parts(step).map_or(0.0, |(compute, _)| (compute - submission).max(0.0))
+            };
+            let compute = submission + steps.iter().map(beyond).sum::<f64>();
+            Price { compute, transfer, submission }
+        });
+        let tried = [self.factor(moved, Side::Cpu), self.factor(moved, Side::Gpu)];
+        self.choose(cpu_us, gpu, tried)
+    }
+
+    fn submission_us(&self) -> f64 {
+        self.calibration.gpu.as_ref().map_or(0.0, |gpu| gpu.submission_us)
+    }
+
+    fn choose(&self, cpu_us: f64, gpu: Option<Price>, tried: [Option<f64>; 2]) -> Decision {
+        let cpu_us = cpu_us * tried[0].unwrap_or(1.0);
+        let Some(price) = gpu else {
+            let (side, why, dominant) = (Side::Cpu, Why::NoDevice, Part::Compute);
+            return Decision { side, why, cpu_us, gpu_us: None, dominant };
+        };
+        let dominant = if price.transfer > price.compute {
+            Part::Transfer
+        } else if 2.0 * price.submission > price.compute {
+            Part::Submission
+        } else {
+            Part::Compute
+        };
+        let gpu_us = (price.compute + price.transfer) * tried[1].unwrap_or(1.0);
+        let cheaper = if gpu_us < cpu_us { Side::Gpu } else { Side::Cpu };
+        let (side, why) = match self.policy {
+            Policy::Cpu => (Side::Cpu, Why::Policy),
+            Policy::Gpu => (Side::Gpu, Why::Policy),
+            Policy::Auto => {
+                let (other, ratio) = match cheaper {
+                    Side::Cpu => (Side::Gpu, gpu_us / cpu_us),
+                    Side::Gpu => (Side::Cpu, cpu_us / gpu_us),
+                };
+                // Only once the cheaper one's own price is known.
+                let known = tried[cheaper as usize].is_some();
+                if known && tried[other as usize].is_none() && ratio < WORTH_A_TRY {
+                    (other, Why::Untried)
+                } else {
+                    (cheaper, Why::Cheaper)
+                }
+            }
+        };
+        Decision { side, why, cpu_us, gpu_us: Some(gpu_us), dominant }
+    }
+
+    /// Learns what a call really took.
+    pub fn learn(&self, work: &Work, decision: &Decision, took_us: f64) {
+        let predicted = match decision.side {
+            Side::Cpu => Some(decision.cpu_us),
+            Side::Gpu => decision.gpu_us,
+        };
+        let Some(predicted) = predicted.filter(|us| *us > 0.0 && took_us > 0.0) else { return };
+        let cell = self.correction(work, decision.side);
+        let before = f32::from_bits(cell.load(Ordering::Relaxed));
+        // The prediction had the correction in it.
+        let ratio = (took_us / predicted) as f32;
+        let after = if before > 0.0 {
+            before * ratio.clamp(1.0 / STEP, STEP).powf(WEIGHT)
+        } else {
+            ratio.clamp(1.0 / FIRST_STEP, FIRST_STEP)
+        };
+        // Whoever comes first of two threads counts: the next call corrects again.
+        cell.store(after.clamp(1e-3, 1e3).to_bits(), Ordering::Relaxed);
+        // What is not used is forgotten by and by, so that it gets another chance.
+        let other = if decision.side == Side::Cpu { Side::Gpu } else { Side::Cpu };
+        let cell = self.correction(work, other);
+        let unused = f32::from_bits(cell.load(Ordering::Relaxed));
+        if unused > 0.0 {
+            cell.store(unused.powf(FORGETTING).to_bits(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The device's side.
+struct Price {
+    /// With the submission.
+    compute: f64,
+    transfer: f64,
+    submission: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::calibration::{Curve, DeviceTimes};
+    use super::*;
+
+    /// A CPU of 1 us per 1,000, a device ten times as fast behind 20 us and 1 us per 4,000 bytes.
+    fn machine() -> Calibration {
+        let cpu = || Curve::line(0.0, 0.001).unwrap();
+        let gpu = DeviceTimes {
+            ops: std::array::from_fn(|_| Curve::line(20.0, 0.0001).unwrap()),
+            upload: Curve::line(2.0, 0.00025).unwrap(),
+            download: Curve::line(2.0, 0.00025).unwrap(),
+            submission_us: 20.0,
+        };
+        Calibration { cpu: std::array::from_fn(|_| cpu()), gpu: Some(gpu) }
+    }
+
+    #[test]
+    fn the_cheaper_side_is_taken_and_says_what_it_costs() {
+        let placement = Placement::new(machine(), Policy::Auto);
+        let small = placement.decide(&Work::on_host(Op::Add, 2000, 1000, 0.0));
+        assert_eq!((small.side, small.dominant), (Side::Cpu, Part::Submission));
+        let product = placement.decide(&Work::on_host(Op::Matmul, 20_000, 10_000, 1e6));
+        assert_eq!((product.side, product.dominant), (Side::Gpu, Part::Compute));
+        let resident =
+            Work { host_bytes: 0, device_bytes: 800_000, ..Work::on_host(Op::Sum, 200_000, 1, 0.0) };
+        assert_eq!(placement.decide(&resident).side, Side::Gpu);
+        let moved = Work { device_bytes: 0, host_bytes: 800_000, ..resident };
+        assert_eq!(placement.decide(&moved).side, Side::Cpu);
+        assert_eq!(placement.decide(&moved).dominant, Part::Transfer);
+        let none = Placement::new(Calibration { gpu: None, ..machine() }, Policy::Auto);
+        assert_eq!(none.decide(&moved).why, Why::NoDevice);
+    }
+
+    #[test]
+    fn a_chain_pays_submission_and_transfers_once() {
+        let placement = Placement::new(machine(), Policy::Auto);
+        let step = Work { host_bytes: 0, result_bytes: 0, ..Work::on_host(Op::Gelu, 60_000, 60_000, 0.0) };
+        let moved = Work::on_host(Op::Chain, 60_000, 60_000, 0.0);
+        assert_eq!(placement.decide_chain(&[step; 2], &moved).side, Side::Cpu);
+        assert_eq!(placement.decide_chain(&[step; 20], &moved).side, Side::Gpu);
+    }
+
+    #[test]
+    fn prices_follow_what_calls_take() {
+        let placement = Placement::new(machine(), Policy::Auto);
+        let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
+        assert_eq!(placement.decide(&work).side, Side::Cpu);
+        // The CPU takes ten times what was predicted; the device exactly what was.
+        let gpu_us = placement.decide(&work).gpu_us.unwrap();
+        for _ in 0..30 {
+            let decision = placement.decide(&work);
+            let took = if decision.side == Side::Cpu { 500.0 } else { gpu_us };
+            placement.learn(&work, &decision, took);
+        }
+        let settled = placement.decide(&work);
+        assert_eq!(settled.side, Side::Gpu, "{settled}");
+        assert!((settled.gpu_us.unwrap() / gpu_us - 1.0).abs() < 0.01);
+        // Other amounts and other operations keep their prices.
+        assert_eq!(placement.decide(&Work::on_host(Op::Tanh, 1000, 1000, 0.0)).side, Side::Cpu);
+        assert_eq!(placement.decide(&Work::on_host(Op::Exp, 50_000, 50_000, 0.0)).side, Side::Cpu);
+    }
+}

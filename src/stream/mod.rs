@@ -1,0 +1,238 @@
+//! Streams: slots in rotation, so that the host prepares and consumes while the device works.
+
+mod half;
+mod report;
+mod shared;
+mod slot;
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::engine::accelerator::Accelerator;
+use crate::engine::recording::{Recording, Value};
+use crate::engine::tensor::Tensor;
+use crate::error::{Result, StreamError};
+use crate::shape::{DType, Element, Shape};
+use shared::{Buffers, Shared};
+
+pub use half::{Consumer, Producer};
+pub use report::{IdleTime, StreamReport};
+pub use shared::StreamStats;
+pub use slot::{Batch, Slot};
+
+/// Slots unless something else is said: one is prepared, one runs, one is consumed.
+const SLOTS: usize = 3;
+
+impl Accelerator {
+    /// Begins a [`Stream`]: the same work on batch after batch.
+    pub fn stream(&self) -> StreamBuilder {
+        StreamBuilder { gpu: self.clone(), slots: SLOTS, inputs: Vec::new() }
+    }
+}
+
+/// What a [`Stream`] is made of.
+#[derive(Clone, Debug)]
+#[must_use = "`record` makes the stream"]
+pub struct StreamBuilder {
+    gpu: Accelerator,
+    slots: usize,
+    inputs: Vec<Input>,
+}
+
+/// An input of every batch.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    shape: Shape,
+    dtype: DType,
+    zeros: fn(&Accelerator, Shape) -> Result<Tensor>,
+}
+
+impl StreamBuilder {
+    /// How many batches may be on their way, 3 unless said. Each slot has inputs and outputs of its own; the memory of
+    /// temporaries is shared.
+    pub fn slots(mut self, slots: usize) -> StreamBuilder {
+        self.slots = slots;
+        self
+    }
+
+    /// One more input of every batch. Its first dimension counts the rows of a batch; see [`Slot::rows`].
+    pub fn input<T: Element>(mut self, shape: impl Into<Shape>) -> StreamBuilder {
+        let zeros = |gpu: &Accelerator, shape: Shape| gpu.zeros::<T>(shape);
+        self.inputs.push(Input { shape: shape.into(), dtype: T::DTYPE, zeros });
+        self
+    }
+
+    /// Records what is done with a batch, once: the closure gets a recording and the inputs, and returns the outputs.
+    /// Other tensors that it uses (weights) are shared by all batches.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operations; [`StreamError::NoSlots`]; errors of memory and of the device.
+    pub fn record<V: IntoIterator<Item = Value>>(
+        self,
+        record: impl FnOnce(&mut Recording, &[Tensor]) -> Result<V>,
+    ) -> Result<Stream> {
+        if self.slots == 0 {
+            return Err(StreamError::NoSlots.into());
+        }
+        let gpu = self.gpu;
+        let inputs = self.inputs.iter();
+        let named = inputs.clone().map(|i| (i.zeros)(&gpu, i.shape)).collect::<Result<Vec<Tensor>>>()?;
+        let mut r = gpu.begin_recording()?;
+        let values = record(&mut r, &named)?;
+        let outputs = r.keep_apart(values)?;
+        let mut plan = r.into_plan()?;
+        let named = Buffers { inputs: named, outputs };
+        let mut slots = Vec::with_capacity(self.slots);
+        for _ in 0..self.slots {
+            let inputs = inputs.clone().map(|i| gpu.empty(i.shape, i.dtype));
+            let outputs = named.outputs.iter().map(|output| gpu.empty(output.shape(), output.dtype()));
+            let slot =
+                Buffers { inputs: inputs.collect::<Result<_>>()?, outputs: outputs.collect::<Result<_>>()? };
+            // What can't be bound is found now.
+            named.bind(&mut plan, &slot)?;
+            slots.push(slot);
+        }
+        let rows = self.inputs.first().and_then(|input| input.shape.dims().first().copied());
+        Ok(Stream { shared: Arc::new(Shared::new(gpu, Mutex::new(plan), named, slots, rows)) })
+    }
+}
+
+/// The same work on batch after batch, with slots in rotation: while the device works on one batch, the host prepares
+/// the next and consumes the last. A batch is pushed by writing its inputs, and popped, in order, when its outputs are
+/// there; its slot is used again when the [`Batch`] is dropped.
+///
+/// From one thread, `push` and [`pop`](Stream::pop) take turns; [`is_full`](Stream::is_full) says when to pop, and
+/// [`run`](Stream::run) does it all. For a producer and a consumer thread, [`split`](Stream::split) it.
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// let gpu = tidemill::Accelerator::global()?;
+/// let weights = gpu.upload(&[2.0f32, 3.0], [2])?;
+/// let mut stream = gpu.stream().input::<f32>([4, 2]).record(|r, x| Ok([r.mul(&x[0], &weights)?]))?;
+/// let mut sums = Vec::new();
+/// stream.run(
+///     0..10u8,
+///     |n, slot| slot.fill(0, |f| f.extend([f32::from(n); 8])),
+///     |batch| Ok(sums.push(batch.read::<f32>(0)?.iter().sum::<f32>())),
+/// )?;
+/// assert_eq!(sums, (0..10u8).map(|n| 20.0 * f32::from(n)).collect::<Vec<_>>());
+/// # Ok(()) }
+/// ```
+///
+/// Dropping a stream waits for nothing; what was not popped is lost, and all memory goes back when the device is done
+/// with it.
+pub struct Stream {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// Has a closure write the inputs of a batch straight into mapped memory, and hands it to the device. Waits for
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Full`] if every slot holds a batch; what the closure returns; [`StreamError::NotFilled`] if it
+    /// left an input out; errors of the device. Then the batch is not pushed, and those before it are as they were.
+    pub fn push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
+        if self.try_push(fill)? { Ok(()) } else { Err(StreamError::Full { slots: self.slots() }.into()) }
+    }
+
+    /// As [`push`](Stream::push), but says `false` if every slot holds a batch.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Stream::push).
+    pub fn try_push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<bool> {
+        self.shared.try_push(fill)
+    }
+
+    /// The next batch in order; waits until it is done. `None` if there is none on its way.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost). The batch then stays where it is.
+    pub fn pop(&mut self) -> Result<Option<Batch>> {
+        if self.in_flight() == 0 { Ok(None) } else { self.shared.pop(None) }
+    }
+
+    /// The next batch in order if it is done. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost).
+    pub fn try_pop(&mut self) -> Result<Option<Batch>> {
+        self.shared.try_pop()
+    }
+
+    /// Pushes a batch for each item and pops all of them, in order: prepares as soon as a slot is free and consumes
+    /// as late as that.
+    ///
+    /// # Errors
+    ///
+    /// The first error of any kind. Batches that were pushed before it can still be popped.
+    pub fn run<I>(
+        &mut self,
+        items: impl IntoIterator<Item = I>,
+        mut prepare: impl FnMut(I, &mut Slot<'_>) -> Result<()>,
+        mut consume: impl FnMut(Batch) -> Result<()>,
+    ) -> Result<()> {
+        for item in items {
+            // With one slot nothing overlaps; with more, the last batch is consumed while the next ones run.
+            if self.is_full()
+                && let Some(batch) = self.pop()?
+            {
+                consume(batch)?;
+            }
+            self.push(|slot| prepare(item, slot))?;
+        }
+        while let Some(batch) = self.pop()? {
+            consume(batch)?;
+        }
+        Ok(())
+    }
+
+    /// For two threads: one that pushes and one that pops.
+    pub fn split(self) -> (Producer, Consumer) {
+        half::split(self.shared)
+    }
+
+    /// Whether every slot holds a batch that was not popped yet, or whose [`Batch`] is still there.
+    pub fn is_full(&self) -> bool {
+        self.shared.is_full()
+    }
+
+    /// Batches that were pushed and not popped.
+    pub fn in_flight(&self) -> usize {
+        self.shared.in_flight()
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.shared.slots()
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> StreamStats {
+        self.shared.stats()
+    }
+
+    /// How a profiled run of the stream went: how busy the device was, and what it waited for when it was not. The
+    /// run is what [`Session::finish`](crate::Session::finish) gave, and has the stream's batches in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::NotProfiled`](crate::ProfileError::NotProfiled) if no batch of the stream ran in it, or the
+    /// clocks of host and device can't be compared.
+    pub fn report(&self, run: &crate::Run) -> Result<StreamReport> {
+        self.shared.report(run)
+    }
+}

@@ -1,0 +1,332 @@
+//! What both ends of a stream share: the plan, the slots, and which of them hold what.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::report::{Event, StreamReport};
+use super::slot::{Batch, Slot};
+use crate::engine::accelerator::Accelerator;
+use crate::engine::plan::Plan;
+use crate::engine::profile::run::Run;
+use crate::engine::submission::Submission;
+use crate::engine::tensor::Tensor;
+use crate::error::{Result, StreamError};
+
+/// The tensors of a slot.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) outputs: Vec<Tensor>,
+}
+
+impl Buffers {
+    /// Puts a slot's tensors in the place of those that were recorded.
+    pub(super) fn bind(&self, plan: &mut Plan, slot: &Buffers) -> Result<()> {
+        let inputs = self.inputs.iter().zip(&slot.inputs);
+        inputs
+            .chain(self.outputs.iter().zip(&slot.outputs))
+            .try_for_each(|(named, own)| plan.bind(named, own))
+    }
+}
+
+/// A stream in figures. Waits are back-pressure: who waits long is the faster end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamStats {
+    /// How many slots there are.
+    pub slots: usize,
+    /// Batches handed to the device.
+    pub pushed: u64,
+    /// Batches popped.
+    pub popped: u64,
+    /// Batches pushed and not popped.
+    pub in_flight: usize,
+    /// Times that a push had to wait for a slot,
+    pub push_waits: u64,
+    /// and how long that took in all.
+    pub push_wait: Duration,
+    /// Times that a pop had to wait for a batch,
+    pub pop_waits: u64,
+    /// and how long that took in all.
+    pub pop_wait: Duration,
+}
+
+/// A batch on its way.
+#[derive(Debug)]
+struct Flight {
+    slot: usize,
+    number: u64,
+    rows: Option<usize>,
+    submission: Submission,
+}
+
+/// Who holds what.
+#[derive(Debug, Default)]
+struct Queue {
+    free: VecDeque<usize>,
+    flying: VecDeque<Flight>,
+    stats: StreamStats,
+    producer_gone: bool,
+    consumer_gone: bool,
+    /// Tasks that wait for anything to change.
+    tasks: Vec<Waker>,
+    /// What happened to each batch, while the accelerator is profiled.
+    events: Vec<Event>,
+}
+
+/// What both ends share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    gpu: Accelerator,
+    plan: Mutex<Plan>,
+    /// The tensors that were recorded; batches never touch them.
+    named: Buffers,
+    slots: Vec<Buffers>,
+    /// Rows of a whole batch.
+    rows: Option<usize>,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Shared {
+    pub(super) fn new(
+        gpu: Accelerator,
+        plan: Mutex<Plan>,
+        named: Buffers,
+        slots: Vec<Buffers>,
+        rows: Option<usize>,
+    ) -> Shared {
+        let queue = Queue {
+            free: (0..slots.len()).collect(),
+            flying: VecDeque::with_capacity(slots.len()),
+            stats: StreamStats { slots: slots.len(), ..StreamStats::default() },
+            ..Queue::default()
+        };
+        Shared { gpu, plan, named, slots, rows, queue: Mutex::new(queue), changed: Condvar::new() }
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.queue.lock().free.is_empty()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.queue.lock().flying.len()
+    }
+
+    pub(super) fn stats(&self) -> StreamStats {
+        let queue = self.queue.lock();
+        StreamStats { in_flight: queue.flying.len(), ..queue.stats }
+    }
+
+    pub(super) fn report(&self, run: &Run) -> Result<StreamReport> {
+        StreamReport::new(run, &self.queue.lock().events)
+    }
+
+    /// No more batches will come, or none will be popped.
+    pub(super) fn close(&self, mark: impl FnOnce(&mut bool, &mut bool)) {
+        let mut queue = self.queue.lock();
+        let Queue { producer_gone, consumer_gone, .. } = &mut *queue;
+        mark(producer_gone, consumer_gone);
+        self.announce(queue);
+    }
+
+    /// Tells everybody who waits, on a thread or as a task, that something has changed.
+    fn announce(&self, mut queue: MutexGuard<'_, Queue>) {
+        let tasks = std::mem::take(&mut queue.tasks);
+        drop(queue);
+        self.changed.notify_all();
+        tasks.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether a slot is free; if not, the task is woken when something changes.
+    pub(super) fn poll_free(&self, context: &Context<'_>) -> Poll<Result<()>> {
+        let mut queue = self.queue.lock();
+        if queue.consumer_gone {
+            return Poll::Ready(Err(StreamError::Closed.into()));
+        }
+        if queue.free.is_empty() {
+            queue.tasks.push(context.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The oldest batch, when it is done; `None` when the producer is gone and nothing is left.
+    pub(super) fn poll_pop(self: &Arc<Shared>, context: &mut Context<'_>) -> Poll<Result<Option<Batch>>> {
+        let mut queue = self.queue.lock();
+        let Some(flight) = queue.flying.front_mut() else {
+            if queue.producer_gone {
+                return Poll::Ready(Ok(None));
+            }
+            queue.tasks.push(context.waker().clone());
+            return Poll::Pending;
+        };
+        match Pin::new(&mut flight.submission).poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(self.take(queue))),
+        }
+    }
+
+    pub(super) fn try_push(&self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<bool> {
+        let began = Instant::now();
+        let queue = self.queue.lock();
+        if queue.free.is_empty() {
+            return Ok(false);
+        }
+        self.push_now(queue, began, fill).map(|()| true)
+    }
+
+    /// Waits until a slot is free, however long that takes.
+    pub(super) fn push(&self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
+        let began = Instant::now();
+        let mut queue = self.queue.lock();
+        if queue.consumer_gone {
+            return Err(StreamError::Closed.into());
+        }
+        if queue.free.is_empty() {
+            while queue.free.is_empty() {
+                self.changed.wait(&mut queue);
+                if queue.consumer_gone {
+                    return Err(StreamError::Closed.into());
+                }
+            }
+            queue.stats.push_waits += 1;
+            queue.stats.push_wait += began.elapsed();
+        }
+        self.push_now(queue, began, fill)
+    }
+
+    fn push_now(
+        &self,
+        mut queue: MutexGuard<'_, Queue>,
+        began: Instant,
+        fill: impl FnOnce(&mut Slot<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(slot) = queue.free.pop_front() else { return Ok(()) };
+        let number = queue.stats.pushed;
+        drop(queue);
+        let acquired = Instant::now();
+        let sent = self.send(slot, number, fill);
+        let submitted = Instant::now();
+        let profiler = &self.gpu.core().profiler;
+        profiler.note_activity("prepare", || format!("prepare {number}"), acquired, submitted);
+        let mut queue = self.queue.lock();
+        match sent {
+            Ok((submission, rows)) => {
+                if profiler.is_on() {
+                    queue.events.push(Event::new(number, submission.number(), [began, acquired, submitted]));
+                }
+                queue.flying.push_back(Flight { slot, number, rows, submission });
+                queue.stats.pushed += 1;
+            }
+            Err(error) => {
+                // Nothing of it is on its way.
+                queue.free.push_front(slot);
+                self.announce(queue);
+                return Err(error);
+            }
+        }
+        self.announce(queue);
+        Ok(())
+    }
+
+    /// Has the inputs written and submits the batch.
+    fn send(
+        &self,
+        slot: usize,
+        number: u64,
+        fill: impl FnOnce(&mut Slot<'_>) -> Result<()>,
+    ) -> Result<(Submission, Option<usize>)> {
+        let buffers = &self.slots[slot];
+        let mut filled = Slot::new(number, &buffers.inputs, self.rows);
+        fill(&mut filled)?;
+        let rows = filled.finish()?;
+        let mut plan = self.plan.lock();
+        self.named.bind(&mut plan, buffers)?;
+        Ok((plan.submit()?, rows))
+    }
+
+    pub(super) fn try_pop(self: &Arc<Shared>) -> Result<Option<Batch>> {
+        let queue = self.queue.lock();
+        match queue.flying.front() {
+            Some(flight) if flight.submission.is_complete()? => Ok(self.take(queue)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits for the oldest batch, and for there to be one; `None` when the producer is gone and nothing is left, or
+    /// when the time is over. Nothing has changed then.
+    pub(super) fn pop(self: &Arc<Shared>, timeout: Option<Duration>) -> Result<Option<Batch>> {
+        let began = Instant::now();
+        let deadline = timeout.and_then(|timeout| began.checked_add(timeout));
+        let mut queue = self.queue.lock();
+        let submission = loop {
+            if let Some(flight) = queue.flying.front() {
+                break flight.submission.clone();
+            }
+            if queue.producer_gone {
+                return Ok(None);
+            }
+            match deadline {
+                None => self.changed.wait(&mut queue),
+                Some(deadline) => {
+                    if self.changed.wait_until(&mut queue, deadline).timed_out() {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        drop(queue);
+        let waits = !submission.is_complete()?;
+        let done = match deadline {
+            None => submission.wait().map(|()| true)?,
+            Some(deadline) => submission.wait_timeout(deadline.saturating_duration_since(Instant::now()))?,
+        };
+        if !done {
+            return Ok(None);
+        }
+        let mut queue = self.queue.lock();
+        if waits {
+            queue.stats.pop_waits += 1;
+            queue.stats.pop_wait += began.elapsed();
+        }
+        Ok(self.take(queue))
+    }
+
+    /// The oldest batch, which is done.
+    fn take(self: &Arc<Shared>, mut queue: MutexGuard<'_, Queue>) -> Option<Batch> {
+        let flight = queue.flying.pop_front()?;
+        queue.stats.popped += 1;
+        let rows = flight.rows.zip(self.rows);
+        Some(Batch::new(self.clone(), flight.slot, flight.number, flight.submission, rows))
+    }
+
+    pub(super) fn outputs(&self, slot: usize) -> &[Tensor] {
+        &self.slots[slot].outputs
+    }
+
+    /// A popped batch is done with.
+    pub(super) fn release(&self, slot: usize, number: u64, popped: Instant) {
+        let released = Instant::now();
+        let profiler = &self.gpu.core().profiler;
+        profiler.note_activity("consume", || format!("consume {number}"), popped, released);
+        let mut queue = self.queue.lock();
+        if profiler.is_on()
+            && let Some(event) = queue.events.iter_mut().rev().find(|event| event.batch == number)
+        {
+            event.consumed = Some([popped, released]);
+        }
+        queue.free.push_back(slot);
+        self.announce(queue);
+    }
+}

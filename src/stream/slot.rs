@@ -1,0 +1,213 @@
+//! A batch at both ends: a slot that is being filled, and results that are being consumed.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::shared::Shared;
+use crate::engine::profile::row::Profile;
+use crate::engine::submission::Submission;
+use crate::engine::tensor::{Filler, Tensor};
+use crate::error::{Error, Result, StreamError};
+use crate::shape::Element;
+
+/// The inputs of a batch that is being prepared. Every one must be written.
+#[derive(Debug)]
+pub struct Slot<'a> {
+    batch: u64,
+    inputs: &'a [Tensor],
+    written: SmallVec<[bool; 4]>,
+    /// Rows of a whole batch, and of this one.
+    most: Option<usize>,
+    rows: Option<usize>,
+}
+
+impl<'a> Slot<'a> {
+    pub(super) fn new(batch: u64, inputs: &'a [Tensor], most: Option<usize>) -> Slot<'a> {
+        Slot { batch, inputs, written: smallvec![false; inputs.len()], most, rows: None }
+    }
+
+    /// The batch's number, from 0.
+    pub fn batch(&self) -> u64 {
+        self.batch
+    }
+
+    /// Makes this a partial batch, as the last one may be: it has so many rows, counted by the first dimension of the
+    /// first input. Inputs with that first dimension then take so many, the rest is set to zero, and outputs with it
+    /// give so many. Say so before the inputs are written.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Rows`] if there are no such rows.
+    pub fn rows(&mut self, rows: usize) -> Result<()> {
+        let most = self.most.unwrap_or(0);
+        if rows == 0 || rows > most {
+            return Err(StreamError::Rows { rows, most }.into());
+        }
+        self.rows = Some(rows);
+        Ok(())
+    }
+
+    /// Writes an input.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::NoSuchInput`], [`Error::Type`], [`Error::Length`].
+    pub fn write<T: Element>(&mut self, input: usize, data: &[T]) -> Result<()> {
+        let tensor = self.input(input)?;
+        let expected = self.elements(tensor);
+        if data.len() != expected {
+            return Err(Error::Length { op: "push", shape: tensor.shape(), got: data.len() });
+        }
+        self.fill(input, |f: &mut Filler<'_, T>| {
+            f.extend_from_slice(data);
+        })
+    }
+
+    /// Has a closure write an input straight into mapped memory.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::NoSuchInput`], [`Error::Type`], [`Error::Incomplete`] if the closure leaves elements unwritten.
+    pub fn fill<T: Element>(&mut self, input: usize, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
+        let tensor = self.input(input)?;
+        let (elements, missing) = (self.elements(tensor), tensor.shape().elements() - self.elements(tensor));
+        let mut left = 0;
+        tensor.write_with(|f: &mut Filler<'_, T>| {
+            fill(f);
+            left = f.remaining();
+            if left <= missing {
+                f.rest();
+            }
+        })?;
+        if left > missing {
+            let written = elements - (left - missing);
+            return Err(Error::Incomplete { op: "push", written, expected: elements });
+        }
+        self.written[input] = true;
+        Ok(())
+    }
+
+    fn input(&self, input: usize) -> Result<&'a Tensor> {
+        let inputs = self.inputs.len();
+        Ok(self.inputs.get(input).ok_or(StreamError::NoSuchInput { input, inputs })?)
+    }
+
+    fn elements(&self, tensor: &Tensor) -> usize {
+        partial(tensor, self.rows.zip(self.most))
+    }
+
+    /// The rows, once everything is written.
+    pub(super) fn finish(self) -> Result<Option<usize>> {
+        match self.written.iter().position(|written| !written) {
+            Some(input) => Err(StreamError::NotFilled { batch: self.batch, input }.into()),
+            None => Ok(self.rows),
+        }
+    }
+}
+
+/// The elements of a tensor that belong to a batch of so many rows out of so many.
+fn partial(tensor: &Tensor, rows: Option<(usize, usize)>) -> usize {
+    let elements = tensor.shape().elements();
+    match rows {
+        Some((rows, most)) if tensor.shape().dims().first() == Some(&most) => elements / most * rows,
+        _ => elements,
+    }
+}
+
+/// A batch that is done. It holds its slot until it is dropped.
+pub struct Batch {
+    shared: Arc<Shared>,
+    slot: usize,
+    number: u64,
+    submission: Submission,
+    /// If it is partial: its rows, out of so many.
+    rows: Option<(usize, usize)>,
+    popped: Instant,
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batch({})", self.number)
+    }
+}
+
+impl Batch {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        slot: usize,
+        number: u64,
+        submission: Submission,
+        rows: Option<(usize, usize)>,
+    ) -> Batch {
+        Batch { shared, slot, number, submission, rows, popped: Instant::now() }
+    }
+
+    /// Its number, from 0: batches come in the order in which they were pushed.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its rows, if it is a partial one; see [`Slot::rows`].
+    pub fn rows(&self) -> Option<usize> {
+        self.rows.map(|(rows, _)| rows)
+    }
+
+    /// An output's elements.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::NoSuchOutput`], [`Error::Type`]; [`Error::DeviceLost`].
+    pub fn read<T: Element>(&self, output: usize) -> Result<Vec<T>> {
+        let tensor = self.output(output)?;
+        let mut data = tensor.read::<T>()?;
+        data.truncate(partial(tensor, self.rows));
+        Ok(data)
+    }
+
+    /// An output's elements, copied to a slice of as many.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Batch::read), and [`Error::Length`] if the slice's length differs.
+    pub fn read_into<T: Element>(&self, output: usize, data: &mut [T]) -> Result<()> {
+        let tensor = self.output(output)?;
+        if partial(tensor, self.rows) == tensor.shape().elements() {
+            return tensor.read_into(data);
+        }
+        let read = self.read::<T>(output)?;
+        if data.len() != read.len() {
+            return Err(Error::Length { op: "read", shape: tensor.shape(), got: data.len() });
+        }
+        data.copy_from_slice(&read);
+        Ok(())
+    }
+
+    /// An output as a tensor, for further work on the device. It is the slot's: when the batch is dropped, a later one
+    /// may replace its contents.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::NoSuchOutput`].
+    pub fn output(&self, output: usize) -> Result<&Tensor> {
+        let all = self.shared.outputs(self.slot);
+        Ok(all.get(output).ok_or(StreamError::NoSuchOutput { output, outputs: all.len() })?)
+    }
+
+    /// What the device did for it; see [`Submission::profile`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Submission::profile`].
+    pub fn profile(&self) -> Result<Profile> {
+        self.submission.profile()
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.shared.release(self.slot, self.number, self.popped);
+    }
+}
