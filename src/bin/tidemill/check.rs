@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Which kernel variants run the cases
     #[arg(long, value_enum, default_value = "default")]
     variants: Variants,
+    /// Run the cases on the CPU's twins instead; needs no Vulkan
+    #[arg(long, conflicts_with = "variants")]
+    cpu: bool,
     /// Print one JSON object a line
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
@@ -48,7 +51,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
             eprintln!("… {what}");
         }
     };
-    let report = cases::run_table(&table, args.variants == Variants::All, config, progress)?;
+    let report = if args.cpu {
+        let mut report = Report::default();
+        report.run_on_cpu(&table);
+        report
+    } else {
+        cases::run_table(&table, args.variants == Variants::All, config, progress)?
+    };
     let mut out = std::io::stdout().lock();
     if args.json {
         print_json(&mut out, &report)?;

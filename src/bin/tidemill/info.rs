@@ -211,7 +211,9 @@ fn as_json(report: &Report) -> Value {
         let variants: Vec<Value> = gpu
             .variants()
             .iter()
-            .map(|v| json!({ "family": v.family, "name": v.name, "in_use": v.in_use }))
+            .map(
+                |v| json!({ "family": v.family, "name": v.name, "in_use": v.in_use, "used_for": v.used_for }),
+            )
             .collect();
         let cache = gpu.pipeline_cache().map(|(file, loaded)| json!({ "file": file, "loaded": loaded }));
         json!({

@@ -1,14 +1,18 @@
 //! The command line: what the machine offers, a tour of the engine, and its speed.
 
 mod bench;
+mod calibrate;
 #[allow(unreachable_pub, reason = "the tests include it too")]
 mod cases;
 mod check;
 mod cold_start;
+mod crossover;
 mod info;
+mod isa;
 mod json;
 mod style;
 mod tour;
+mod tune;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -33,6 +37,14 @@ enum Command {
     Bench(bench::Args),
     /// Run every case of every operation against a reference in f64, and print the worst errors
     Cases(check::Args),
+    /// Where each operation runs by size: both sides measured, what was chosen, and what that cost
+    Crossover(crossover::Args),
+    /// Measure what the CPU and the device take, anew
+    Calibrate(calibrate::Args),
+    /// Measure every kernel variant on this device, and use the best from now on
+    Tune(tune::Args),
+    /// What AMD's compiler makes of the kernels for GPUs, with no GPU: registers, spills, occupancy, instructions
+    Isa(isa::Args),
     #[command(hide = true)]
     ColdStart(cold_start::Args),
 }
@@ -46,6 +58,10 @@ fn main() -> ExitCode {
         Command::Tour(args) => tour::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Cases(args) => check::run(&args),
+        Command::Crossover(args) => crossover::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Isa(args) => isa::run(&args),
         Command::ColdStart(args) => cold_start::run(&args),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,11 +1,17 @@
 //! `tidemill bench`: our figures beside those of strong anchors, measured in turns in the same run.
 
 pub(crate) mod anchor;
+mod conv;
 mod elementwise;
+mod graph;
+mod hybrid;
+mod matmul;
+mod ops;
 mod overhead;
 mod reduce;
 mod report;
 mod runner;
+mod stream;
 pub(crate) mod work;
 
 use std::process::ExitCode;
@@ -36,13 +42,25 @@ pub(crate) struct Args {
 struct Group {
     name: &'static str,
     works: &'static [(&'static str, Make)],
+    /// Only when it is asked for.
+    on_request: bool,
+}
+
+const fn group(name: &'static str, works: &'static [(&'static str, Make)]) -> Group {
+    Group { name, works, on_request: false }
 }
 
 /// Every group; a new one is a file beside this and a row here.
 static GROUPS: &[Group] = &[
-    Group { name: "overhead", works: overhead::WORKS },
-    Group { name: "elementwise", works: elementwise::WORKS },
-    Group { name: "reduce", works: reduce::WORKS },
+    group("overhead", overhead::WORKS),
+    group("elementwise", elementwise::WORKS),
+    group("reduce", reduce::WORKS),
+    group("matmul", matmul::WORKS),
+    group("graph", graph::WORKS),
+    group("stream", stream::WORKS),
+    group("conv", conv::WORKS),
+    group("hybrid", hybrid::WORKS),
+    Group { on_request: true, ..group("ops", ops::WORKS) },
 ];
 
 /// Groups, then works.
@@ -62,10 +80,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print(&format!("{}, {}\n\n{}", device.name, device.driver, report::head(style)))?;
     }
     let mut code = ExitCode::SUCCESS;
-    let wanted =
-        |group: &str, work: &str| args.group.as_deref().is_none_or(|name| name == group || name == work);
     for group in GROUPS {
-        for (name, make) in group.works.iter().filter(|(name, _)| wanted(group.name, name)) {
+        let wanted = |work: &str| match args.group.as_deref() {
+            Some(name) => name == group.name || name == work,
+            None => !group.on_request,
+        };
+        for (name, make) in group.works.iter().filter(|(name, _)| wanted(name)) {
             match make(&gpu).and_then(|work| runner.measure(name, work)) {
                 Ok(Some(measured)) if args.json => print(&report::json_line(&measured))?,
                 Ok(Some(measured)) => print(&report::row(&measured, style))?,

@@ -33,7 +33,7 @@ pub(crate) fn json_line(m: &Measured) -> String {
 /// The table's head.
 pub(crate) fn head(style: Style) -> String {
     let columns = format!(
-        "{:<20} {:>10} {:>12} {:>12} {:>7} {:>15} {:>9}  anchor",
+        "{:<25} {:>10} {:>12} {:>12} {:>7} {:>15} {:>9}  anchor",
         "work", "n", "ours", "anchor", "ratio", "p10 to p90", "bar"
     );
     style.bold(&columns) + "\n"
@@ -53,12 +53,12 @@ pub(crate) fn row(m: &Measured, style: Style) -> String {
     };
     let bar = match m.bar {
         Bar::AtMost(most) => format!("<= {most}"),
-        Bar::Ratio(least) => format!(">= {least}"),
+        Bar::AtLeast(least) | Bar::Ratio(least) => format!(">= {least}"),
     };
     let bar = format!("{bar:>9}");
     let bar = if m.passes() { style.good(&bar) } else { style.bad(&bar) };
     format!(
-        "{:<20} {:>10} {ours:>12} {theirs:>12} {ratio:>7} {spread:>15} {bar}  {}\n",
+        "{:<25} {:>10} {ours:>12} {theirs:>12} {ratio:>7} {spread:>15} {bar}  {}\n",
         m.name,
         grouped(m.n as u64),
         style.dim(name)

@@ -43,6 +43,7 @@ impl Measured {
     pub(crate) fn passes(&self) -> bool {
         match (self.bar, self.anchor) {
             (Bar::AtMost(most), _) => self.figure <= most,
+            (Bar::AtLeast(least), _) => self.figure >= least,
             (Bar::Ratio(least), Some((_, _, ratio))) => ratio >= least,
             (Bar::Ratio(_), None) => false,
         }

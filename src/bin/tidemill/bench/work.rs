@@ -18,8 +18,14 @@ pub(crate) enum Unit {
     Micros,
     /// Milliseconds, likewise.
     Millis,
+    /// How many times as long as it could have taken; a run's time of a second stands for 1.
+    Factor,
     /// Gigabytes per second, where a run moves `amount` bytes.
     GigabytesPerSecond,
+    /// Billions of multiplications and additions per second, where a run does `amount`.
+    GigaflopsPerSecond,
+    /// A share in hundredths; a run gives it as that share of a second.
+    Percent,
 }
 
 impl Unit {
@@ -27,7 +33,10 @@ impl Unit {
         match self {
             Unit::Micros => "us",
             Unit::Millis => "ms",
+            Unit::Factor => "x",
             Unit::GigabytesPerSecond => "GB/s",
+            Unit::GigaflopsPerSecond => "GF/s",
+            Unit::Percent => "%",
         }
     }
 
@@ -37,7 +46,9 @@ impl Unit {
         match self {
             Unit::Micros => seconds * 1e6 / amount,
             Unit::Millis => seconds * 1e3 / amount,
-            Unit::GigabytesPerSecond => amount / seconds / 1e9,
+            Unit::Factor => seconds / amount,
+            Unit::GigabytesPerSecond | Unit::GigaflopsPerSecond => amount / seconds / 1e9,
+            Unit::Percent => seconds * 100.0 / amount,
         }
     }
 }
@@ -47,6 +58,8 @@ impl Unit {
 pub(crate) enum Bar {
     /// The figure may be this at most.
     AtMost(f64),
+    /// The figure must be this at least.
+    AtLeast(f64),
     /// Our speed over the anchor's must be this at least.
     Ratio(f64),
 }

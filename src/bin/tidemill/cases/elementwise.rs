@@ -3,7 +3,7 @@
 use tidemill::{Operand, Recording, Result, Value};
 
 use super::data::{self, Random, SPECIAL};
-use super::{Bound, Case, compare, compare_words, reference};
+use super::{Bound, Case, On, compare, compare_words, reference, twin};
 
 /// An operation of one f32 operand.
 #[derive(Clone, Copy, Debug)]
@@ -133,26 +133,36 @@ pub fn cases(out: &mut Vec<Case>) {
 }
 
 fn unary(op: Unary, what: String, x: impl Fn() -> Vec<f32> + Send + Sync + 'static) -> Case {
-    Case::new(op.name, "map", what, move |gpu| {
+    Case::both(op.name, "map", what, move |on| {
         let x = x();
-        let tensor = gpu.upload(&x, [x.len()])?;
-        let result = gpu.run(|r| apply(r, op.name, &tensor))?;
+        let result = match on {
+            On::Gpu(gpu) => {
+                let tensor = gpu.upload(&x, [x.len()])?;
+                gpu.run(|r| apply(r, op.name, &tensor))?.read::<f32>()?
+            }
+            On::Cpu => twin::unary(op.name, &x)?,
+        };
         let expected: Vec<f64> =
             x.iter().map(|x| reference::unary(op.name, f64::from(*x), PARAMETERS)).collect();
-        Ok(compare(&expected, &result.read::<f32>()?, op.bound))
+        Ok(compare(&expected, &result, op.bound))
     })
 }
 
 fn unary_i32(op: &'static str, n: usize) -> Case {
-    Case::new(op, "map", format!("[{n}] i32"), move |gpu| {
+    Case::both(op, "map", format!("[{n}] i32"), move |on| {
         let mut random = Random::new(n as u64);
         let mut x: Vec<i32> = (0..n).map(|_| random.bits() as i32).collect();
         x[0] = i32::MIN;
         if n > 1 {
             x[1] = 0;
         }
-        let tensor = gpu.upload(&x, [n])?;
-        let result = gpu.run(|r| apply(r, op, &tensor))?.read::<i32>()?;
+        let result = match on {
+            On::Gpu(gpu) => {
+                let tensor = gpu.upload(&x, [n])?;
+                gpu.run(|r| apply(r, op, &tensor))?.read::<i32>()?
+            }
+            On::Cpu => twin::unary_i32(op, &x)?,
+        };
         let expected = x.iter().map(|x| match op {
             "neg" => x.wrapping_neg(),
             "abs" => x.wrapping_abs(),

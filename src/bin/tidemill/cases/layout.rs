@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use tidemill::{Operand, Recording, Result, Value};
+use tidemill::cpu;
+use tidemill::{Operand, Recording, Result, Shape, Value};
 
 use super::data::Random;
-use super::{Bound, Case, Check, compare, compare_words};
+use super::{Bound, Case, Check, On, compare, compare_words};
 
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
@@ -52,13 +53,24 @@ fn mover(
     what: String,
     shape: Vec<usize>,
     record: impl Fn(&mut Recording, Operand<'_>) -> Result<Value> + Send + Sync + 'static,
+    on_cpu: impl Fn(cpu::View<'_, u32>, &mut [u32]) -> Result<Shape> + Send + Sync + 'static,
     expected: impl Fn(&[u32]) -> Vec<u32> + Send + Sync + 'static,
 ) -> Case {
-    Case::new(op, "map", what, move |gpu| {
+    Case::both(op, "map", what, move |on| {
         let data = numbered(&shape, 7);
-        let x = gpu.upload(&data, tidemill::Shape::new(&shape).unwrap_or_default())?;
-        let y = gpu.run(|r| record(r, (&x).into()))?;
-        Ok(compare_words(&expected(&data), &y.read::<u32>()?))
+        let expected = expected(&data);
+        let dims = Shape::new(&shape).unwrap_or_default();
+        let mut result = vec![0; expected.len()];
+        match on {
+            On::Gpu(gpu) => {
+                let x = gpu.upload(&data, dims)?;
+                result = gpu.run(|r| record(r, (&x).into()))?.read()?;
+            }
+            On::Cpu => {
+                on_cpu(cpu::View::new(&data, dims), &mut result)?;
+            }
+        }
+        Ok(compare_words(&expected, &result))
     })
 }
 
@@ -67,7 +79,7 @@ fn permutations(out: &mut Vec<Case>) {
         let (from, order): (Vec<_>, Vec<_>) = (shape.to_vec(), order.to_vec());
         let to: Vec<usize> = order.iter().map(|&d| shape[d]).collect();
         let what = format!("{shape:?} by {order:?}");
-        let (record_order, input) = (order.clone(), from.clone());
+        let (record_order, cpu_order, input) = (order.clone(), order.clone(), from.clone());
         let expected = move |data: &[u32]| {
             let mut result = Vec::new();
             each(&to, |c| {
@@ -77,7 +89,8 @@ fn permutations(out: &mut Vec<Case>) {
             });
             result
         };
-        out.push(mover("permute", what, from, move |r, x| r.permute(x, &record_order), expected));
+        let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::permute(x, &cpu_order, out);
+        out.push(mover("permute", what, from, move |r, x| r.permute(x, &record_order), on_cpu, expected));
     };
     for shape in [[1, 1], [1, 7], [7, 1], [4, 4], [5, 3], [16, 64], [33, 257], [0, 5], [255, 256], [1000, 3]]
     {
@@ -100,7 +113,7 @@ fn slices(out: &mut Vec<Case>) {
     let mut add = |shape: &[usize], ranges: &[Range<usize>]| {
         let (from, ranges) = (shape.to_vec(), ranges.to_vec());
         let what = format!("{shape:?} at {ranges:?}");
-        let (record_ranges, input) = (ranges.clone(), from.clone());
+        let (record_ranges, cpu_ranges, input) = (ranges.clone(), ranges.clone(), from.clone());
         let expected = move |data: &[u32]| {
             let mut result = Vec::new();
             let extent = |d: usize| ranges.get(d).map_or(input[d], |r| r.end - r.start);
@@ -112,7 +125,9 @@ fn slices(out: &mut Vec<Case>) {
             });
             result
         };
-        out.push(mover("slice", what, from, move |r, x| r.slice(x, record_ranges.as_slice()), expected));
+        let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::slice(x, cpu_ranges.as_slice(), out);
+        let record = move |r: &mut Recording, x: Operand<'_>| r.slice(x, record_ranges.as_slice());
+        out.push(mover("slice", what, from, record, on_cpu, expected));
     };
     for range in [0..0, 0..1, 0..100, 1..100, 3..98, 4..8, 97..100, 0..4, 50..51] {
         add(&[100], std::slice::from_ref(&range));
@@ -144,7 +159,8 @@ fn broadcasts(out: &mut Vec<Case>) {
             });
             result
         };
-        out.push(mover("broadcast_to", what, from, move |r, x| r.broadcast_to(x, shape), expected));
+        let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::broadcast_to(x, shape, out);
+        out.push(mover("broadcast_to", what, from, move |r, x| r.broadcast_to(x, shape), on_cpu, expected));
     };
     add(&[], &[]);
     for to in [&[1][..], &[257], &[3, 5], &[2, 3, 4, 5]] {
@@ -163,34 +179,55 @@ fn broadcasts(out: &mut Vec<Case>) {
     add(&[1], &[0]);
 }
 
+/// What `concat` gives, or `stack`.
+fn concatenated(op: &str, data: &[Vec<u32>], shapes: &[Vec<usize>], axis: usize) -> Vec<u32> {
+    let mut shapes = shapes.to_vec();
+    if op == "stack" {
+        shapes.iter_mut().for_each(|s| s.insert(axis, 1));
+    }
+    let outer: usize = shapes[0][..axis].iter().product();
+    let mut expected = Vec::new();
+    for row in 0..outer {
+        for (data, shape) in data.iter().zip(&shapes) {
+            let width: usize = shape[axis..].iter().product();
+            expected.extend_from_slice(&data[row * width..(row + 1) * width]);
+        }
+    }
+    expected
+}
+
 fn concatenations(out: &mut Vec<Case>) {
     let mut add = |op: &'static str, shapes: &[Vec<usize>], axis: usize| {
         let shapes = shapes.to_vec();
         let what = format!("{shapes:?} along {axis}");
-        out.push(Case::new(op, "map", what, move |gpu| {
+        out.push(Case::both(op, "map", what, move |on| {
             let data: Vec<Vec<u32>> = shapes.iter().enumerate().map(|(i, s)| numbered(s, i as u32)).collect();
-            let mut tensors = Vec::new();
-            for (data, shape) in data.iter().zip(&shapes) {
-                tensors.push(gpu.upload(data, tidemill::Shape::new(shape).unwrap_or_default())?);
-            }
-            let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
-            let y = gpu.run(|r| match op {
-                "concat" => r.concat(&operands, axis as isize),
-                _ => r.stack(&operands, axis as isize),
-            })?;
-            let mut shapes = shapes.clone();
-            if op == "stack" {
-                shapes.iter_mut().for_each(|s| s.insert(axis, 1));
-            }
-            let outer: usize = shapes[0][..axis].iter().product();
-            let mut expected = Vec::new();
-            for row in 0..outer {
-                for (data, shape) in data.iter().zip(&shapes) {
-                    let width: usize = shape[axis..].iter().product();
-                    expected.extend_from_slice(&data[row * width..(row + 1) * width]);
+            let dims = |shape: &[usize]| Shape::new(shape).unwrap_or_default();
+            let expected = concatenated(op, &data, &shapes, axis);
+            let mut result = vec![0; expected.len()];
+            match on {
+                On::Gpu(gpu) => {
+                    let mut tensors = Vec::new();
+                    for (data, shape) in data.iter().zip(&shapes) {
+                        tensors.push(gpu.upload(data, dims(shape))?);
+                    }
+                    let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
+                    let y = gpu.run(|r| match op {
+                        "concat" => r.concat(&operands, axis as isize),
+                        _ => r.stack(&operands, axis as isize),
+                    })?;
+                    result = y.read()?;
+                }
+                On::Cpu => {
+                    let pairs = data.iter().zip(&shapes);
+                    let views: Vec<_> = pairs.map(|(x, shape)| cpu::View::new(x, dims(shape))).collect();
+                    match op {
+                        "concat" => cpu::concat(&views, axis as isize, &mut result),
+                        _ => cpu::stack(&views, axis as isize, &mut result),
+                    }?;
                 }
             }
-            Ok(compare_words(&expected, &y.read::<u32>()?))
+            Ok(compare_words(&expected, &result))
         }));
     };
     for lengths in [&[1][..], &[3, 4], &[0, 5], &[1, 1, 1, 1, 1], &[256, 1, 257], &[5, 0, 0, 2]] {
@@ -215,7 +252,7 @@ fn paddings(out: &mut Vec<Case>) {
     let mut add = |shape: &[usize], pads: &[(usize, usize)]| {
         let (from, pads) = (shape.to_vec(), pads.to_vec());
         let what = format!("{shape:?} by {pads:?}");
-        let (record_pads, input) = (pads.clone(), from.clone());
+        let (record_pads, cpu_pads, input) = (pads.clone(), pads.clone(), from.clone());
         let expected = move |data: &[u32]| {
             let to: Vec<usize> = input.iter().zip(&pads).map(|(n, (b, a))| n + b + a).collect();
             let mut result = Vec::new();
@@ -229,7 +266,8 @@ fn paddings(out: &mut Vec<Case>) {
             });
             result
         };
-        out.push(mover("pad", what, from, move |r, x| r.pad(x, &record_pads, 99u32), expected));
+        let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::pad(x, &cpu_pads, 99, out);
+        out.push(mover("pad", what, from, move |r, x| r.pad(x, &record_pads, 99u32), on_cpu, expected));
     };
     for (before, after) in [(0, 0), (1, 0), (0, 1), (3, 5), (4, 4), (8, 0), (257, 1)] {
         for n in [0, 1, 4, 257] {
@@ -259,7 +297,7 @@ fn gathers(out: &mut Vec<Case>) {
             }
             let (row, rows_shape) = (row.clone(), rows);
             let what = format!("{rows_shape:?} of [{height}, {row:?}]");
-            out.push(Case::new("gather_rows", "map", what, move |gpu| {
+            out.push(Case::both("gather_rows", "map", what, move |on| {
                 let mut shape = vec![height];
                 shape.extend(&row);
                 let width: usize = row.iter().product();
@@ -276,25 +314,50 @@ fn gathers(out: &mut Vec<Case>) {
                         _ => expected.extend(std::iter::repeat_n(0, width)),
                     }
                 }
-                let t = gpu.upload(&table, tidemill::Shape::new(&shape).unwrap_or_default())?;
-                let w = gpu.upload(&wanted, tidemill::Shape::new(&rows_shape).unwrap_or_default())?;
-                let y = gpu.run(|r| r.gather_rows(&t, &w))?;
-                Ok(compare_words(&expected, &y.read::<u32>()?))
+                let [table_shape, rows] = [&shape, &rows_shape].map(|s| Shape::new(s).unwrap_or_default());
+                let mut result = vec![0; expected.len()];
+                match on {
+                    On::Gpu(gpu) => {
+                        let (t, w) = (gpu.upload(&table, table_shape)?, gpu.upload(&wanted, rows)?);
+                        result = gpu.run(|r| r.gather_rows(&t, &w))?.read()?;
+                    }
+                    On::Cpu => {
+                        cpu::gather_rows((&table, table_shape), (&wanted, rows), &mut result)?;
+                    }
+                }
+                Ok(compare_words(&expected, &result))
             }));
+        }
+    }
+}
+
+/// `n` elements from nothing.
+fn filled<T: tidemill::Element>(
+    on: On<'_>,
+    n: usize,
+    record: impl FnOnce(&mut Recording) -> Result<Value>,
+    on_cpu: impl FnOnce(&mut [T]),
+) -> Result<Vec<T>> {
+    match on {
+        On::Gpu(gpu) => gpu.run(record)?.read(),
+        On::Cpu => {
+            let mut out = vec![T::zeroed(); n];
+            on_cpu(&mut out);
+            Ok(out)
         }
     }
 }
 
 fn counts(out: &mut Vec<Case>) {
     for n in super::data::LENGTHS {
-        out.push(Case::new("iota", "map", format!("u32 [{n}]"), move |gpu| {
-            let y = gpu.run(|r| r.iota::<u32>([n]))?;
-            Ok(compare_words(&(0..n as u32).collect::<Vec<_>>(), &y.read::<u32>()?))
+        out.push(Case::both("iota", "map", format!("u32 [{n}]"), move |on| {
+            let y = filled(on, n, |r| r.iota::<u32>([n]), cpu::iota)?;
+            Ok(compare_words(&(0..n as u32).collect::<Vec<_>>(), &y))
         }));
-        out.push(Case::new("iota", "map", format!("f32 [{n}]"), move |gpu| {
-            let y = gpu.run(|r| r.iota::<f32>([n]))?;
+        out.push(Case::both("iota", "map", format!("f32 [{n}]"), move |on| {
+            let y = filled(on, n, |r| r.iota::<f32>([n]), cpu::iota)?;
             let expected: Vec<f64> = (0..n).map(|i| i as f64).collect();
-            Ok(compare(&expected, &y.read::<f32>()?, Bound::Exact))
+            Ok(compare(&expected, &y, Bound::Exact))
         }));
     }
 }
@@ -315,14 +378,14 @@ fn random(out: &mut Vec<Case>) {
     for seed in [0, 1, 0xdead_beef_0123_4567] {
         for n in super::data::LENGTHS {
             let bits = move |i: usize| philox((i / 4) as u32, seed)[i % 4];
-            out.push(Case::new("random_uniform", "map", format!("[{n}] seed {seed:#x}"), move |gpu| {
-                let y = gpu.run(|r| r.random_uniform([n], seed))?;
+            out.push(Case::both("random_uniform", "map", format!("[{n}] seed {seed:#x}"), move |on| {
+                let y = filled(on, n, |r| r.random_uniform([n], seed), |out| cpu::random_uniform(out, seed))?;
                 let expected: Vec<f64> =
                     (0..n).map(|i| f64::from(bits(i) >> 8) / f64::from(1 << 24)).collect();
-                Ok(compare(&expected, &y.read::<f32>()?, Bound::Exact))
+                Ok(compare(&expected, &y, Bound::Exact))
             }));
-            out.push(Case::new("random_normal", "map", format!("[{n}] seed {seed:#x}"), move |gpu| {
-                let y: Vec<f32> = gpu.run(|r| r.random_normal([n], seed))?.read()?;
+            out.push(Case::both("random_normal", "map", format!("[{n}] seed {seed:#x}"), move |on| {
+                let y = filled(on, n, |r| r.random_normal([n], seed), |out| cpu::random_normal(out, seed))?;
                 let expected: Vec<f64> = (0..n)
                     .map(|i| {
                         let pair = philox((i / 4) as u32, seed);

@@ -1,10 +1,11 @@
 //! Matrix products.
 
-use tidemill::{Accelerator, Epilogue, Matmul, Result, Shape, Tensor};
+use tidemill::cpu::{self, View};
+use tidemill::{Accelerator, Epilogue, Matmul, Result, Shape};
 
 use super::data::uniform;
 use super::reference::{self, product::Product};
-use super::{Bound, Case, Check, compare};
+use super::{Bound, Case, Check, On, compare, twin};
 
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
@@ -86,34 +87,60 @@ impl Spec {
         if !self.then.is_empty() {
             what += &format!(" then {:?}", self.then);
         }
-        Case::new("matmul", "matmul", what, move |gpu| self.run(gpu))
+        Case::both("matmul", "matmul", what, move |on| self.run(on))
     }
 
-    fn run(&self, gpu: &Accelerator) -> Result<Check> {
-        let upload = |shape: &[usize], seed| -> Result<(Vec<f32>, Tensor)> {
-            // Not around zero, so that no sum cancels.
-            let data = uniform(shape.iter().product(), -0.5, 1.0, seed);
-            let tensor = gpu.upload(&data, Shape::new(shape).unwrap_or_default())?;
-            Ok((data, tensor))
-        };
-        let (a, ta) = upload(&self.lhs, 1)?;
-        let (b, tb) = upload(&self.rhs, 2)?;
+    fn run(&self, on: On<'_>) -> Result<Check> {
         let reference = Product::new(&self.lhs, &self.rhs, self.transposed);
-        let mut expected = reference.of(&a, &b);
-        let (rows, columns) = (reference.rows, reference.columns);
-        let (bias, t_bias) = upload(&[columns], 3)?;
-        let (column_bias, t_column_bias) = upload(&[rows], 4)?;
-        let (dense, t_dense) = upload(&reference.shape, 5)?;
+        // Not around zero, so that no sum cancels.
+        let data = |shape: &[usize], seed| uniform(shape.iter().product(), -0.5, 1.0, seed);
+        let inputs = Inputs {
+            a: data(&self.lhs, 1),
+            b: data(&self.rhs, 2),
+            bias: data(&[reference.columns], 3),
+            column_bias: data(&[reference.rows], 4),
+            dense: data(&reference.shape, 5),
+        };
+        let got = match on {
+            On::Gpu(gpu) => self.on_gpu(gpu, &inputs, &reference)?,
+            On::Cpu => self.on_cpu(&inputs, &reference)?,
+        };
+        Ok(compare(&self.expected(&inputs, &reference), &got, BOUND))
+    }
 
-        let mut how = Matmul::new().alpha(self.alpha);
-        for e in &mut expected {
+    fn expected(&self, inputs: &Inputs, reference: &Product) -> Vec<f64> {
+        let mut expected = reference.of(&inputs.a, &inputs.b);
+        for (at, e) in expected.iter_mut().enumerate() {
+            let (row, column) = (at / reference.columns % reference.rows, at % reference.columns);
             *e *= f64::from(self.alpha);
-        }
-        if let Some(beta) = self.beta {
-            how = how.accumulate(beta, &t_dense);
-            for (e, c) in expected.iter_mut().zip(&dense) {
-                *e += f64::from(beta) * f64::from(*c);
+            if let Some(beta) = self.beta {
+                *e += f64::from(beta) * f64::from(inputs.dense[at]);
             }
+            for then in &self.then {
+                *e = match *then {
+                    Then::Bias => *e + f64::from(inputs.bias[column]),
+                    Then::ColumnBias => *e + f64::from(inputs.column_bias[row]),
+                    Then::Residual => *e + f64::from(inputs.dense[at]),
+                    Then::Times => *e * f64::from(inputs.dense[at]),
+                    Then::Minus => *e - f64::from(inputs.dense[at]),
+                    Then::Scale(s) => *e * f64::from(s),
+                    Then::Plus(s) => *e + f64::from(s),
+                    Then::Unary(name, p) => reference::unary(name, *e, p.map(f64::from)),
+                };
+            }
+        }
+        expected
+    }
+
+    fn on_gpu(&self, gpu: &Accelerator, inputs: &Inputs, reference: &Product) -> Result<Vec<f32>> {
+        let upload = |data: &[f32], shape: &[usize]| gpu.upload(data, Shape::new(shape).unwrap_or_default());
+        let (a, b) = (upload(&inputs.a, &self.lhs)?, upload(&inputs.b, &self.rhs)?);
+        let bias = upload(&inputs.bias, &[reference.columns])?;
+        let column_bias = upload(&inputs.column_bias, &[reference.rows])?;
+        let dense = upload(&inputs.dense, &reference.shape)?;
+        let mut how = Matmul::new().alpha(self.alpha);
+        if let Some(beta) = self.beta {
+            how = how.accumulate(beta, &dense);
         }
         if self.transposed[0] {
             how = how.transpose_lhs();
@@ -124,37 +151,69 @@ impl Spec {
         let mut epilogue = Epilogue::new();
         for (i, then) in self.then.iter().enumerate() {
             epilogue = match *then {
-                Then::Bias if i == 0 => Epilogue::bias(&t_bias),
-                Then::Bias => epilogue.add(&t_bias),
-                Then::ColumnBias => Epilogue::column_bias(&t_column_bias),
-                Then::Residual => epilogue.add(&t_dense),
-                Then::Times => epilogue.mul(&t_dense),
-                Then::Minus => epilogue.sub(&t_dense),
+                Then::Bias if i == 0 => Epilogue::bias(&bias),
+                Then::Bias => epilogue.plus(&bias),
+                Then::ColumnBias => Epilogue::column_bias(&column_bias),
+                Then::Residual => epilogue.plus(&dense),
+                Then::Times => epilogue.times(&dense),
+                Then::Minus => epilogue.minus(&dense),
                 Then::Scale(s) => epilogue.scale(s),
                 Then::Plus(s) => epilogue.add_scalar(s),
                 Then::Unary(name, p) => unary(epilogue, name, p),
             };
-            for (at, e) in expected.iter_mut().enumerate() {
-                let (row, column) = (at / columns % rows, at % columns);
-                *e = match *then {
-                    Then::Bias => *e + f64::from(bias[column]),
-                    Then::ColumnBias => *e + f64::from(column_bias[row]),
-                    Then::Residual => *e + f64::from(dense[at]),
-                    Then::Times => *e * f64::from(dense[at]),
-                    Then::Minus => *e - f64::from(dense[at]),
-                    Then::Scale(s) => *e * f64::from(s),
-                    Then::Plus(s) => *e + f64::from(s),
-                    Then::Unary(name, p) => reference::unary(name, *e, p.map(f64::from)),
-                };
-            }
         }
-        let c = gpu.run(|r| r.matmul_with(&ta, &tb, how.clone().epilogue(epilogue.clone())))?;
+        let c = gpu.run(|r| r.matmul_with(&a, &b, how.clone().epilogue(epilogue.clone())))?;
         assert_eq!(c.shape().dims(), reference.visible);
-        Ok(compare(&expected, &c.read::<f32>()?, BOUND))
+        c.read()
+    }
+
+    /// The product, and what is done after it by operations of their own.
+    fn on_cpu(&self, inputs: &Inputs, reference: &Product) -> Result<Vec<f32>> {
+        let shape = |extents: &[usize]| Shape::new(extents).unwrap_or_default();
+        let dense = View::new(&inputs.dense, shape(&reference.shape));
+        let mut how = cpu::Matmul::new().alpha(self.alpha);
+        if let Some(beta) = self.beta {
+            how = how.accumulate(beta, dense);
+        }
+        if self.transposed[0] {
+            how = how.transpose_lhs();
+        }
+        if self.transposed[1] {
+            how = how.transpose_rhs();
+        }
+        let mut c = vec![f32::NAN; inputs.dense.len()];
+        let (a, b) = ((&inputs.a, shape(&self.lhs)), (&inputs.b, shape(&self.rhs)));
+        let visible = cpu::matmul_with(a, b, how, &mut c)?;
+        assert_eq!(visible.dims(), reference.visible);
+        for then in &self.then {
+            let before = c.clone();
+            let x = View::new(&before, shape(&reference.shape));
+            match *then {
+                Then::Bias => cpu::add(x, &inputs.bias, &mut c),
+                Then::ColumnBias => cpu::add(x, (&inputs.column_bias, [reference.rows, 1]), &mut c),
+                Then::Residual => cpu::add(x, dense, &mut c),
+                Then::Times => cpu::mul(x, dense, &mut c),
+                Then::Minus => cpu::sub(x, dense, &mut c),
+                Then::Scale(s) => cpu::scale(x, s, &mut c),
+                Then::Plus(s) => cpu::add_scalar(x, s, &mut c),
+                Then::Unary(name, p) => twin::unary_into(name, &before, p, &mut c),
+            }?;
+        }
+        Ok(c)
     }
 }
 
-fn unary<'a>(epilogue: Epilogue<'a>, name: &str, p: [f32; 2]) -> Epilogue<'a> {
+/// The operands of a product, and of what is done after it.
+struct Inputs {
+    a: Vec<f32>,
+    b: Vec<f32>,
+    bias: Vec<f32>,
+    column_bias: Vec<f32>,
+    dense: Vec<f32>,
+}
+
+/// The epilogue with one function more.
+pub fn unary<'a>(epilogue: Epilogue<'a>, name: &str, p: [f32; 2]) -> Epilogue<'a> {
     match name {
         "relu" => epilogue.relu(),
         "sigmoid" => epilogue.sigmoid(),
@@ -357,13 +416,21 @@ fn epilogues(out: &mut Vec<Case>) {
 /// The same bits every time.
 fn repeatable(out: &mut Vec<Case>) {
     for (m, n, k) in [(100, 100, 1000), (3, 3, 5000), (1, 200, 3000)] {
-        out.push(Case::new("matmul", "matmul", format!("{m}x{n}x{k} twice"), move |gpu| {
+        out.push(Case::both("matmul", "matmul", format!("{m}x{n}x{k} twice"), move |on| {
             let (a, b) = (uniform(m * k, -1.0, 1.0, 1), uniform(k * n, -1.0, 1.0, 2));
-            let (ta, tb) = (gpu.upload(&a, [m, k])?, gpu.upload(&b, [k, n])?);
-            let once = gpu.run(|r| r.matmul(&ta, &tb))?.read::<f32>()?;
-            let again = gpu.run(|r| r.matmul(&ta, &tb))?.read::<f32>()?;
-            let expected: Vec<f64> = once.iter().map(|&x| f64::from(x)).collect();
-            Ok(compare(&expected, &again, Bound::Exact))
+            let once = || match on {
+                On::Gpu(gpu) => {
+                    let (a, b) = (gpu.upload(&a, [m, k])?, gpu.upload(&b, [k, n])?);
+                    gpu.run(|r| r.matmul(&a, &b))?.read::<f32>()
+                }
+                On::Cpu => {
+                    let mut c = vec![0.0; m * n];
+                    cpu::matmul((&a, [m, k]), (&b, [k, n]), &mut c)?;
+                    Ok(c)
+                }
+            };
+            let expected: Vec<f64> = once()?.iter().map(|&x| f64::from(x)).collect();
+            Ok(compare(&expected, &once()?, Bound::Exact))
         }));
     }
 }

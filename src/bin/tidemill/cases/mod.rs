@@ -1,18 +1,21 @@
 //! One table of cases for every operation, against one reference in f64. The tests run it, `tidemill cases` runs it,
 //! and the accuracy statement in the docs is its output.
 
+mod conv2d;
 pub mod data;
 pub mod elementwise;
+mod half;
 mod layout;
 mod matmul;
 mod pairs;
 mod reduce;
 pub mod reference;
 mod softmax;
+mod twin;
 
 use std::collections::BTreeMap;
 
-use tidemill::{Accelerator, Config, Result};
+use tidemill::{Accelerator, Config, Error, Result};
 
 /// An operation on one set of operands.
 pub struct Case {
@@ -24,21 +27,44 @@ pub struct Case {
     pub what: String,
     /// Too slow for variants that were made for another kind of device.
     pub large: bool,
+    /// Whether the operation has a twin on the CPU that runs the case too.
+    twin: bool,
     run: Run,
 }
 
+/// Where a case is carried out.
+#[derive(Clone, Copy, Debug)]
+pub enum On<'a> {
+    Gpu(&'a Accelerator),
+    Cpu,
+}
+
 /// Carries a case out.
-type Run = Box<dyn Fn(&Accelerator) -> Result<Check> + Send + Sync>;
+type Run = Box<dyn Fn(On<'_>) -> Result<Check> + Send + Sync>;
 
 impl Case {
-    /// A case; `run` carries it out and compares.
+    /// A case of the device alone; `run` carries it out and compares.
     pub fn new(
         op: &'static str,
         family: &'static str,
         what: String,
         run: impl Fn(&Accelerator) -> Result<Check> + Send + Sync + 'static,
     ) -> Case {
-        Case { op, family, what, large: false, run: Box::new(run) }
+        let on_gpu = move |on: On<'_>| match on {
+            On::Gpu(gpu) => run(gpu),
+            On::Cpu => Err(Error::Closed),
+        };
+        Case { twin: false, ..Case::both(op, family, what, on_gpu) }
+    }
+
+    /// A case of the device and of the CPU's twin.
+    pub fn both(
+        op: &'static str,
+        family: &'static str,
+        what: String,
+        run: impl Fn(On<'_>) -> Result<Check> + Send + Sync + 'static,
+    ) -> Case {
+        Case { op, family, what, large: false, twin: true, run: Box::new(run) }
     }
 
     /// Marks the case as large.
@@ -202,6 +228,8 @@ pub fn all() -> Vec<Case> {
     reduce::cases(&mut cases);
     softmax::cases(&mut cases);
     matmul::cases(&mut cases);
+    conv2d::cases(&mut cases);
+    half::cases(&mut cases);
     cases
 }
 
@@ -235,8 +263,18 @@ impl Report {
 
     /// Runs the cases on an accelerator. It should have memory checks on.
     pub fn run<'a>(&mut self, gpu: &Accelerator, variant: &str, cases: impl IntoIterator<Item = &'a Case>) {
+        self.run_on(On::Gpu(gpu), variant, cases);
+        self.guard_bytes_touched += gpu.stats().pool.guard_bytes_touched;
+    }
+
+    /// Runs the cases that have one on their twins.
+    pub fn run_on_cpu(&mut self, cases: &[Case]) {
+        self.run_on(On::Cpu, " on the CPU", cases.iter().filter(|case| case.twin));
+    }
+
+    fn run_on<'a>(&mut self, on: On<'_>, variant: &str, cases: impl IntoIterator<Item = &'a Case>) {
         for case in cases {
-            let outcome = (case.run)(gpu);
+            let outcome = (case.run)(on);
             let what = format!("{} {}{variant}", case.op, case.what);
             let check = match outcome {
                 Ok(check) => check,
@@ -267,7 +305,6 @@ impl Report {
                 }
             }
         }
-        self.guard_bytes_touched += gpu.stats().pool.guard_bytes_touched;
     }
 }
 

@@ -3,7 +3,7 @@
 use tidemill::{Accelerator, DType, Operand, Recording, Result, Shape, Tensor, Value};
 
 use super::data::{LENGTHS, Random, SPECIAL, uniform};
-use super::{Bound, Case, Check, compare, compare_words, reference};
+use super::{Bound, Case, Check, On, compare, compare_words, reference, twin};
 
 const ARITHMETIC: [&str; 7] = ["add", "sub", "mul", "div", "pow", "min", "max"];
 const COMPARISONS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
@@ -215,34 +215,53 @@ fn any_words(dtype: DType, n: usize, seed: u64) -> Vec<u32> {
 fn floats(op: &'static str, a: &[usize], b: &[usize], size: f32) -> Case {
     let what = format!("{a:?} with {b:?}");
     let (a, b) = (a.to_vec(), b.to_vec());
-    Case::new(op, "map", what, move |gpu| {
+    Case::both(op, "map", what, move |on| {
         let (a, b) = (a.as_slice(), b.as_slice());
         let to = broadcast(&[a, b]);
         let (count_a, count_b) = (a.iter().product(), b.iter().product());
         let low = if op == "pow" { 0.0 } else { -size };
         let (x, y) = (uniform(count_a, low, size, 1), uniform(count_b, -size, size, 2));
-        let (tx, ty) = (gpu.upload(&x, shape_of(a))?, gpu.upload(&y, shape_of(b))?);
-        let result = gpu.run(|r| apply(r, op, &tx, &ty))?;
-        if result.shape() != shape_of(&to) {
-            let at = format!("shape {} for {to:?}", result.shape());
-            return Ok(Check { worst: f64::INFINITY, at, bound: bound(op) });
-        }
+        let result = match on {
+            On::Gpu(gpu) => {
+                let (tx, ty) = (gpu.upload(&x, shape_of(a))?, gpu.upload(&y, shape_of(b))?);
+                let result = gpu.run(|r| apply(r, op, &tx, &ty))?;
+                if result.shape() != shape_of(&to) {
+                    let at = format!("shape {} for {to:?}", result.shape());
+                    return Ok(Check { worst: f64::INFINITY, at, bound: bound(op) });
+                }
+                result.read::<f32>()?
+            }
+            On::Cpu => cpu_floats(op, (&x, a), (&y, b), to.iter().product())?,
+        };
         let (from_a, from_b) = (stretched(a, &to), stretched(b, &to));
         let element = |i| reference::binary(op, f64::from(x[from_a(i)]), f64::from(y[from_b(i)]));
         let expected: Vec<f64> = (0..to.iter().product()).map(element).collect();
-        Ok(compare(&expected, &result.read::<f32>()?, bound(op)))
+        Ok(compare(&expected, &result, bound(op)))
     })
 }
 
+/// On the CPU; operands come with their shapes.
+fn cpu_floats(op: &str, x: (&[f32], &[usize]), y: (&[f32], &[usize]), n: usize) -> Result<Vec<f32>> {
+    let words = |(x, shape)| (bytemuck::cast_slice::<f32, u32>(x), shape);
+    let result = twin::binary(op, DType::F32, words(x), words(y), n)?;
+    Ok(result.into_iter().map(f32::from_bits).collect())
+}
+
 fn sweep(op: &'static str, what: &str, pairs: impl Fn() -> Vec<(f32, f32)> + Send + Sync + 'static) -> Case {
-    Case::new(op, "map", what.to_owned(), move |gpu| {
+    Case::both(op, "map", what.to_owned(), move |on| {
         let (x, y): (Vec<f32>, Vec<f32>) = pairs().into_iter().unzip();
-        let (tx, ty) = (gpu.upload(&x, [x.len()])?, gpu.upload(&y, [y.len()])?);
-        let result = gpu.run(|r| apply(r, op, &tx, &ty))?;
+        let n = x.len();
+        let result = match on {
+            On::Gpu(gpu) => {
+                let (tx, ty) = (gpu.upload(&x, [n])?, gpu.upload(&y, [n])?);
+                gpu.run(|r| apply(r, op, &tx, &ty))?.read::<f32>()?
+            }
+            On::Cpu => cpu_floats(op, (&x, &[n]), (&y, &[n]), n)?,
+        };
         let pairs = x.iter().zip(&y);
         let expected: Vec<f64> =
             pairs.map(|(x, y)| reference::binary(op, f64::from(*x), f64::from(*y))).collect();
-        Ok(compare(&expected, &result.read::<f32>()?, bound(op)))
+        Ok(compare(&expected, &result, bound(op)))
     })
 }
 
@@ -283,16 +302,21 @@ fn word_reference(op: &str, dtype: DType, a: u32, b: u32) -> u32 {
 }
 
 fn words(op: &'static str, dtype: DType, a: &'static [usize], b: &'static [usize]) -> Case {
-    Case::new(op, "map", format!("{a:?} with {b:?} {dtype}"), move |gpu| {
+    Case::both(op, "map", format!("{a:?} with {b:?} {dtype}"), move |on| {
         let to = broadcast(&[a, b]);
         let x = any_words(dtype, a.iter().product(), 1);
         let y = any_words(dtype, b.iter().product(), 2);
-        let (tx, ty) = (upload(gpu, dtype, &x, a)?, upload(gpu, dtype, &y, b)?);
-        let result = gpu.run(|r| apply(r, op, &tx, &ty))?;
+        let result = match on {
+            On::Gpu(gpu) => {
+                let (tx, ty) = (upload(gpu, dtype, &x, a)?, upload(gpu, dtype, &y, b)?);
+                read(&gpu.run(|r| apply(r, op, &tx, &ty))?)?
+            }
+            On::Cpu => twin::binary(op, dtype, (&x, a), (&y, b), to.iter().product())?,
+        };
         let (from_a, from_b) = (stretched(a, &to), stretched(b, &to));
         let element = |i| word_reference(op, dtype, x[from_a(i)], y[from_b(i)]);
         let expected: Vec<u32> = (0..to.iter().product()).map(element).collect();
-        Ok(compare_words(&expected, &read(&result)?))
+        Ok(compare_words(&expected, &result))
     })
 }
 
@@ -324,41 +348,51 @@ fn apply_scalar(r: &mut Recording, op: &str, x: &Tensor, bits: u32) -> Result<Va
 }
 
 fn with_scalar(op: &'static str, dtype: DType) -> Case {
-    Case::new(op, "map", format!("[4099] with a scalar {dtype}"), move |gpu| {
+    Case::both(op, "map", format!("[4099] with a scalar {dtype}"), move |on| {
         let x = any_words(dtype, 4099, 3);
         let scalar = if dtype == DType::F32 { 2.5f32.to_bits() } else { 3 };
-        let tensor = upload(gpu, dtype, &x, &[4099])?;
-        let got = gpu.run(|r| apply_scalar(r, op, &tensor, scalar))?;
+        let got = match on {
+            On::Gpu(gpu) => {
+                let tensor = upload(gpu, dtype, &x, &[4099])?;
+                read(&gpu.run(|r| apply_scalar(r, op, &tensor, scalar))?)?
+            }
+            On::Cpu => twin::with_scalar(op, dtype, &x, scalar)?,
+        };
         if dtype == DType::F32 && !COMPARISONS.contains(&op) {
             let float = |x: u32| f64::from(f32::from_bits(x));
             let expected: Vec<f64> =
                 x.iter().map(|x| reference::binary(op, float(*x), float(scalar))).collect();
-            return Ok(compare(&expected, &got.read::<f32>()?, bound(op)));
+            return Ok(compare(&expected, bytemuck::cast_slice(&got), bound(op)));
         }
         let expected: Vec<u32> = x.iter().map(|x| word_reference(op, dtype, *x, scalar)).collect();
-        Ok(compare_words(&expected, &read(&got)?))
+        Ok(compare_words(&expected, &got))
     })
 }
 
 fn select(dtype: DType, shapes: [&'static [usize]; 3]) -> Case {
     let [mask, a, b] = shapes;
-    Case::new("select", "map", format!("{mask:?} {a:?} {b:?} {dtype}"), move |gpu| {
+    Case::both("select", "map", format!("{mask:?} {a:?} {b:?} {dtype}"), move |on| {
         let to = broadcast(&shapes);
         let count = |shape: &[usize]| shape.iter().product();
         let m: Vec<u32> = any_words(DType::U32, count(mask), 4).iter().map(|w| w % 3).collect();
         let (x, y) = (any_words(dtype, count(a), 5), any_words(dtype, count(b), 6));
-        let tm = gpu.upload(&m, shape_of(mask))?;
-        let (tx, ty) = (upload(gpu, dtype, &x, a)?, upload(gpu, dtype, &y, b)?);
-        let result = gpu.run(|r| r.select(&tm, &tx, &ty))?;
+        let result = match on {
+            On::Gpu(gpu) => {
+                let tm = gpu.upload(&m, shape_of(mask))?;
+                let (tx, ty) = (upload(gpu, dtype, &x, a)?, upload(gpu, dtype, &y, b)?);
+                read(&gpu.run(|r| r.select(&tm, &tx, &ty))?)?
+            }
+            On::Cpu => twin::select((&m, mask), (&x, a), (&y, b), count(&to))?,
+        };
         let [from_mask, from_a, from_b] = shapes.map(|shape| stretched(shape, &to));
         let element = |i| if m[from_mask(i)] != 0 { x[from_a(i)] } else { y[from_b(i)] };
         let expected: Vec<u32> = (0..count(&to)).map(element).collect();
-        Ok(compare_words(&expected, &read(&result)?))
+        Ok(compare_words(&expected, &result))
     })
 }
 
 fn cast(from: DType, to: DType, n: usize) -> Case {
-    Case::new("cast", "map", format!("[{n}] {from} to {to}"), move |gpu| {
+    Case::both("cast", "map", format!("[{n}] {from} to {to}"), move |on| {
         let mut x = any_words(from, n, 7);
         if from == DType::F32 {
             // Numbers around the ends of both integer types, and those between.
@@ -367,8 +401,13 @@ fn cast(from: DType, to: DType, n: usize) -> Case {
                 *word = (random.uniform(-1.0, 1.0) * random.uniform(0.0, 34.0).exp2()).to_bits();
             }
         }
-        let tensor = upload(gpu, from, &x, &[n])?;
-        let result = gpu.run(|r| r.cast(&tensor, to))?;
+        let result = match on {
+            On::Gpu(gpu) => {
+                let tensor = upload(gpu, from, &x, &[n])?;
+                read(&gpu.run(|r| r.cast(&tensor, to))?)?
+            }
+            On::Cpu => twin::cast(from, to, &x)?,
+        };
         let element = |x: &u32| match (from, to) {
             (DType::F32, DType::I32) => f32::from_bits(*x) as i32 as u32,
             (DType::F32, DType::U32) => f32::from_bits(*x) as u32,
@@ -377,6 +416,6 @@ fn cast(from: DType, to: DType, n: usize) -> Case {
             _ => *x,
         };
         let expected: Vec<u32> = x.iter().map(element).collect();
-        Ok(compare_words(&expected, &read(&result)?))
+        Ok(compare_words(&expected, &result))
     })
 }

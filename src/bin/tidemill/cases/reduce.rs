@@ -1,10 +1,11 @@
 //! Reductions.
 
-use tidemill::{Accelerator, Axes, Recording, Result, Shape, Tensor, Value};
+use tidemill::cpu::{self, Number};
+use tidemill::{Axes, DType, Recording, Result, Shape, Tensor, Value};
 
 use super::data::{Random, SPECIAL, uniform};
 use super::reference::reduce::{View, number, place};
-use super::{Bound, Case, Check, compare_scaled, compare_words};
+use super::{Bound, Case, Check, On, compare_scaled, compare_words, twin};
 
 const OPS: [&str; 9] = ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "norm", "variance"];
 
@@ -56,6 +57,12 @@ pub fn cases(out: &mut Vec<Case>) {
         }
         out.push(reduction(op, vec![1000, 3], Some(1), false, Data::Special));
         out.push(reduction(op, vec![300, 130], Some(1), false, Data::Special));
+        // Many short rows, which an invocation takes four at a time.
+        for (rows, extent) in [(1024, 4), (1025, 1), (1026, 2), (1027, 3), (2049, 7), (1030, 10), (1055, 16)]
+        {
+            out.push(reduction(op, vec![rows, extent], Some(1), extent == 7, Data::Ordinary));
+        }
+        out.push(reduction(op, vec![1027, 5], Some(1), false, Data::Special));
     }
     for op in ["sum", "mean", "norm", "variance"] {
         for shape in [vec![4099], vec![1_000_003], vec![37, 2051], vec![2051, 37]] {
@@ -76,7 +83,9 @@ pub fn cases(out: &mut Vec<Case>) {
     out.push(reduction("variance", vec![(1 << 25) + 1], None, false, Data::Offset).large());
     out.push(reduction("sum", vec![1, 2, 35_000_003], Some(1), false, Data::Ordinary).large());
     for op in ["sum", "amax", "amin", "argmax", "argmin"] {
-        for (shape, axis) in [(vec![5], 0), (vec![100_003], 0), (vec![37, 131], 1), (vec![131, 37], 0)] {
+        for (shape, axis) in
+            [(vec![5], 0), (vec![100_003], 0), (vec![37, 131], 1), (vec![131, 37], 0), (vec![1037, 5], 1)]
+        {
             out.push(signed(op, shape.clone(), axis));
             out.push(unsigned(op, shape, axis));
         }
@@ -186,35 +195,49 @@ fn describe(shape: &[usize], axis: Option<usize>, keep: bool, data: &str) -> Str
 
 fn reduction(op: &'static str, shape: Vec<usize>, axis: Option<usize>, keep: bool, data: Data) -> Case {
     let note = if data == Data::Ordinary { String::new() } else { format!(" {data:?}").to_lowercase() };
-    Case::new(op, "reduce", describe(&shape, axis, keep, &note), move |gpu| {
+    Case::both(op, "reduce", describe(&shape, axis, keep, &note), move |on| {
         let x = data.make(op, shape.iter().product());
         let view = View::new(&shape, axis);
-        let result = run(gpu, op, &x, &shape, axis, keep)?;
-        if result.shape().dims() != left(&shape, axis, keep) {
-            let at = format!("shape {}", result.shape());
+        let (result, got_shape) = run(on, op, &x, &shape, axis, keep)?;
+        if got_shape.dims() != left(&shape, axis, keep) {
+            let at = format!("shape {got_shape}");
             return Ok(Check { worst: f64::INFINITY, at, bound: Bound::Exact });
         }
         let line = |i: usize| view.line(i).map(|k| f64::from(x[k]));
         if op.starts_with("arg") {
             let expected: Vec<u32> = (0..view.lines()).map(|i| place(op, line(i)) as u32).collect();
-            return Ok(compare_words(&expected, &result.read::<u32>()?));
+            return Ok(compare_words(&expected, &result));
         }
         let expected: Vec<_> = (0..view.lines()).map(|i| number(op, line(i))).collect();
         let values: Vec<f64> = expected.iter().map(|e| e.value).collect();
-        Ok(compare_scaled(&values, &result.read::<f32>()?, bound(op, view.extent), |i| expected[i].scale))
+        let result: &[f32] = bytemuck::cast_slice(&result);
+        Ok(compare_scaled(&values, result, bound(op, view.extent), |i| expected[i].scale))
     })
 }
 
-fn run<T: tidemill::Element>(
-    gpu: &Accelerator,
+/// The result's words, and its shape.
+fn run<T: Number>(
+    on: On<'_>,
     op: &str,
     x: &[T],
     shape: &[usize],
     axis: Option<usize>,
     keep: bool,
-) -> Result<Tensor> {
+) -> Result<(Vec<u32>, Shape)> {
+    let axes = axes_of(axis, shape.len(), keep);
+    let results = left(shape, axis, keep).iter().product();
+    let gpu = match on {
+        On::Gpu(gpu) => gpu,
+        On::Cpu => return twin::reduce(op, x, shape_of(shape), axes, results),
+    };
     let x = gpu.upload(x, shape_of(shape))?;
-    gpu.run(|r| record(r, op, &x, axes_of(axis, shape.len(), keep)))
+    let result = gpu.run(|r| record(r, op, &x, axes))?;
+    let words = match result.dtype() {
+        DType::F32 => result.read::<f32>()?.into_iter().map(f32::to_bits).collect(),
+        DType::I32 => result.read::<i32>()?.into_iter().map(|x| x as u32).collect(),
+        _ => result.read::<u32>()?,
+    };
+    Ok((words, result.shape()))
 }
 
 /// Integers; every fifth one is the smallest or the largest there is.
@@ -225,24 +248,20 @@ fn integers(n: usize) -> Vec<u32> {
 }
 
 fn signed(op: &'static str, shape: Vec<usize>, axis: usize) -> Case {
-    Case::new(op, "reduce", describe(&shape, Some(axis), false, " i32"), move |gpu| {
+    Case::both(op, "reduce", describe(&shape, Some(axis), false, " i32"), move |on| {
         let x: Vec<i32> = integers(shape.iter().product()).iter().map(|&x| x as i32).collect();
-        let result = run(gpu, op, &x, &shape, Some(axis), false)?;
+        let (result, _) = run(on, op, &x, &shape, Some(axis), false)?;
         let expected = integer_results(op, &shape, axis, |k| i64::from(x[k]));
-        Ok(if op.starts_with("arg") {
-            compare_words(&expected, &result.read::<u32>()?)
-        } else {
-            compare_words(&expected, &result.read::<i32>()?.iter().map(|&x| x as u32).collect::<Vec<_>>())
-        })
+        Ok(compare_words(&expected, &result))
     })
 }
 
 fn unsigned(op: &'static str, shape: Vec<usize>, axis: usize) -> Case {
-    Case::new(op, "reduce", describe(&shape, Some(axis), false, " u32"), move |gpu| {
+    Case::both(op, "reduce", describe(&shape, Some(axis), false, " u32"), move |on| {
         let x = integers(shape.iter().product());
-        let result = run(gpu, op, &x, &shape, Some(axis), false)?;
+        let (result, _) = run(on, op, &x, &shape, Some(axis), false)?;
         let expected = integer_results(op, &shape, axis, |k| i64::from(x[k]));
-        Ok(compare_words(&expected, &result.read::<u32>()?))
+        Ok(compare_words(&expected, &result))
     })
 }
 
@@ -263,12 +282,20 @@ fn integer_results(op: &str, shape: &[usize], axis: usize, element: impl Fn(usiz
 }
 
 fn dot(n: usize) -> Case {
-    Case::new("dot", "reduce", format!("[{n}]"), move |gpu| {
+    Case::both("dot", "reduce", format!("[{n}]"), move |on| {
         let (a, b) = (uniform(n, -4.0, 4.0, 1), uniform(n, -1.0, 3.0, 2));
-        let (ta, tb) = (gpu.upload(&a, [n])?, gpu.upload(&b, [n])?);
-        let result = gpu.run(|r| r.dot(&ta, &tb))?;
+        let mut result = vec![0.0];
+        match on {
+            On::Gpu(gpu) => {
+                let (ta, tb) = (gpu.upload(&a, [n])?, gpu.upload(&b, [n])?);
+                result = gpu.run(|r| r.dot(&ta, &tb))?.read()?;
+            }
+            On::Cpu => {
+                cpu::dot(&a, &b, &mut result)?;
+            }
+        }
         let products = a.iter().zip(&b).map(|(a, b)| f64::from(*a) * f64::from(*b));
         let expected = number("sum", products);
-        Ok(compare_scaled(&[expected.value], &result.read::<f32>()?, bound("dot", n), |_| expected.scale))
+        Ok(compare_scaled(&[expected.value], &result, bound("dot", n), |_| expected.scale))
     })
 }

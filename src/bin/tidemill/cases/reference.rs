@@ -1,5 +1,6 @@
 //! The oracle: every operation in f64, written to be read.
 
+pub mod convolution;
 pub mod product;
 pub mod reduce;
 pub mod softmax;

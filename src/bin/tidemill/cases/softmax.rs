@@ -1,11 +1,11 @@
 //! Softmax and its logarithm.
 
-use tidemill::Shape;
+use tidemill::{Shape, cpu};
 
 use super::data::{Random, SPECIAL, uniform};
 use super::reference::reduce::View;
 use super::reference::softmax::softmax;
-use super::{Bound, Case, compare_scaled};
+use super::{Bound, Case, On, compare_scaled};
 
 const EPS: f64 = 1.0 / (1u64 << 24) as f64;
 
@@ -97,16 +97,16 @@ impl Data {
                 for i in (0..view.lines()).step_by(2) {
                     let at = view.line(i).nth(random.bits() as usize % view.extent).unwrap_or(0);
                     let special = SPECIAL[random.bits() as usize % SPECIAL.len()];
-                    x[at] = if random.bits() % 8 == 0 { -special } else { special };
+                    x[at] = if random.bits().is_multiple_of(8) { -special } else { special };
                 }
                 x
             }
             Data::Masked => {
                 let mut x = uniform(n, -6.0, 6.0, 6);
                 for i in 0..view.lines() {
-                    let all = random.bits() % 4 == 0;
+                    let all = random.bits().is_multiple_of(4);
                     for at in view.line(i) {
-                        if all || random.bits() % 2 == 0 {
+                        if all || random.bits().is_multiple_of(2) {
                             x[at] = f32::NEG_INFINITY;
                         }
                     }
@@ -119,16 +119,30 @@ impl Data {
 
 fn case(op: &'static str, shape: Vec<usize>, axis: usize, data: Data) -> Case {
     let note = if data == Data::Ordinary { String::new() } else { format!(" {data:?}").to_lowercase() };
-    Case::new(op, "softmax", format!("{shape:?} axis {axis}{note}"), move |gpu| {
+    Case::both(op, "softmax", format!("{shape:?} axis {axis}{note}"), move |on| {
         let logarithm = op == "log_softmax";
         let x = data.make(&shape, axis);
-        let tensor = gpu.upload(&x, Shape::new(&shape).unwrap_or_default())?;
+        let dims = Shape::new(&shape).unwrap_or_default();
         // Both ways to count are asked for.
-        let axis_asked = if axis % 2 == 0 { axis as isize } else { axis as isize - shape.len() as isize };
-        let result = gpu.run(|r| match logarithm {
-            true => r.log_softmax(&tensor, axis_asked),
-            false => r.softmax(&tensor, axis_asked),
-        })?;
+        let axis_asked =
+            if axis.is_multiple_of(2) { axis as isize } else { axis as isize - shape.len() as isize };
+        let mut result = vec![0.0; x.len()];
+        match on {
+            On::Gpu(gpu) => {
+                let tensor = gpu.upload(&x, dims)?;
+                let kept = gpu.run(|r| match logarithm {
+                    true => r.log_softmax(&tensor, axis_asked),
+                    false => r.softmax(&tensor, axis_asked),
+                })?;
+                result = kept.read()?;
+            }
+            On::Cpu if logarithm => {
+                cpu::log_softmax((&x, dims), axis_asked, &mut result)?;
+            }
+            On::Cpu => {
+                cpu::softmax((&x, dims), axis_asked, &mut result)?;
+            }
+        }
         let view = View::new(&shape, Some(axis));
         let mut expected = vec![(0.0, 0.0); x.len()];
         for i in 0..view.lines() {
@@ -144,6 +158,6 @@ fn case(op: &'static str, shape: Vec<usize>, axis: usize, data: Data) -> Case {
             // What lies 87 below the largest may become 0.
             if logarithm { y.abs().max(1.0) } else { y * (1.0 + below / 8.0) + 1.7e-38 / (8.0 * EPS) }
         };
-        Ok(compare_scaled(&values, &result.read::<f32>()?, Bound::Scaled(8.0 * EPS), scale))
+        Ok(compare_scaled(&values, &result, Bound::Scaled(8.0 * EPS), scale))
     })
 }

@@ -1,0 +1,182 @@
+//! Measures the cells.
+
+use std::time::{Duration, Instant};
+
+use tidemill::hybrid::{Hybrid, Input, Op, Policy, Ran, Side};
+use tidemill::{Accelerator, Conv2d, PreparedWeights, Recording, Result, Shape, Tensor, Value, cpu};
+
+/// The operations of the classic comparison.
+pub(crate) const OPS: [Op; 14] = [
+    Op::Add,
+    Op::Dot,
+    Op::Matmul,
+    Op::Relu,
+    Op::LeakyRelu,
+    Op::Elu,
+    Op::Clip,
+    Op::Sigmoid,
+    Op::Tanh,
+    Op::Swish,
+    Op::Gelu,
+    Op::Softmax,
+    Op::LogSoftmax,
+    Op::Conv2d,
+];
+
+/// Elements of an operand: 1 Ki to 16 Mi.
+pub(crate) fn sizes() -> impl Iterator<Item = usize> {
+    (10..=24).step_by(2).map(|bits| 1 << bits)
+}
+
+/// Rounds of a cell: at least so many, and more until this time has passed.
+const LEAST: usize = 9;
+const MOST: usize = 101;
+const TIME: Duration = Duration::from_millis(60);
+/// Columns of what softmax works on.
+const ROW: usize = 1024;
+/// Channels of convolutions, before and after, and their weights.
+const CHANNELS: usize = 16;
+const KERNEL: [usize; 4] = [CHANNELS, CHANNELS, 3, 3];
+const WEIGHTS: [f32; 9 * CHANNELS * CHANNELS] = [0.1; 9 * CHANNELS * CHANNELS];
+const PARAMETERS: [f32; 2] = [0.1, 0.5];
+
+/// One operation at one size; times are medians of rounds in which all sides took turns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) op: Op,
+    pub(crate) n: usize,
+    pub(crate) cpu_us: f64,
+    /// From slices to a slice.
+    pub(crate) gpu_us: f64,
+    /// From tensors to a tensor.
+    pub(crate) resident_us: f64,
+    pub(crate) auto_us: f64,
+    /// What Auto did at last.
+    pub(crate) chose: Side,
+    /// How many times as long as the better side Auto took, after half a microsecond for deciding: the median over the
+    /// rounds, so that what disturbs a round meets both. Never below 1.
+    pub(crate) regret: f64,
+}
+
+/// The median and the worst of the cells' regrets.
+pub(crate) fn regret(cells: &[Cell]) -> (f64, f64) {
+    let mut all: Vec<f64> = cells.iter().map(|cell| cell.regret).collect();
+    all.sort_by(f64::total_cmp);
+    (all.get(all.len() / 2).copied().unwrap_or(1.0), all.last().copied().unwrap_or(1.0))
+}
+
+/// The sides, and the memory that they work on.
+pub(crate) struct Table {
+    gpu: Accelerator,
+    sides: [Hybrid; 3],
+    weights: PreparedWeights,
+    x: Vec<f32>,
+    out: Vec<f32>,
+}
+
+impl Table {
+    pub(crate) fn new(gpu: &Accelerator) -> Result<Table> {
+        let hybrid = |policy| Hybrid::with_accelerator(gpu.clone(), policy);
+        let sides = [hybrid(Policy::Cpu)?, hybrid(Policy::Gpu)?, hybrid(Policy::Auto)?];
+        let weights = gpu.prepare_weights(&gpu.upload(&WEIGHTS, KERNEL)?, 1)?;
+        Ok(Table { gpu: gpu.clone(), sides, weights, x: Vec::new(), out: Vec::new() })
+    }
+
+    pub(crate) fn measure(&mut self, op: Op, n: usize) -> Result<Cell> {
+        let n = elements(op, n);
+        self.x.resize(self.x.len().max(n), 0.5);
+        self.out.resize(self.out.len().max(n), 0.0);
+        let (x, out) = (&self.x[..n], &mut self.out[..n]);
+        let there = self.gpu.upload(x, shape(op, n))?;
+        let mut times: [Vec<f64>; 4] = Default::default();
+        let mut chose = Side::Cpu;
+        // What is cold, and what Auto does not know yet, does not count.
+        for _ in 0..3 {
+            call(&self.sides[2], op, x, out)?;
+        }
+        call(&self.sides[1], op, x, out)?;
+        let begun = Instant::now();
+        while times[0].len() < LEAST || (begun.elapsed() < TIME && times[0].len() < MOST) {
+            for (side, times) in self.sides.iter().zip(&mut times) {
+                let begun = Instant::now();
+                let ran = call(side, op, x, out)?;
+                times.push(begun.elapsed().as_secs_f64() * 1e6);
+                chose = ran.decision.side;
+            }
+            let begun = Instant::now();
+            let mut r = self.gpu.begin_recording()?;
+            let value = record(&mut r, op, &there, &self.weights)?;
+            r.keep(value)?;
+            r.end_recording()?.wait()?;
+            times[3].push(begun.elapsed().as_secs_f64() * 1e6);
+        }
+        let [cpu_us, gpu_us, auto_us, resident_us] = times.each_ref().map(|times| median(times.clone()));
+        let better = &times[usize::from(gpu_us < cpu_us)];
+        let ratios = times[2].iter().zip(better).map(|(auto, better)| (auto - 0.5) / better);
+        let regret = median(ratios.collect()).max(1.0);
+        Ok(Cell { op, n, cpu_us, gpu_us, resident_us, auto_us, chose, regret })
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A matrix product has square operands, so not every size.
+fn elements(op: Op, n: usize) -> usize {
+    if op == Op::Matmul { ((n as f64).sqrt() as usize).pow(2) } else { n }
+}
+
+fn shape(op: Op, n: usize) -> Shape {
+    match op {
+        Op::Matmul => Shape::from([(n as f64).sqrt() as usize; 2]),
+        Op::Softmax | Op::LogSoftmax => Shape::from([n / ROW, ROW]),
+        Op::Conv2d => {
+            let side = ((n / CHANNELS) as f64).sqrt() as usize;
+            Shape::from([1, CHANNELS, side, side])
+        }
+        _ => Shape::from([n]),
+    }
+}
+
+fn call(hybrid: &Hybrid, op: Op, x: &[f32], out: &mut [f32]) -> Result<Ran> {
+    let [p, q] = PARAMETERS;
+    let x = || Input::from((x, shape(op, x.len())));
+    match op {
+        Op::Add => hybrid.add(x(), x(), out),
+        Op::Dot => hybrid.dot(x(), x(), &mut out[..1]),
+        Op::Matmul => hybrid.matmul(x(), x(), out),
+        Op::Relu => hybrid.relu(x(), out),
+        Op::LeakyRelu => hybrid.leaky_relu(x(), p, out),
+        Op::Elu => hybrid.elu(x(), p, out),
+        Op::Clip => hybrid.clip(x(), p, q, out),
+        Op::Sigmoid => hybrid.sigmoid(x(), out),
+        Op::Tanh => hybrid.tanh(x(), out),
+        Op::Swish => hybrid.swish(x(), out),
+        Op::Softmax => hybrid.softmax(x(), -1, out),
+        Op::LogSoftmax => hybrid.log_softmax(x(), -1, out),
+        Op::Conv2d => hybrid.conv2d(x(), (&WEIGHTS, KERNEL), cpu::Conv2d::new().padding([1, 1]), out),
+        _ => hybrid.gelu(x(), out),
+    }
+}
+
+fn record(r: &mut Recording, op: Op, x: &Tensor, weights: &PreparedWeights) -> Result<Value> {
+    let [p, q] = PARAMETERS;
+    match op {
+        Op::Add => r.add(x, x),
+        Op::Dot => r.dot(x, x),
+        Op::Matmul => r.matmul(x, x),
+        Op::Relu => r.relu(x),
+        Op::LeakyRelu => r.leaky_relu(x, p),
+        Op::Elu => r.elu(x, p),
+        Op::Clip => r.clip(x, p, q),
+        Op::Sigmoid => r.sigmoid(x),
+        Op::Tanh => r.tanh(x),
+        Op::Swish => r.swish(x),
+        Op::Softmax => r.softmax(x, -1),
+        Op::LogSoftmax => r.log_softmax(x, -1),
+        Op::Conv2d => r.conv2d(x, weights, Conv2d::new().padding([1, 1])),
+        _ => r.gelu(x),
+    }
+}
