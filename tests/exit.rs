@@ -27,11 +27,11 @@ fn child(how: &str, linger: Duration) {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, flag, how, linger] = arguments.as_slice() {
-        if flag == "--leave" {
-            child(how, Duration::from_millis(linger.parse().expect("a number")));
-            return ExitCode::SUCCESS;
-        }
+    if let [_, flag, how, linger] = arguments.as_slice()
+        && flag == "--leave"
+    {
+        child(how, Duration::from_millis(linger.parse().expect("a number")));
+        return ExitCode::SUCCESS;
     }
     let mut failed = 0;
     for how in ["before-any-work", "after-a-result", "from-a-thread"] {

@@ -13,6 +13,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use tidemill::hybrid::{Hybrid, Policy};
 use tidemill::{Accelerator, Config, DeviceKind, Error, Prewarm};
 
 /// Says to the child what to do.
@@ -34,6 +35,11 @@ impl Folder {
 
     fn path(&self) -> &Path {
         &self.0
+    }
+
+    fn names(&self) -> Vec<String> {
+        let files = std::fs::read_dir(&self.0).unwrap();
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
     }
 }
 
@@ -93,6 +99,13 @@ fn in_a_child_process() {
             format!("{sum:?}, loaded {loaded:?}, problem: {}", gpu.cache_problem().unwrap_or("none"))
         }),
         "global" => global(),
+        "hybrid" => in_words(Hybrid::new(Policy::Auto), |hybrid| {
+            let mut sum = [0.0; 2];
+            let ran = hybrid.add(&[1.0, 2.0], &[3.0, 4.0], &mut sum).unwrap();
+            let why = in_words(hybrid.accelerator().map_err(Error::clone), |_| "a device".to_owned());
+            format!("{sum:?} on {:?} for {:?}; {why}", ran.decision.side, ran.decision.why)
+        }),
+        "hybrid on the device" => in_words(Hybrid::new(Policy::Gpu), |_| "made".to_owned()),
         "exit" => {
             // The background thread is at work when the process ends.
             let gpu = Accelerator::global().unwrap();
@@ -284,8 +297,44 @@ fn a_foreign_or_corrupt_cache_file_is_a_miss() {
         assert_eq!(with_cache(&folder), (file.clone(), false));
         assert_eq!(with_cache(&folder), (file.clone(), true), "it was written anew");
     }
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, [file.file_name().unwrap()], "no probes, no halves");
+    let mut left: Vec<String> = folder.names();
+    left.sort();
+    assert!(left.len() == 2 && left[1].starts_with("seen-"), "no probes, no halves: {left:?}");
+    assert_eq!(Some(left[0].as_str()), file.file_name().and_then(|name| name.to_str()));
+}
+
+/// A fused program on an accelerator that makes ahead what it remembers: how many pipelines it wanted, and how many were
+/// new when the program ran.
+fn fused(folder: &Folder) -> (usize, u64) {
+    let config = Config::new().validation(true).prewarm(Prewarm::Blocking).cache_dir(folder.path());
+    let gpu = harness::gpu_with(config.profiling(tidemill::Profiling::Timeline));
+    let a = gpu.upload(&[1.0f32; 64], [64]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let x = r.sub(&a, &a).unwrap();
+    let x = r.neg(x).unwrap();
+    let x = r.max(x, &a).unwrap();
+    let kept = r.keep(x).unwrap();
+    let profile = r.end_recording().unwrap().profile().unwrap();
+    assert_eq!(kept.read::<f32>().unwrap(), [1.0; 64]);
+    assert_eq!(profile.rows.len(), 1, "one dispatch");
+    let host = profile.host;
+    assert_eq!(host.pipelines_made > 0, host.pipelines_ns > 0);
+    assert_eq!(host.pipelines_made > 0, profile.to_string().contains("new pipelines"), "{profile}");
+    (gpu.prewarm_status().catalog, host.pipelines_made)
+}
+
+#[test]
+fn op_lists_once_seen_are_made_ahead_at_the_next_start() {
+    let folder = Folder::new();
+    let (catalog, made) = fused(&folder);
+    assert_eq!(made, 1, "a new list");
+    assert_eq!(fused(&folder), (catalog + 1, 0));
+    let seen = folder.names().into_iter().find(|name| name.starts_with("seen-")).unwrap();
+    let file = folder.path().join(seen);
+    let good = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &good[..good.len() / 2]).unwrap();
+    assert_eq!(fused(&folder), (catalog, 1), "corrupt is a miss");
+    assert_eq!(std::fs::read(&file).unwrap(), good, "and written anew");
 }
 
 #[test]
@@ -311,4 +360,14 @@ fn a_process_may_end_at_any_time() {
     for _ in 0..3 {
         assert_eq!(child("exit", &[("XDG_CACHE_HOME", folder.path())]), "gone");
     }
+}
+
+#[test]
+fn without_a_device_everything_runs_on_the_cpu_and_says_so() {
+    let nowhere = Path::new("/no/such/driver.json");
+    let environment = [("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)];
+    let said = child("hybrid", &environment);
+    assert!(said.starts_with("[4.0, 6.0] on Cpu for NoDevice; NoDriver: no Vulkan driver"), "{said}");
+    let said = child("hybrid on the device", &environment);
+    assert!(said.starts_with("NoDriver: "), "{said}");
 }

@@ -1,6 +1,7 @@
 //! The table of cases, on every variant in the catalog.
 
 #[path = "../../src/bin/tidemill/cases/mod.rs"]
+#[allow(dead_code, reason = "tests/cpu.rs uses what is for the CPU")]
 #[allow(unreachable_pub, reason = "the command line's own module, which has no other users")]
 pub(crate) mod table;
 

@@ -4,18 +4,27 @@
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod accuracy;
+mod asynchronous;
 mod cases;
+mod conv2d;
 mod elementwise;
 mod fixtures;
 mod fusion;
+mod graph;
+mod half;
 mod harness;
 mod kernels;
 mod layout;
 mod matmul;
+mod plan;
 mod pool;
 mod profile;
+mod properties;
+mod random;
 mod recording;
 mod reduce;
 mod sizes;
 mod softmax;
+mod stream;
 mod transfers;
+mod tune;

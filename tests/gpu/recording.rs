@@ -97,7 +97,7 @@ fn what_was_never_submitted_is_a_typed_error() {
     assert!(matches!(read, Error::NotSubmitted { .. }));
     assert_eq!(
         read.to_string(),
-        "read: tensor [1] comes from a recording that has not ended; call end_recording first"
+        "read: tensor [1] comes from a recording that was not submitted; call end_recording, or submit its plan, first"
     );
     let write = kept.write(&[2.0f32]).unwrap_err();
     assert!(matches!(write, Error::NotSubmitted { op: "write", .. }), "{write}");

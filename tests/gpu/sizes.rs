@@ -60,6 +60,21 @@ fn every_variant_at_small_sizes() {
 }
 
 #[test]
+fn what_does_not_fill_a_workgroup_runs_apart() {
+    for name in ["texel-64x8", "buffer-64x8"] {
+        let gpu = gpu_with(config().variant("map", name));
+        // Whole workgroups alone, and a few elements more.
+        for (n, dispatches) in [(1 << 18, 1), ((1 << 18) + 1, 2), ((1 << 18) + 2047, 2)] {
+            let before = gpu.stats();
+            check_all(&gpu, n);
+            let after = gpu.stats();
+            assert_eq!(after.dispatches - before.dispatches, 4 * dispatches + 3, "{name}, {n} elements");
+            assert_eq!(after.barriers, before.barriers, "{name}, {n} elements");
+        }
+    }
+}
+
+#[test]
 fn beyond_65535_workgroups_of_256() {
     let n = 65_535 * 256 + 1;
     for name in ["texel-64x8", "buffer-256x1"] {

@@ -79,6 +79,9 @@ vulkan! {
         fn vkCreateComputePipelines(device: vk::Device, cache: vk::PipelineCache, count: u32, info: *const vk::ComputePipelineCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::Pipeline);
         fn vkCreatePipelineCache(device: vk::Device, info: *const vk::PipelineCacheCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::PipelineCache);
         fn vkGetPipelineCacheData(device: vk::Device, cache: vk::PipelineCache, size: *mut usize, data: *mut c_void);
+        fn vkGetPipelineExecutablePropertiesKHR(device: vk::Device, info: *const vk::PipelineInfoKHR<'_>, count: *mut u32, out: *mut vk::PipelineExecutablePropertiesKHR<'_>);
+        fn vkGetPipelineExecutableStatisticsKHR(device: vk::Device, info: *const vk::PipelineExecutableInfoKHR<'_>, count: *mut u32, out: *mut vk::PipelineExecutableStatisticKHR<'_>);
+        fn vkGetPipelineExecutableInternalRepresentationsKHR(device: vk::Device, info: *const vk::PipelineExecutableInfoKHR<'_>, count: *mut u32, out: *mut vk::PipelineExecutableInternalRepresentationKHR<'_>);
         fn vkCreateCommandPool(device: vk::Device, info: *const vk::CommandPoolCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::CommandPool);
         fn vkAllocateCommandBuffers(device: vk::Device, info: *const vk::CommandBufferAllocateInfo<'_>, out: *mut vk::CommandBuffer);
         fn vkResetCommandPool(device: vk::Device, pool: vk::CommandPool, flags: vk::CommandPoolResetFlags);

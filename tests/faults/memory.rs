@@ -1,0 +1,145 @@
+//! Memory that runs out, and what is left behind.
+
+use std::time::Instant;
+
+use ash::vk;
+use tidemill::{Accelerator, DType, Error};
+
+use crate::harness;
+use crate::seam::Seam;
+use crate::{SHORT, open_later, ramp};
+
+#[test]
+fn a_pool_hit_makes_no_vulkan_call() {
+    let seam = Seam::take();
+    let gpu = harness::gpu_with(seam.config().memory_checks(false));
+    let data = ramp(1000);
+    drop(gpu.upload(&data, [1000]).unwrap());
+    let (calls, hits) = (seam.all_calls(), gpu.stats().pool.hits);
+    for _ in 0..100 {
+        drop(gpu.upload(&data, [1000]).unwrap());
+    }
+    assert_eq!(gpu.stats().pool.hits, hits + 100);
+    assert_eq!(seam.all_calls(), calls);
+    let (buffers, submits) = (seam.calls("vkCreateBuffer"), seam.calls("vkQueueSubmit2"));
+    let a = gpu.upload(&data, [1000]).unwrap();
+    for _ in 0..10 {
+        drop(gpu.run(|r| r.add(&a, &a)).unwrap().read::<f32>().unwrap());
+    }
+    assert_eq!(seam.calls("vkQueueSubmit2") - submits, 10, "one submission per recording");
+    assert!(seam.calls("vkCreateBuffer") - buffers <= 1);
+    let pools = seam.calls("vkCreateCommandPool");
+    drop(gpu.run(|r| r.add(&a, &a)).unwrap().read::<f32>().unwrap());
+    assert_eq!(seam.calls("vkCreateCommandPool"), pools, "command buffers are used again");
+}
+
+#[test]
+fn out_of_memory_is_survived_where_it_can_be() {
+    let seam = Seam::take();
+    let gpu = seam.gpu();
+    // More than the allocator takes at a time, so that each is an allocation of its own.
+    let n = (65 << 20) / 4;
+    let data = vec![1.0f32; n];
+    let small = gpu.upload(&[5.0f32; 16], [16]).unwrap();
+    drop(gpu.upload(&data, [n]).unwrap());
+    assert!(gpu.stats().pool.cached_bytes > 0);
+    // The block that is cached makes room for one of another class.
+    seam.fail("vkAllocateMemory", 0, 2, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let larger = (80 << 20) / 4;
+    let a = gpu.upload(&vec![2.0f32; larger], [larger]).unwrap();
+    assert_eq!(gpu.stats().pool.cached_blocks, 0, "it was trimmed");
+    assert_eq!(a.read::<f32>().unwrap()[larger - 1], 2.0);
+
+    // Work in flight is waited for before it is an error.
+    seam.close_gate();
+    let b = gpu.run(|r| r.copy(&a)).unwrap();
+    drop((a, b));
+    seam.fail("vkAllocateMemory", 0, 2, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let opener = open_later();
+    let begun = Instant::now();
+    let a = gpu.upload(&data, [n]).unwrap();
+    assert!(begun.elapsed() >= SHORT / 2);
+    opener.join().unwrap();
+    drop(a);
+
+    gpu.trim();
+    seam.fail("vkAllocateMemory", 0, u64::MAX / 2, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let kept = gpu.stats().pool.live_bytes;
+    let error = gpu.upload(&data, [n]).unwrap_err();
+    let Error::OutOfMemory { requested, in_use, cached } = error else { panic!("{error}") };
+    assert!(requested >= 65 << 20 && in_use == kept && cached == 0, "{error}");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "out of device memory: {requested} bytes requested, {in_use} in use, 0 cached by the pool; \
+             drop tensors, or work in smaller pieces"
+        )
+    );
+    // A recording that gets no memory is an error; what it promised is discarded; nothing else is lost.
+    let mut r = gpu.begin_recording().unwrap();
+    let big = r.fill([n], 0.0f32).unwrap();
+    let kept = r.keep(big).unwrap();
+    assert!(matches!(r.end_recording(), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(kept.read::<f32>(), Err(Error::Discarded { .. })));
+    seam.heal();
+    assert_eq!(small.read::<f32>().unwrap(), [5.0; 16]);
+    let ok = gpu.upload(&data, [n]).unwrap();
+    assert_eq!(ok.read::<f32>().unwrap()[n - 1], 1.0);
+    drop((ok, small, kept));
+    assert_eq!(gpu.stats().pool.live_bytes, 0);
+}
+
+#[test]
+fn the_last_bit_of_memory_can_be_had() {
+    let seam = Seam::take();
+    let gpu = seam.gpu();
+    // The allocator asks for much at a time, which there is not; what is wanted there is.
+    seam.fail("vkAllocateMemory", 0, 1, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let a = gpu.upload(&[1.0f32; 16], [16]).unwrap();
+    assert_eq!(seam.calls("vkAllocateMemory"), 2);
+    assert_eq!(gpu.run(|r| r.add(&a, &a)).unwrap().read::<f32>().unwrap(), [2.0; 16]);
+}
+
+#[test]
+fn after_closing_nothing_is_left() {
+    let seam = Seam::take();
+    let gpu = Accelerator::new(&seam.config()).unwrap();
+    let a = gpu.upload(&ramp(5000), [5000]).unwrap();
+    let b = gpu.run(|r| r.add(&a, &a)).unwrap();
+    assert_eq!(b.read::<f32>().unwrap()[4], 8.0);
+    drop((a, b));
+    gpu.close().unwrap();
+    assert_eq!(seam.live(), (0, 0));
+    assert_eq!(seam.calls("vkAllocateMemory"), seam.calls("vkFreeMemory"));
+    assert_eq!(seam.calls("vkCreateBuffer"), seam.calls("vkDestroyBuffer"));
+}
+
+#[test]
+fn close_says_what_is_still_in_use() {
+    let seam = Seam::take();
+    let gpu = Accelerator::new(&seam.config()).unwrap();
+    let a = gpu.upload(&[1.0f32; 4], [4]).unwrap();
+    let b = gpu.upload(&[2.0f32; 4], [4]).unwrap();
+    let (view, clone, other) = (a.reshape([2, 2]).unwrap(), b.clone(), gpu.clone());
+    let open = gpu.begin_recording().unwrap();
+    let error = gpu.close().unwrap_err();
+    assert!(matches!(error, Error::StillInUse { tensors: 2, handles: 2 }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "the accelerator is still in use: 2 tensors alive, 2 other handles (accelerators, recordings, submissions); \
+         drop them before close()"
+    );
+    // What is there stays readable; nothing new begins.
+    assert_eq!(view.read::<f32>().unwrap(), [1.0; 4]);
+    let closed = other.begin_recording().unwrap_err();
+    assert!(matches!(closed, Error::Closed));
+    assert_eq!(closed.to_string(), "the accelerator is closed");
+    assert!(matches!(other.upload(&[1.0f32], [1]), Err(Error::Closed)));
+    assert!(matches!(other.empty([1], DType::F32), Err(Error::Closed)));
+    assert!(matches!(a.write(&[1.0f32; 4]), Err(Error::Closed)));
+    assert!(matches!(open.end_recording(), Err(Error::Closed)));
+    assert_eq!(seam.live(), (1, 1));
+    drop((a, b, view, clone));
+    other.close().unwrap();
+    assert_eq!(seam.live(), (0, 0));
+}

@@ -1,0 +1,109 @@
+//! Devices, drivers and layers that have less.
+
+use ash::vk;
+use tidemill::{Accelerator, DType, Dispatch, Error};
+
+use crate::fixtures;
+use crate::seam::Seam;
+
+#[test]
+fn ten_thousand_dispatches_without_push_descriptors() {
+    let seam = Seam::take();
+    seam.hide_extension(c"VK_KHR_push_descriptor");
+    let gpu = seam.gpu();
+    assert!(!gpu.device().features.push_descriptors);
+    for round in 0..4 {
+        let pools = seam.calls("vkCreateDescriptorPool");
+        let x = fixtures::ten_thousand_steps(&gpu);
+        assert_eq!(x.read::<f32>().unwrap(), [10_000.0; 64]);
+        let made = seam.calls("vkCreateDescriptorPool") - pools;
+        // Two command slots take turns; each grows once.
+        assert!(
+            if round == 0 { made > 1 } else { round < 2 || made == 0 },
+            "round {round}: {made} pools made"
+        );
+    }
+    assert_eq!(seam.calls("vkCmdPushDescriptorSetKHR"), 0);
+}
+
+#[test]
+fn limits_of_bindings_are_checked() {
+    let seam = Seam::take();
+    seam.edit_properties(|p| {
+        p.limits.max_per_stage_descriptor_storage_images = 4;
+        p.limits.max_per_stage_descriptor_storage_buffers = 4;
+    });
+    let gpu = seam.gpu();
+    let device = gpu.device().name.clone();
+    let x = gpu.upload(&[1.0f32; 4], [4]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    for (name, needs) in
+        [("needs_texels", "5 storage texel bindings"), ("needs_buffers", "5 storage buffer bindings")]
+    {
+        let kernel = fixtures::kernel(name);
+        let run = Dispatch::new(&kernel).input(&x).input(&x).input(&x).input(&x).output([4], DType::F32);
+        let error = r.dispatch(run).unwrap_err();
+        assert_eq!(error.to_string(), format!("kernel {name}: needs {needs}, which {device} has not"));
+    }
+}
+
+#[test]
+fn an_unusable_device_says_why() {
+    let seam = Seam::take();
+    seam.edit_properties(|p| p.api_version = vk::make_api_version(0, 1, 2, 200));
+    let error = Accelerator::new(&seam.config()).unwrap_err();
+    assert!(matches!(error, Error::NoUsableDevice { .. }));
+    let text = error.to_string();
+    assert!(text.starts_with("no usable Vulkan device among 1: "), "{text}");
+    assert!(text.ends_with(" (speaks Vulkan 1.2, 1.3 is needed)"), "{text}");
+    drop(seam);
+
+    let seam = Seam::take();
+    for feature in ["timelineSemaphore", "synchronization2", "maintenance4"] {
+        seam.hide_feature(feature);
+    }
+    seam.hide_queues();
+    let text = Accelerator::new(&seam.config()).unwrap_err().to_string();
+    let reasons = "(lacks the feature timelineSemaphore, lacks the feature synchronization2, \
+                   lacks the feature maintenance4, has no queue for compute)";
+    assert!(text.ends_with(reasons), "{text}");
+    // Asked for by name, the same reasons.
+    let wanted = seam.config().device_index(0);
+    let error = Accelerator::new(&wanted).unwrap_err();
+    assert!(matches!(error, Error::DeviceNotFound { .. }));
+    assert!(error.to_string().ends_with(reasons), "{error}");
+    assert_eq!(seam.live(), (0, 0));
+    drop(seam);
+
+    let seam = Seam::take();
+    seam.fail("vkEnumeratePhysicalDevices", 0, 1, vk::Result::ERROR_INITIALIZATION_FAILED);
+    let text = Accelerator::new(&seam.config()).unwrap_err().to_string();
+    assert_eq!(text, "no usable Vulkan device among 0: none at all");
+    seam.fail("vkEnumerateDeviceExtensionProperties", 0, 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let text = Accelerator::new(&seam.config()).unwrap_err().to_string();
+    assert!(
+        text.ends_with("(vkEnumerateDeviceExtensionProperties failed with ERROR_OUT_OF_HOST_MEMORY)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_missing_layer_or_driver_is_named() {
+    let seam = Seam::take();
+    seam.fail("vkCreateInstance", 0, 1, vk::Result::ERROR_LAYER_NOT_PRESENT);
+    let error = Accelerator::new(&seam.config()).unwrap_err();
+    assert!(matches!(error, Error::LayerMissing { .. }));
+    assert_eq!(
+        error.to_string(),
+        "the layer VK_LAYER_KHRONOS_validation is not installed; Debian/Ubuntu: `vulkan-validationlayers`, \
+         elsewhere: the Vulkan SDK; or turn validation off"
+    );
+    seam.fail("vkCreateInstance", 0, 1, vk::Result::ERROR_INCOMPATIBLE_DRIVER);
+    let error = Accelerator::new(&seam.config()).unwrap_err();
+    assert!(matches!(error, Error::NoDriver { .. }), "{error}");
+    seam.fail("vkCreateDevice", 0, 1, vk::Result::ERROR_TOO_MANY_OBJECTS);
+    let error = Accelerator::new(&seam.config()).unwrap_err();
+    assert!(matches!(error, Error::Vulkan { call: "vkCreateDevice", .. }));
+    assert_eq!(error.to_string(), "vkCreateDevice failed with ERROR_TOO_MANY_OBJECTS");
+    assert_eq!(seam.live(), (0, 0));
+}
