@@ -7,9 +7,10 @@
 CACHE=${TIDEMILL_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TIDEMILL_CACHE}/.cache}/tidemill}
 SHADERC_CACHE=$CACHE/shaderc
 CHROMIUM_CACHE=$CACHE/chromium-vulkan
+MESA_CACHE=$CACHE/mesa
 SETUP_LOG=$CACHE/setup.log
 
-FEATURES=cli
+FEATURES=cli,async
 SETUP_MISSING=()
 
 note() { printf 'setup: %s\n' "$*" >&2; }
@@ -139,14 +140,14 @@ setup_shaderc() {
     local -a packages=()
     local package
     if [[ -n ${SHADERC_LIB_DIR:-} ]]; then
-        FEATURES=cli,shaderc
+        FEATURES=cli,async,shaderc
         return
     fi
     if [[ ! -e $SHADERC_CACHE/libshaderc_combined.a ]] && have_compiler; then
         mkdir -p "$CACHE"
         # The names and the order in which the shaderc crate takes a system's library.
         if links_shaderc -lshaderc || links_shaderc -lshaderc_shared; then
-            FEATURES=cli,shaderc
+            FEATURES=cli,async,shaderc
             return
         fi
         if can_install; then
@@ -163,7 +164,7 @@ setup_shaderc() {
     fi
     if [[ -e $SHADERC_CACHE/libshaderc_combined.a ]]; then
         export SHADERC_LIB_DIR=$SHADERC_CACHE
-        FEATURES=cli,shaderc
+        FEATURES=cli,async,shaderc
     else
         note "no shaderc that links, so kernels come from the checked-in spirv/ (your own: set SHADERC_LIB_DIR)"
     fi
@@ -223,6 +224,54 @@ JSON
     rm -r "$dir"
 }
 
+# --- A real GPU's compiler ---------------------------------------------------------------------------------------------
+
+have_radv() { manifest icd.d 'radeon_icd*.json'; }
+
+# Debian 12's RADV compiles for RDNA2; that of its backports for RDNA3, too. It is unpacked into the cache, by an index
+# of its own, so that nothing that apt knows of the system changes.
+setup_newer_radv() {
+    local dir codename
+    if [[ -e $MESA_CACHE/radeon_icd.json ]]; then return 0; fi
+    command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
+    codename=$(. /etc/os-release && [[ $ID == debian ]] && echo "$VERSION_CODENAME") || return 1
+    note "unpacking mesa-vulkan-drivers of $codename-backports to $MESA_CACHE: its RADV compiles for RDNA3"
+    mkdir -p "$CACHE"
+    dir=$(mktemp -d "$CACHE/mesa.XXXXXX")
+    (
+        cd "$dir" || exit 1
+        mkdir -p lists/partial new
+        echo "deb http://deb.debian.org/debian $codename-backports main" >backports.list
+        apt=(apt-get -o Dir::Etc::sourcelist="$dir/backports.list" -o Dir::Etc::sourceparts=- \
+            -o Dir::State::lists="$dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
+        "${apt[@]}" update || exit 1
+        "${apt[@]}" download "mesa-vulkan-drivers/$codename-backports" || exit 1
+        dpkg -x mesa-vulkan-drivers_*.deb unpacked || exit 1
+        mv unpacked/usr/lib/*/libvulkan_radeon.so new/ || exit 1
+    ) >>"$SETUP_LOG" 2>&1 || {
+        rm -r "$dir"
+        return 1
+    }
+    cat >"$dir/new/radeon_icd.json" <<'JSON'
+{
+    "file_format_version": "1.0.1",
+    "ICD": { "library_path": "./libvulkan_radeon.so", "api_version": "1.4.305" }
+}
+JSON
+    rm -rf "$MESA_CACHE"
+    mv "$dir/new" "$MESA_CACHE"
+    rm -r "$dir"
+}
+
+# What `./dev isa` and its test compile with; neither needs a GPU.
+setup_radv() {
+    if ! have_radv && can_install; then
+        note "installing mesa-vulkan-drivers: its RADV compiles kernels for AMD's GPUs, without one"
+        mkdir -p "$CACHE"
+        install_packages mesa-vulkan-drivers || true
+    fi
+}
+
 # --- All of it -------------------------------------------------------------------------------------------------------
 
 # want PACKAGE WHY: adds to the caller's list `packages`.
@@ -262,6 +311,9 @@ setup() {
         [[ $FEATURES == *shaderc* ]] || SETUP_MISSING+=("a shaderc that links")
         command -v chromium >/dev/null || SETUP_MISSING+=("Chromium (Debian chromium)")
         have_renderdoc || SETUP_MISSING+=("RenderDoc (Debian renderdoc, librenderdoc, python3-renderdoc)")
+        setup_radv
+        setup_newer_radv || note "no newer RADV, so kernels are not compiled for RDNA3"
+        have_radv || SETUP_MISSING+=("RADV (Debian and Fedora mesa-vulkan-drivers, Arch vulkan-radeon)")
         setup_chromium_vulkan || SETUP_MISSING+=("the Vulkan parts of Debian's package chromium-common")
     fi
     if ((${#SETUP_MISSING[@]})); then
