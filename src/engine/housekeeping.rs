@@ -52,7 +52,7 @@ struct Shared {
 pub(crate) struct Housekeeper {
     shared: Arc<Shared>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
-    _exit: ExitHook,
+    _exit: Arc<ExitHook>,
 }
 
 /// Makes a pipeline, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it.
@@ -89,18 +89,9 @@ impl Housekeeper {
     /// Starts the thread. With `status` the catalog is warm already, or is not to be warmed.
     pub(crate) fn start(core: &Arc<Core>, status: Option<PrewarmStatus>) -> Housekeeper {
         let shared = Arc::new(Shared { status: Mutex::new(status.unwrap_or_default()), ..Shared::default() });
-        let (theirs, weak) = (shared.clone(), Arc::downgrade(core));
-        let wanted = status.is_none();
-        let thread = std::thread::Builder::new()
-            .name("tidemill housekeeping".to_owned())
-            .spawn(move || work(&theirs, &weak, wanted));
-        // Without a thread nothing is warmed or saved early; all still works.
-        if thread.is_err() {
-            shared.status.lock().finished = true;
-        }
-        let thread = Arc::new(Mutex::new(thread.ok()));
+        let thread = Arc::new(Mutex::new(None));
         let (hook_shared, hook_thread, hook_core) = (shared.clone(), thread.clone(), Arc::downgrade(core));
-        let exit = ExitHook::new(Arc::new(move || {
+        let exit = Arc::new(ExitHook::new(Arc::new(move || {
             stop(&hook_shared, &hook_thread);
             // A software driver must not be at work when its compiler goes.
             if let Some(core) = hook_core.upgrade() {
@@ -109,7 +100,19 @@ impl Housekeeper {
                 // Nothing of the device's is destroyed this late.
                 std::mem::forget(core);
             }
-        }));
+        })));
+        let (theirs, weak, wanted) = (shared.clone(), Arc::downgrade(core), status.is_none());
+        // The thread may be the one to drop the accelerator: the end of the process waits for that, too.
+        let their_exit = exit.clone();
+        let spawned = std::thread::Builder::new().name("tidemill housekeeping".to_owned()).spawn(move || {
+            work(&theirs, &weak, wanted);
+            drop(their_exit);
+        });
+        // Without a thread nothing is warmed or saved early; all still works.
+        match spawned {
+            Ok(handle) => *thread.lock() = Some(handle),
+            Err(_) => shared.status.lock().finished = true,
+        }
         Housekeeper { shared, thread, _exit: exit }
     }
 
@@ -141,11 +144,11 @@ impl Drop for Housekeeper {
 fn stop(shared: &Shared, thread: &Mutex<Option<JoinHandle<()>>>) {
     *shared.stop.lock() = true;
     shared.woken.notify_all();
-    if let Some(thread) = thread.lock().take() {
-        // The thread itself may hold the last reference to the accelerator for a moment.
-        if thread.thread().id() != std::thread::current().id() {
-            let _ = thread.join();
-        }
+    // The thread itself may hold the last reference to the accelerator for a moment, and comes by here then: so the
+    // lock is not held while somebody waits for it.
+    let other = thread.lock().take_if(|thread| thread.thread().id() != std::thread::current().id());
+    if let Some(other) = other {
+        let _ = other.join();
     }
 }
 
@@ -206,5 +209,29 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As when a process ends while its last accelerator is dropped by the thread that warms pipelines.
+    #[test]
+    fn a_thread_that_drops_the_accelerator_is_waited_for_without_a_deadlock() {
+        let (shared, thread) = (Arc::new(Shared::default()), Arc::new(Mutex::new(None)));
+        let (theirs, handle) = (shared.clone(), thread.clone());
+        *thread.lock() = Some(std::thread::spawn(move || {
+            while !stopped_within(&theirs, Duration::from_secs(1)) {}
+            // Until the owner waits for this thread.
+            std::thread::sleep(Duration::from_millis(50));
+            stop(&theirs, &handle);
+        }));
+        let (done, stopped) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            stop(&shared, &thread);
+            let _ = done.send(());
+        });
+        stopped.recv_timeout(Duration::from_secs(20)).expect("the owner and its thread wait for each other");
     }
 }

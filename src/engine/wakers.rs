@@ -63,11 +63,11 @@ impl Wakers {
         state.stop = true;
         drop(state);
         self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.lock().take() {
-            // The thread itself may hold the last reference to the accelerator for a moment.
-            if thread.thread().id() != std::thread::current().id() {
-                let _ = thread.join();
-            }
+        // The thread itself may hold the last reference to the accelerator for a moment, and comes by here then: so the
+        // lock is not held while somebody waits for it.
+        let other = self.thread.lock().take_if(|thread| thread.thread().id() != std::thread::current().id());
+        if let Some(other) = other {
+            let _ = other.join();
         }
     }
 }
