@@ -183,6 +183,7 @@ impl Core {
         mode: Profiling,
         tickets: &[Arc<Ticket>],
     ) -> Result<(Vec<Profile>, Judge)> {
+        self.timeline.read_times()?;
         self.profiler.anchor(&self.device)?;
         let peaks = match mode {
             Profiling::Isolated => Some(self.peaks()?),

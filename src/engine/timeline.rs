@@ -13,6 +13,7 @@ use super::profile::ticket::Ticket;
 use crate::error::{Error, Result};
 use crate::vk::command::{Barrier, Bound, CommandSlot};
 use crate::vk::device::Device;
+use crate::vk::physical::DeviceKind;
 use crate::vk::query::Stamp;
 use crate::vk::queue::Queue;
 
@@ -20,6 +21,9 @@ use crate::vk::queue::Queue;
 const PENDING_UPLOAD_BYTES: u64 = 64 << 20;
 /// The same, by number: each holds a block of staging memory however small it is.
 const PENDING_UPLOADS: usize = 256;
+/// So many finished submissions may wait for their times to be read. Each keeps its slot, or its copy of a plan; asking
+/// lavapipe for the times of one takes 50 us on an idle queue.
+const UNREAD: usize = 256;
 
 #[derive(Debug)]
 struct InFlight {
@@ -30,6 +34,14 @@ struct InFlight {
     uses: Vec<BlockUse>,
     labels: Arc<[Label]>,
     ticket: Option<Arc<Ticket>>,
+}
+
+/// A finished submission whose times were not read yet.
+#[derive(Debug)]
+struct Unread {
+    uploads: Option<CommandSlot>,
+    commands: Commands,
+    ticket: Arc<Ticket>,
 }
 
 /// What a finished submission lets go of, outside the lock: leases return their blocks when they are dropped.
@@ -50,6 +62,8 @@ struct State {
     /// Everything up to this number is ordered before whatever is submitted next.
     fenced: u64,
     in_flight: VecDeque<InFlight>,
+    /// Finished; their times are read when somebody wants them, or there are too many.
+    unread: Vec<Unread>,
     /// Slots ready to be recorded, and slots to be reset first.
     clean_slots: Vec<CommandSlot>,
     used_slots: Vec<CommandSlot>,
@@ -74,6 +88,18 @@ impl State {
             return Taken::New;
         }
         self.used_slots.pop().map_or(Taken::New, Taken::Used)
+    }
+
+    /// Takes back the slots of a finished submission. A replay's are its plan's: it is dropped outside the lock.
+    fn recycle(&mut self, uploads: Option<CommandSlot>, commands: Commands) -> Option<Arc<Replay>> {
+        self.used_slots.extend(uploads);
+        match commands {
+            Commands::Once(slot) => {
+                self.used_slots.push(slot);
+                None
+            }
+            Commands::Replay(replay) => Some(replay),
+        }
     }
 }
 
@@ -250,23 +276,42 @@ impl Timeline {
                 }
             };
             while state.in_flight.front().is_some_and(|oldest| oldest.value <= completed) {
-                if let Some(InFlight { uploads, commands, uses, ticket, .. }) = state.in_flight.pop_front() {
-                    if let Some(ticket) = &ticket {
-                        ticket.collect(uploads.as_ref(), commands.slots(), &self.device);
+                let Some(finished) = state.in_flight.pop_front() else { break };
+                let InFlight { uploads, commands, uses, ticket, .. } = finished;
+                let replay = match ticket {
+                    Some(ticket) => {
+                        state.unread.push(Unread { uploads, commands, ticket });
+                        None
                     }
-                    state.used_slots.extend(uploads);
-                    let replay = match commands {
-                        Commands::Once(slot) => {
-                            state.used_slots.push(slot);
-                            None
-                        }
-                        Commands::Replay(replay) => Some(replay),
-                    };
-                    done.push((uses, replay));
-                }
+                    None => state.recycle(uploads, commands),
+                };
+                done.push((uses, replay));
+            }
+            // A software driver may empty its queue before it answers (lavapipe does): asked between two submissions of
+            // many, it would keep the device waiting for the host.
+            if self.device.info.kind != DeviceKind::Cpu || state.unread.len() >= UNREAD {
+                self.read_times_locked(&mut state, &mut done);
             }
         }
         Ok(!done.is_empty())
+    }
+
+    /// Reads the times of everything that is finished.
+    pub(crate) fn read_times(&self) -> Result<()> {
+        self.reclaim()?;
+        let mut done: SmallVec<[Done; 2]> = SmallVec::new();
+        self.read_times_locked(&mut self.state.lock(), &mut done);
+        Ok(())
+    }
+
+    fn read_times_locked(&self, state: &mut State, done: &mut SmallVec<[Done; 2]>) {
+        for Unread { uploads, commands, ticket } in std::mem::take(&mut state.unread) {
+            // Whose times nobody can ask for any more are not read.
+            if Arc::strong_count(&ticket) > 1 {
+                ticket.collect(uploads.as_ref(), commands.slots(), &self.device);
+            }
+            done.push((Vec::new(), state.recycle(uploads, commands)));
+        }
     }
 
     /// Whether the number is reached.
