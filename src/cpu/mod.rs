@@ -38,6 +38,7 @@ mod parallel;
 mod reduce;
 mod simd;
 mod softmax;
+mod streaming;
 mod unary;
 pub(crate) mod view;
 

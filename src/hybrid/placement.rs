@@ -96,12 +96,15 @@ impl fmt::Display for Decision {
 const BUCKETS: usize = 24;
 /// Untried sides are tried once if they are priced at most so many times the other.
 const WORTH_A_TRY: f64 = 1.5;
-/// How much of a new ratio goes into a correction.
-const WEIGHT: f32 = 0.3;
+/// How much of a new ratio goes into a correction: more of one that is lower, since whatever disturbs a call makes it
+/// longer, and less of a first one, which may have met cold memory or a pipeline that had to be made.
+const WEIGHT_UP: f32 = 0.3;
+const WEIGHT_DOWN: f32 = 0.7;
+const WEIGHT_FIRST: f32 = 0.5;
 /// How much of a correction is left after a call that went to the other side: half after some 350.
 const FORGETTING: f32 = 0.998;
-/// A single call moves a correction by this factor at most: it may have been interrupted.
-const STEP: f32 = 2.0;
+/// A single call raises a correction by the weight of this factor at most: it may have been interrupted.
+const STEP_UP: f32 = 2.0;
 /// The first one may do more, since nothing is known before it.
 const FIRST_STEP: f32 = 64.0;
 
@@ -237,10 +240,11 @@ impl Placement {
         let before = f32::from_bits(cell.load(Ordering::Relaxed));
         // The prediction had the correction in it.
         let ratio = (took_us / predicted) as f32;
-        let after = if before > 0.0 {
-            before * ratio.clamp(1.0 / STEP, STEP).powf(WEIGHT)
-        } else {
-            ratio.clamp(1.0 / FIRST_STEP, FIRST_STEP)
+        let after = match (before > 0.0, ratio > 1.0) {
+            (true, true) => before * ratio.min(STEP_UP).powf(WEIGHT_UP),
+            (true, false) => before * ratio.powf(WEIGHT_DOWN),
+            (false, true) => ratio.min(FIRST_STEP).powf(WEIGHT_FIRST),
+            (false, false) => ratio.max(1.0 / FIRST_STEP),
         };
         // Whoever comes first of two threads counts: the next call corrects again.
         cell.store(after.clamp(1e-3, 1e3).to_bits(), Ordering::Relaxed);
@@ -303,6 +307,24 @@ mod tests {
         let moved = Work::on_host(Op::Chain, 60_000, 60_000, 0.0);
         assert_eq!(placement.decide_chain(&[step; 2], &moved).side, Side::Cpu);
         assert_eq!(placement.decide_chain(&[step; 20], &moved).side, Side::Gpu);
+    }
+
+    #[test]
+    fn one_call_that_was_disturbed_changes_no_side() {
+        let placement = Placement::new(machine(), Policy::Auto);
+        let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
+        let gpu_us = placement.decide(&work).gpu_us.unwrap();
+        // The first takes seven times as long as the others, and later one out of ten does.
+        for call in 0..100 {
+            let decision = placement.decide(&work);
+            let took = match decision.side {
+                Side::Cpu if call % 10 == 0 => 350.0,
+                Side::Cpu => 50.0,
+                Side::Gpu => gpu_us,
+            };
+            placement.learn(&work, &decision, took);
+            assert!(call < 3 || decision.side == Side::Cpu, "{call}: {decision}");
+        }
     }
 
     #[test]

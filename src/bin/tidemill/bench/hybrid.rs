@@ -26,8 +26,7 @@ fn cpu_add_16m(_: &Accelerator) -> Result<Work> {
     let n = 1 << 24;
     let (a, b): (Vec<f32>, Vec<f32>) = ((0..n).map(|i| (i % 4096) as f32).collect(), vec![0.5; n]);
     let sum = |i: usize| (i % 4096) as f32 + 0.5;
-    // Safe code has no other kind of store.
-    let mut stream = Stream::new(&a, &b)?.with_ordinary_stores();
+    let mut stream = Stream::new(&a, &b)?;
     let anchor_name = stream.name();
     let mut out = vec![0.0; n];
     Ok(Work {

@@ -29,9 +29,11 @@ pub(crate) fn sizes() -> impl Iterator<Item = usize> {
 }
 
 /// Rounds of a cell: at least so many, and more until this time has passed.
-const LEAST: usize = 9;
+const LEAST: usize = 15;
 const MOST: usize = 101;
 const TIME: Duration = Duration::from_millis(60);
+/// Rounds in which every side takes its turn. In the others it is only Auto and the better one.
+const FULL: usize = 5;
 /// Columns of what softmax works on.
 const ROW: usize = 1024;
 /// Channels of convolutions, before and after, and their weights.
@@ -65,6 +67,12 @@ pub(crate) fn regret(cells: &[Cell]) -> (f64, f64) {
     (all.get(all.len() / 2).copied().unwrap_or(1.0), all.last().copied().unwrap_or(1.0))
 }
 
+/// Who takes turns: the three of [`Table::sides`], and the device with operands that are there.
+const CPU: usize = 0;
+const GPU: usize = 1;
+const AUTO: usize = 2;
+const RESIDENT: usize = 3;
+
 /// The sides, and the memory that they work on.
 pub(crate) struct Table {
     gpu: Accelerator,
@@ -92,30 +100,49 @@ impl Table {
         let mut chose = Side::Cpu;
         // What is cold, and what Auto does not know yet, does not count.
         for _ in 0..3 {
-            call(&self.sides[2], op, x, out)?;
+            call(&self.sides[AUTO], op, x, out)?;
         }
-        call(&self.sides[1], op, x, out)?;
+        call(&self.sides[GPU], op, x, out)?;
+        // How many times as long as the better side Auto took, round by round.
+        let mut ratios = Vec::new();
+        let mut better = CPU;
         let begun = Instant::now();
-        while times[0].len() < LEAST || (begun.elapsed() < TIME && times[0].len() < MOST) {
-            for (side, times) in self.sides.iter().zip(&mut times) {
-                let begun = Instant::now();
-                let ran = call(side, op, x, out)?;
-                times.push(begun.elapsed().as_secs_f64() * 1e6);
-                chose = ran.decision.side;
+        while ratios.len() < LEAST || (begun.elapsed() < TIME && ratios.len() < MOST) {
+            let round = ratios.len();
+            if round == FULL {
+                better = if median(times[GPU].clone()) < median(times[CPU].clone()) { GPU } else { CPU };
+                ratios = times[AUTO].iter().zip(&times[better]).map(regretted).collect();
             }
-            let begun = Instant::now();
-            let mut r = self.gpu.begin_recording()?;
-            let value = record(&mut r, op, &there, &self.weights)?;
-            r.keep(value)?;
-            r.end_recording()?.wait()?;
-            times[3].push(begun.elapsed().as_secs_f64() * 1e6);
+            let order: &[usize] = if round < FULL { &[RESIDENT, GPU, CPU, AUTO] } else { &[better, AUTO] };
+            // Each follows the other as often.
+            for turn in 0..order.len() {
+                let side = order[if round % 2 == 0 { turn } else { order.len() - 1 - turn }];
+                let begun = Instant::now();
+                if side == RESIDENT {
+                    let mut r = self.gpu.begin_recording()?;
+                    let value = record(&mut r, op, &there, &self.weights)?;
+                    r.keep(value)?;
+                    r.end_recording()?.wait()?;
+                } else {
+                    let ran = call(&self.sides[side], op, x, out)?;
+                    if side == AUTO {
+                        chose = ran.decision.side;
+                    }
+                }
+                times[side].push(begun.elapsed().as_secs_f64() * 1e6);
+            }
+            let last = |side: usize| times[side].last();
+            ratios.extend(last(AUTO).zip(last(better)).map(regretted));
         }
         let [cpu_us, gpu_us, auto_us, resident_us] = times.each_ref().map(|times| median(times.clone()));
-        let better = &times[usize::from(gpu_us < cpu_us)];
-        let ratios = times[2].iter().zip(better).map(|(auto, better)| (auto - 0.5) / better);
-        let regret = median(ratios.collect()).max(1.0);
+        let regret = median(ratios).max(1.0);
         Ok(Cell { op, n, cpu_us, gpu_us, resident_us, auto_us, chose, regret })
     }
+}
+
+/// Auto's time over the other's, after half a microsecond for deciding.
+fn regretted((auto, other): (&f64, &f64)) -> f64 {
+    (auto - 0.5) / other
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -143,12 +143,6 @@ impl Stream {
         Ok(stream)
     }
 
-    /// With stores of the ordinary kind, whichever is faster.
-    pub(crate) fn with_ordinary_stores(mut self) -> Stream {
-        self.store = Store::Ordinary;
-        self
-    }
-
     /// What it is, for the report.
     pub(crate) fn name(&self) -> &'static str {
         #[cfg(target_arch = "x86_64")]
