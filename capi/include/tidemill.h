@@ -33,7 +33,7 @@
 #define TM_ALL_AXES INT32_MIN
 
 // What became of a call. tm_last_error_message has the details.
-typedef enum tm_status {
+typedef enum {
     // It was done.
     TM_OK = 0,
     // The time was over before it was done. Nothing has changed.
@@ -137,7 +137,7 @@ typedef uint32_t tm_profiling;
 typedef void (*tm_message_fn)(const char *message, void *user);
 
 // How to make an accelerator. tm_config_init sets the defaults, which are good: change what is to be different.
-typedef struct tm_config {
+typedef struct {
     // Set by tm_config_init.
     uint32_t abi_version;
     // The index of the device to take, or -1.
@@ -172,46 +172,17 @@ typedef struct tm_config {
     void *on_message_user;
 } tm_config;
 
-// A step of an epilogue: TM_STEP_BIAS and so on.
-typedef uint32_t tm_step_op;
+// What a tensor's elements are: TM_F32 and so on.
+typedef uint32_t tm_dtype;
 
 // An operand: a tensor (tm_of makes one), or what an operation of the same recording gave. It owns nothing and is not
 // freed; that of a tensor is good as long as the tensor's handle. All zeros is no value.
-typedef struct tm_value {
+typedef struct {
     // The tensor, or NULL.
-    const struct tm_tensor *tensor;
+    const tm_tensor *tensor;
     // Names a result of an operation; 0 if it is a tensor.
     uint64_t id;
 } tm_value;
-
-// A step of what is done to a product or a convolution before it is stored, in the same dispatch. At most six steps with
-// two operands and four numbers.
-typedef struct tm_step {
-    // What is done.
-    tm_step_op op;
-    // The operand of steps that have one; f32.
-    struct tm_value operand;
-    // The first number of steps that have one.
-    float a;
-    // The second number.
-    float b;
-} tm_step;
-
-// How a convolution is taken. Begin with tm_conv2d_defaults(). Pairs are height, width.
-typedef struct tm_conv2d_options {
-    // Steps between the kernel's places.
-    size_t stride[2];
-    // Rows of zeros above and below, and columns of zeros left and right.
-    size_t padding[2];
-    // Steps between the kernel's taps.
-    size_t dilation[2];
-    // Groups of channels; 0 is one group, or as many as prepared weights have.
-    size_t groups;
-    // And at last these are done, in their order.
-    const struct tm_step *steps;
-    // How many there are.
-    size_t step_count;
-} tm_conv2d_options;
 
 // An operation of one operand: TM_NEG and so on.
 typedef uint32_t tm_unary_op;
@@ -219,55 +190,27 @@ typedef uint32_t tm_unary_op;
 // An operation of two operands, or of one and a number: TM_ADD and so on. Comparisons give u32: 1 where they hold.
 typedef uint32_t tm_binary_op;
 
-// What a tensor's elements are: TM_F32 and so on.
-typedef uint32_t tm_dtype;
+// A reduction: TM_SUM and so on.
+typedef uint32_t tm_reduce_op;
 
-// What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
-typedef struct tm_argument {
-    // The input; all zeros for an output.
-    struct tm_value input;
-    // An output's element type,
-    tm_dtype dtype;
-    // its extents,
-    size_t dims[4];
-    // and how many of them there are.
-    size_t rank;
-} tm_argument;
+// A step of an epilogue: TM_STEP_BIAS and so on.
+typedef uint32_t tm_step_op;
 
-// A value for a 32-bit specialization constant.
-typedef struct tm_specialization {
-    // The constant's id.
-    uint32_t id;
-    // Its bits.
-    uint32_t bits;
-} tm_specialization;
-
-// One run of a kernel. All zeros but `kernel` is one workgroup without arguments.
-typedef struct tm_dispatch_info {
-    // The kernel.
-    const struct tm_kernel *kernel;
-    // What its bindings get, in their order.
-    const struct tm_argument *arguments;
-    // How many there are.
-    size_t argument_count;
-    // Push constants, or NULL.
-    const void *push;
-    // How many bytes they have.
-    size_t push_bytes;
-    // Values for specialization constants.
-    const struct tm_specialization *specializations;
-    // How many there are.
-    size_t specialization_count;
-    // Workgroups; 0 counts as 1.
-    uint32_t groups[3];
-    // Floating-point operations, for profiles; 0 if not known.
-    uint64_t flops;
-    // Bytes read and written at the least, for profiles; 0 for the size of the arguments.
-    uint64_t bytes;
-} tm_dispatch_info;
+// A step of what is done to a product or a convolution before it is stored, in the same dispatch. At most six steps with
+// two operands and four numbers.
+typedef struct {
+    // What is done.
+    tm_step_op op;
+    // The operand of steps that have one; f32.
+    tm_value operand;
+    // The first number of steps that have one.
+    float a;
+    // The second number.
+    float b;
+} tm_step;
 
 // How a matrix product is taken. Begin with tm_matmul_defaults().
-typedef struct tm_matmul_options {
+typedef struct {
     // The left operand is stored with its last two dimensions exchanged.
     bool transpose_lhs;
     // The right operand is stored with its last two dimensions exchanged.
@@ -277,18 +220,75 @@ typedef struct tm_matmul_options {
     // Then `beta` times `accumulate`, broadcast, is added, if that is a value.
     float beta;
     // What is added, or all zeros.
-    struct tm_value accumulate;
+    tm_value accumulate;
     // And at last these are done, in their order.
-    const struct tm_step *steps;
+    const tm_step *steps;
     // How many there are.
     size_t step_count;
 } tm_matmul_options;
 
-// A reduction: TM_SUM and so on.
-typedef uint32_t tm_reduce_op;
+// How a convolution is taken. Begin with tm_conv2d_defaults(). Pairs are height, width.
+typedef struct {
+    // Steps between the kernel's places.
+    size_t stride[2];
+    // Rows of zeros above and below, and columns of zeros left and right.
+    size_t padding[2];
+    // Steps between the kernel's taps.
+    size_t dilation[2];
+    // Groups of channels; 0 is one group, or as many as prepared weights have.
+    size_t groups;
+    // And at last these are done, in their order.
+    const tm_step *steps;
+    // How many there are.
+    size_t step_count;
+} tm_conv2d_options;
+
+// What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
+typedef struct {
+    // The input; all zeros for an output.
+    tm_value input;
+    // An output's element type,
+    tm_dtype dtype;
+    // its extents,
+    size_t dims[4];
+    // and how many of them there are.
+    size_t rank;
+} tm_argument;
+
+// A value for a 32-bit specialization constant.
+typedef struct {
+    // The constant's id.
+    uint32_t id;
+    // Its bits.
+    uint32_t bits;
+} tm_specialization;
+
+// One run of a kernel. All zeros but `kernel` is one workgroup without arguments.
+typedef struct {
+    // The kernel.
+    const tm_kernel *kernel;
+    // What its bindings get, in their order.
+    const tm_argument *arguments;
+    // How many there are.
+    size_t argument_count;
+    // Push constants, or NULL.
+    const void *push;
+    // How many bytes they have.
+    size_t push_bytes;
+    // Values for specialization constants.
+    const tm_specialization *specializations;
+    // How many there are.
+    size_t specialization_count;
+    // Workgroups; 0 counts as 1.
+    uint32_t groups[3];
+    // Floating-point operations, for profiles; 0 if not known.
+    uint64_t flops;
+    // Bytes read and written at the least, for profiles; 0 if not known.
+    uint64_t bytes;
+} tm_dispatch_info;
 
 // An input of every batch. Its first dimension counts the rows of a batch.
-typedef struct tm_stream_input {
+typedef struct {
     // Its element type,
     tm_dtype dtype;
     // its extents,
@@ -299,13 +299,13 @@ typedef struct tm_stream_input {
 
 // Records what is done with a batch: gets a recording and the inputs, which are the library's, and writes as many outputs
 // as were announced. 0 says that it worked. It must not throw, and must not end or free the recording.
-typedef int32_t (*tm_record_fn)(struct tm_recording *recording,
-                                const struct tm_tensor *const *inputs,
-                                struct tm_value *outputs,
+typedef int32_t (*tm_record_fn)(tm_recording *recording,
+                                const tm_tensor *const *inputs,
+                                tm_value *outputs,
                                 void *user);
 
 // The contents of an input.
-typedef struct tm_bytes {
+typedef struct {
     // Where they are,
     const void *data;
     // and how many.
@@ -441,6 +441,33 @@ typedef struct tm_bytes {
 // a >= b.
 #define TM_GE 12
 
+// The sum.
+#define TM_SUM 0
+
+// The mean.
+#define TM_MEAN 1
+
+// The product.
+#define TM_PROD 2
+
+// The largest element.
+#define TM_AMAX 3
+
+// The smallest element.
+#define TM_AMIN 4
+
+// The place of the largest element, the first if there are several; u32.
+#define TM_ARGMAX 5
+
+// The place of the smallest element, the first if there are several; u32.
+#define TM_ARGMIN 6
+
+// The square root of the sum of squares.
+#define TM_NORM 7
+
+// The mean square distance from the mean.
+#define TM_VARIANCE 8
+
 // Plus an element of `operand` for each column of a product, or channel of a convolution. As the first step only.
 #define TM_STEP_BIAS 0
 
@@ -504,33 +531,6 @@ typedef struct tm_bytes {
 // As tm_clip, from `a` to `b`.
 #define TM_STEP_CLIP 20
 
-// The sum.
-#define TM_SUM 0
-
-// The mean.
-#define TM_MEAN 1
-
-// The product.
-#define TM_PROD 2
-
-// The largest element.
-#define TM_AMAX 3
-
-// The smallest element.
-#define TM_AMIN 4
-
-// The place of the largest element, the first if there are several; u32.
-#define TM_ARGMAX 5
-
-// The place of the smallest element, the first if there are several; u32.
-#define TM_ARGMIN 6
-
-// The square root of the sum of squares.
-#define TM_NORM 7
-
-// The mean square distance from the mean.
-#define TM_VARIANCE 8
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -543,505 +543,7 @@ uint32_t tm_abi_version(void);
 
 // Call it as tm_check_abi(TM_ABI_VERSION) before anything else: TM_ABI_MISMATCH if the program was compiled against a
 // header that does not belong to this library.
-enum tm_status tm_check_abi(uint32_t header_abi_version);
-
-// The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the next
-// call makes a new one. Each call gives a handle to free; the accelerator itself stays.
-enum tm_status tm_accelerator_global(struct tm_accelerator **gpu);
-
-// An accelerator of your own. NULL for `config` means the defaults.
-enum tm_status tm_accelerator_new(const struct tm_config *config, struct tm_accelerator **gpu);
-
-// Waits for all work, and closes: calls on it give TM_CLOSED from then on. TM_STILL_IN_USE, with how many, if tensors,
-// recordings, submissions or other handles of the same accelerator are still there; it is closed then, too. The handle
-// still has to be freed. Only needed by those who must know that nothing is left on the device.
-enum tm_status tm_accelerator_close(const struct tm_accelerator *gpu);
-
-// Waits until everything submitted is done.
-enum tm_status tm_synchronize(const struct tm_accelerator *gpu);
-
-// Frees the memory that the pool keeps for later; `freed_bytes`, if not NULL, gets how much that was.
-enum tm_status tm_trim(const struct tm_accelerator *gpu, uint64_t *freed_bytes);
-
-// Every Vulkan device of the machine as a JSON array, with why it can't be used if so.
-enum tm_status tm_devices_json(char **json);
-
-// The accelerator's device as JSON: name, kind, driver, limits.
-enum tm_status tm_device_json(const struct tm_accelerator *gpu, char **json);
-
-// What the accelerator has done so far, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
-enum tm_status tm_stats_json(const struct tm_accelerator *gpu, char **json);
-
-// What the validation layer has said since the last call, as a JSON array of strings.
-enum tm_status tm_validation_messages_json(const struct tm_accelerator *gpu, char **json);
-
-// Frees the handle. The device goes with the last handle of anything on it. NULL is allowed.
-void tm_accelerator_free(struct tm_accelerator *gpu);
-
-// Frees a string that this library gave. NULL is allowed.
-void tm_string_free(char *string);
-
-// Sets the defaults. Call it as tm_config_init(&config, TM_ABI_VERSION): TM_ABI_MISMATCH, and nothing is written, if header
-// and library do not belong together.
-enum tm_status tm_config_init(struct tm_config *config,
-                              uint32_t header_abi_version);
-
-// Every pixel, no padding, one group.
-struct tm_conv2d_options tm_conv2d_defaults(void);
-
-// The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x]; floats.
-// NULL for `options` means the defaults. Weights that serve more than once are better prepared.
-enum tm_status tm_conv2d(const struct tm_recording *recording,
-                         struct tm_value images,
-                         struct tm_value weights,
-                         const struct tm_conv2d_options *options,
-                         struct tm_value *out);
-
-// As tm_conv2d, with prepared weights.
-enum tm_status tm_conv2d_prepared(const struct tm_recording *recording,
-                                  struct tm_value images,
-                                  const struct tm_weights *weights,
-                                  const struct tm_conv2d_options *options,
-                                  struct tm_value *out);
-
-// Lays weights out for as many convolutions as there will be. The tensor is not needed any more after this.
-enum tm_status tm_prepare_weights(const struct tm_accelerator *gpu,
-                                  const struct tm_tensor *weights,
-                                  size_t groups,
-                                  struct tm_weights **prepared);
-
-// Frees the handle. NULL is allowed.
-void tm_weights_free(struct tm_weights *weights);
-
-// An operation of one operand.
-enum tm_status tm_unary(const struct tm_recording *recording,
-                        tm_unary_op op,
-                        struct tm_value x,
-                        struct tm_value *out);
-
-// An operation of two operands of one element type. Shapes broadcast as in NumPy.
-enum tm_status tm_binary(const struct tm_recording *recording,
-                         tm_binary_op op,
-                         struct tm_value a,
-                         struct tm_value b,
-                         struct tm_value *out);
-
-// An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER if
-// it is none, such as 0.5 for integers.
-enum tm_status tm_binary_scalar(const struct tm_recording *recording,
-                                tm_binary_op op,
-                                struct tm_value a,
-                                double b,
-                                struct tm_value *out);
-
-// x where it is above 0, alpha * x elsewhere; floats.
-enum tm_status tm_leaky_relu(const struct tm_recording *recording,
-                             struct tm_value x,
-                             float alpha,
-                             struct tm_value *out);
-
-// x where it is above 0, alpha * (exp(x) - 1) elsewhere; floats.
-enum tm_status tm_elu(const struct tm_recording *recording,
-                      struct tm_value x,
-                      float alpha,
-                      struct tm_value *out);
-
-// x, but not below `lo` and not above `hi`; floats.
-enum tm_status tm_clip(const struct tm_recording *recording,
-                       struct tm_value x,
-                       float lo,
-                       float hi,
-                       struct tm_value *out);
-
-// a where the mask (u32, as comparisons give it) is not 0, b elsewhere; all three broadcast.
-enum tm_status tm_select(const struct tm_recording *recording,
-                         struct tm_value mask,
-                         struct tm_value a,
-                         struct tm_value b,
-                         struct tm_value *out);
-
-// The same numbers as elements of another type.
-enum tm_status tm_cast(const struct tm_recording *recording,
-                       struct tm_value x,
-                       tm_dtype to,
-                       struct tm_value *out);
-
-// An argument that the kernel reads.
-struct tm_argument tm_input(struct tm_value x);
-
-// An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
-struct tm_argument tm_output(tm_dtype dtype, const size_t *dims, size_t rank);
-
-// A kernel from SPIR-V. `name` is what labels, profiles and errors call it.
-//
-// The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
-// dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
-// invocations without synchronization, and must end.
-enum tm_status tm_kernel_from_spirv(const char *name,
-                                    const uint32_t *words,
-                                    size_t word_count,
-                                    struct tm_kernel **kernel);
-
-// Records one run of a kernel. `outputs` gets a value for each output among the arguments, in their order; it has room
-// for `output_count`, which must be as many. An output that the shader reads, too, is all zeros before.
-enum tm_status tm_dispatch(const struct tm_recording *recording,
-                           const struct tm_dispatch_info *info,
-                           struct tm_value *outputs,
-                           size_t output_count);
-
-// Frees the handle. Recordings and plans that use the kernel keep it. NULL is allowed.
-void tm_kernel_free(struct tm_kernel *kernel);
-
-// The same contents with another shape of as many elements; nothing is copied.
-enum tm_status tm_reshape(const struct tm_recording *recording,
-                          struct tm_value x,
-                          const size_t *dims,
-                          size_t rank,
-                          struct tm_value *out);
-
-// Another order of the dimensions: `order` has the old number of each new dimension, `rank` of them.
-enum tm_status tm_permute(const struct tm_recording *recording,
-                          struct tm_value x,
-                          const size_t *order,
-                          size_t rank,
-                          struct tm_value *out);
-
-// The last two dimensions exchanged.
-enum tm_status tm_transpose(const struct tm_recording *recording, struct tm_value x, struct tm_value *out);
-
-// A box: from `begin[i]` up to but not including `end[i]` in each of the first `count` dimensions.
-enum tm_status tm_slice(const struct tm_recording *recording,
-                        struct tm_value x,
-                        const size_t *begin,
-                        const size_t *end,
-                        size_t count,
-                        struct tm_value *out);
-
-// Repeated to a larger shape by NumPy's rules.
-enum tm_status tm_broadcast_to(const struct tm_recording *recording,
-                               struct tm_value x,
-                               const size_t *dims,
-                               size_t rank,
-                               struct tm_value *out);
-
-// Operands one after the other along an axis; negative ones count from the end.
-enum tm_status tm_concat(const struct tm_recording *recording,
-                         const struct tm_value *xs,
-                         size_t count,
-                         int32_t axis,
-                         struct tm_value *out);
-
-// Operands of one shape along a new axis.
-enum tm_status tm_stack(const struct tm_recording *recording,
-                        const struct tm_value *xs,
-                        size_t count,
-                        int32_t axis,
-                        struct tm_value *out);
-
-// With `before[i]` and `after[i]` more elements around it in each of its `rank` dimensions.
-enum tm_status tm_pad(const struct tm_recording *recording,
-                      struct tm_value x,
-                      const size_t *before,
-                      const size_t *after,
-                      size_t rank,
-                      double element,
-                      struct tm_value *out);
-
-// Rows of a table (its slices along the first dimension) by their numbers, which are u32. A number outside the table
-// gives a row of zeros.
-enum tm_status tm_gather_rows(const struct tm_recording *recording,
-                              struct tm_value table,
-                              struct tm_value rows,
-                              struct tm_value *out);
-
-// A copy in memory of its own.
-enum tm_status tm_copy(const struct tm_recording *recording, struct tm_value x, struct tm_value *out);
-
-// Equal elements.
-enum tm_status tm_fill(const struct tm_recording *recording,
-                       tm_dtype dtype,
-                       const size_t *dims,
-                       size_t rank,
-                       double element,
-                       struct tm_value *out);
-
-// 0, 1, 2 and so on, in row-major order.
-enum tm_status tm_iota(const struct tm_recording *recording,
-                       tm_dtype dtype,
-                       const size_t *dims,
-                       size_t rank,
-                       struct tm_value *out);
-
-// Random f32 numbers, uniform in [0, 1). Seed and place alone decide an element, with the same bits on every device.
-enum tm_status tm_random_uniform(const struct tm_recording *recording,
-                                 const size_t *dims,
-                                 size_t rank,
-                                 uint64_t seed,
-                                 struct tm_value *out);
-
-// Random f32 numbers, normal with mean 0 and variance 1.
-enum tm_status tm_random_normal(const struct tm_recording *recording,
-                                const size_t *dims,
-                                size_t rank,
-                                uint64_t seed,
-                                struct tm_value *out);
-
-// Hands it to the device as one submission; waits for nothing. `submission` may be NULL.
-enum tm_status tm_plan_submit(const struct tm_plan *plan, struct tm_submission **submission);
-
-// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded. The plan keeps
-// what it needs of it. Submissions in flight are not affected.
-enum tm_status tm_plan_bind(const struct tm_plan *plan,
-                            const struct tm_tensor *recorded,
-                            const struct tm_tensor *tensor);
-
-// Profiles its submissions in their own way, whatever the accelerator's is.
-enum tm_status tm_plan_profiling(const struct tm_plan *plan, tm_profiling mode);
-
-// Frees the handle. Submissions in flight go on. NULL is allowed.
-void tm_plan_free(struct tm_plan *plan);
-
-// The plain product.
-struct tm_matmul_options tm_matmul_defaults(void);
-
-// The matrix product, of batches too, as in NumPy; floats. NULL for `options` is the plain product.
-enum tm_status tm_matmul(const struct tm_recording *recording,
-                         struct tm_value lhs,
-                         struct tm_value rhs,
-                         const struct tm_matmul_options *options,
-                         struct tm_value *out);
-
-// Profiles everything that the accelerator does from now on. One session at a time.
-enum tm_status tm_begin_profiling(const struct tm_accelerator *gpu,
-                                  const char *name,
-                                  tm_profiling mode,
-                                  struct tm_session **session);
-
-// Waits for everything submitted, ends the session and gives its figures. The session's handle still has to be freed.
-enum tm_status tm_session_finish(const struct tm_session *session,
-                                 struct tm_run **run);
-
-// Frees the handle. A session that was not finished is discarded. NULL is allowed.
-void tm_session_free(struct tm_session *session);
-
-// The run as JSON: totals, and a profile of each submission.
-enum tm_status tm_run_json(const struct tm_run *run, char **text);
-
-// The run as a trace for ui.perfetto.dev.
-enum tm_status tm_run_trace_json(const struct tm_run *run, char **text);
-
-// The run as a page for a browser.
-enum tm_status tm_run_html(const struct tm_run *run, char **text);
-
-// The run as a table for a terminal.
-enum tm_status tm_run_table(const struct tm_run *run, char **text);
-
-// Frees the handle. NULL is allowed.
-void tm_run_free(struct tm_run *run);
-
-// A tensor as an operand.
-struct tm_value tm_of(const struct tm_tensor *tensor);
-
-// Begins a recording.
-enum tm_status tm_begin_recording(const struct tm_accelerator *gpu, struct tm_recording **recording);
-
-// Makes a value a tensor that outlives the recording. It has contents once the recording was submitted.
-enum tm_status tm_keep(const struct tm_recording *recording, struct tm_value x, struct tm_tensor **tensor);
-
-// The extents of an operand: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
-enum tm_status tm_value_shape(const struct tm_recording *recording,
-                              struct tm_value x,
-                              size_t (*dims)[4],
-                              size_t *rank);
-
-// The element type of an operand.
-enum tm_status tm_value_dtype(const struct tm_recording *recording, struct tm_value x, tm_dtype *dtype);
-
-// Ends the recording and hands it to the device as one submission; waits for nothing. `submission` may be NULL: reading a
-// kept tensor waits by itself. The recording's handle still has to be freed.
-enum tm_status tm_end_recording(const struct tm_recording *recording,
-                                struct tm_submission **submission);
-
-// Ends the recording as a plan, which submits it as often as it is wanted. The recording's handle still has to be freed.
-enum tm_status tm_into_plan(const struct tm_recording *recording,
-                            struct tm_plan **plan);
-
-// Profiles this recording in its own way, whatever the accelerator's is.
-enum tm_status tm_recording_profiling(const struct tm_recording *recording, tm_profiling mode);
-
-// What will run if the recording ends now, as a text: what is fused, where barriers stand, what is stored.
-enum tm_status tm_explain(const struct tm_recording *recording, char **text);
-
-// Frees the handle. A recording that has not ended is discarded. NULL is allowed.
-void tm_recording_free(struct tm_recording *recording);
-
-// Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis stays in
-// the shape, with one element.
-enum tm_status tm_reduce(const struct tm_recording *recording,
-                         tm_reduce_op op,
-                         struct tm_value x,
-                         int32_t axis,
-                         bool keep,
-                         struct tm_value *out);
-
-// The sum of products of two vectors.
-enum tm_status tm_dot(const struct tm_recording *recording,
-                      struct tm_value a,
-                      struct tm_value b,
-                      struct tm_value *out);
-
-// Softmax along an axis; negative ones count from the end; f32.
-enum tm_status tm_softmax(const struct tm_recording *recording,
-                          struct tm_value x,
-                          int32_t axis,
-                          struct tm_value *out);
-
-// The logarithm of softmax.
-enum tm_status tm_log_softmax(const struct tm_recording *recording,
-                              struct tm_value x,
-                              int32_t axis,
-                              struct tm_value *out);
-
-// What went wrong in this thread's last call that failed; "" if none has. It stays valid until the thread's next call
-// that fails: copy it to keep it.
-const char *tm_last_error_message(void);
-
-// The name of a code, such as "TM_SHAPE". Static: not to be freed.
-const char *tm_status_name(int32_t status);
-
-// A stream: `slots` batches may be on their way (3 keep the device busy), each with `input_count` inputs. `record` is called
-// once, before this returns. Other tensors that it uses are shared by all batches.
-enum tm_status tm_stream_new(const struct tm_accelerator *gpu,
-                             size_t slots,
-                             const struct tm_stream_input *inputs,
-                             size_t input_count,
-                             size_t output_count,
-                             tm_record_fn record,
-                             void *user,
-                             struct tm_stream **stream);
-
-// Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every slot
-// holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then have so
-// many, and outputs give so many.
-enum tm_status tm_stream_push(const struct tm_stream *stream,
-                              const struct tm_bytes *inputs,
-                              size_t rows);
-
-// As tm_stream_push, but gives TM_STREAM_FULL instead of waiting: for one thread, which then pops.
-enum tm_status tm_stream_try_push(const struct tm_stream *stream, const struct tm_bytes *inputs, size_t rows);
-
-// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that.
-enum tm_status tm_stream_finish(const struct tm_stream *stream);
-
-// The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then, and
-// nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.
-enum tm_status tm_stream_pop(const struct tm_stream *stream,
-                             uint64_t timeout_ns,
-                             struct tm_batch **batch);
-
-// The stream in figures, as JSON: batches, and how often and how long each end waited.
-enum tm_status tm_stream_stats_json(const struct tm_stream *stream, char **json);
-
-// What the device waited for in a run of the stream that was profiled, as JSON.
-enum tm_status tm_stream_report_json(const struct tm_stream *stream, const struct tm_run *run, char **json);
-
-// Frees the handle; waits for nothing. Batches that were popped stay good. NULL is allowed.
-void tm_stream_free(struct tm_stream *stream);
-
-// Its number, from 0; 0 for NULL, too.
-uint64_t tm_batch_number(const struct tm_batch *batch);
-
-// Its rows, if it is a partial one; 0 if it is whole.
-size_t tm_batch_rows(const struct tm_batch *batch);
-
-// Copies an output to `data`, which has room for exactly `size_bytes` bytes: all its elements, or those of a partial batch's rows.
-enum tm_status tm_batch_read(const struct tm_batch *batch,
-                             size_t output,
-                             void *data,
-                             size_t size_bytes);
-
-// An output as a tensor, for further work on the device: a handle to free. When the batch is freed, a later one may replace
-// its contents.
-enum tm_status tm_batch_output(const struct tm_batch *batch,
-                               size_t output,
-                               struct tm_tensor **tensor);
-
-// What the device did for it, as JSON. TM_PROFILE if it was not profiled.
-enum tm_status tm_batch_profile_json(const struct tm_batch *batch, char **json);
-
-// Frees the handle, and its slot for another batch. NULL is allowed.
-void tm_batch_free(struct tm_batch *batch);
-
-// Waits until the work is done, or for `timeout_ns` at most: TM_TIMEOUT then, and the work goes on. TM_FOREVER waits.
-enum tm_status tm_submission_wait(const struct tm_submission *submission,
-                                  uint64_t timeout_ns);
-
-// Whether the work is done. Never waits.
-enum tm_status tm_submission_is_complete(const struct tm_submission *submission, bool *complete);
-
-// Its number on the accelerator's timeline, from 1; numbers complete in order. 0 for NULL.
-uint64_t tm_submission_number(const struct tm_submission *submission);
-
-// What the device did, dispatch by dispatch, as JSON. Waits until the work is done. TM_PROFILE if it was not profiled.
-enum tm_status tm_submission_profile_json(const struct tm_submission *submission,
-                                          char **json);
-
-// Frees the handle. NULL is allowed.
-void tm_submission_free(struct tm_submission *submission);
-
-// A tensor with a copy of `size_bytes` bytes at `data`, which must be all elements of its shape.
-enum tm_status tm_upload(const struct tm_accelerator *gpu,
-                         tm_dtype dtype,
-                         const size_t *dims,
-                         size_t rank,
-                         const void *data,
-                         size_t size_bytes,
-                         struct tm_tensor **tensor);
-
-// A tensor of zeros.
-enum tm_status tm_zeros(const struct tm_accelerator *gpu,
-                        tm_dtype dtype,
-                        const size_t *dims,
-                        size_t rank,
-                        struct tm_tensor **tensor);
-
-// A tensor without contents: to be written, or to be bound as a plan's output.
-enum tm_status tm_empty(const struct tm_accelerator *gpu,
-                        tm_dtype dtype,
-                        const size_t *dims,
-                        size_t rank,
-                        struct tm_tensor **tensor);
-
-// Overwrites the contents. Never waits for the device: what still uses the old contents keeps them.
-enum tm_status tm_tensor_write(const struct tm_tensor *tensor, const void *data, size_t size_bytes);
-
-// Copies the contents to `data`, which has room for exactly `size_bytes` bytes: all elements. Waits for the submission
-// that writes them, and for nothing else.
-enum tm_status tm_tensor_read(const struct tm_tensor *tensor,
-                              void *data,
-                              size_t size_bytes);
-
-// The extents: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
-enum tm_status tm_tensor_shape(const struct tm_tensor *tensor, size_t (*dims)[4], size_t *rank);
-
-// The element type.
-enum tm_status tm_tensor_dtype(const struct tm_tensor *tensor, tm_dtype *dtype);
-
-// The size of the contents; 0 for NULL.
-uint64_t tm_tensor_size_bytes(const struct tm_tensor *tensor);
-
-// The same contents with another shape of as many elements, as a handle of its own; nothing is copied.
-enum tm_status tm_tensor_reshape(const struct tm_tensor *tensor,
-                                 const size_t *dims,
-                                 size_t rank,
-                                 struct tm_tensor **reshaped);
-
-// One more handle of the same tensor.
-enum tm_status tm_tensor_clone(const struct tm_tensor *tensor, struct tm_tensor **clone);
-
-// Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL is
-// allowed.
-void tm_tensor_free(struct tm_tensor *tensor);
+tm_status tm_check_abi(uint32_t header_abi_version);
 
 // What went wrong in this thread's last call that failed; "" if none has. It stays valid until the thread's next call
 // that fails: copy it to keep it.
@@ -1055,491 +557,452 @@ void tm_string_free(char *string);
 
 // Sets the defaults. Call it as tm_config_init(&config, TM_ABI_VERSION): TM_ABI_MISMATCH, and nothing is written, if header
 // and library do not belong together.
-enum tm_status tm_config_init(struct tm_config *config,
-                              uint32_t header_abi_version);
+tm_status tm_config_init(tm_config *config,
+                         uint32_t header_abi_version);
 
 // The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the next
 // call makes a new one. Each call gives a handle to free; the accelerator itself stays.
-enum tm_status tm_accelerator_global(struct tm_accelerator **gpu);
+tm_status tm_accelerator_global(tm_accelerator **gpu);
 
 // An accelerator of your own. NULL for `config` means the defaults.
-enum tm_status tm_accelerator_new(const struct tm_config *config, struct tm_accelerator **gpu);
+tm_status tm_accelerator_new(const tm_config *config, tm_accelerator **gpu);
 
 // Waits for all work, and closes: calls on it give TM_CLOSED from then on. TM_STILL_IN_USE, with how many, if tensors,
 // recordings, submissions or other handles of the same accelerator are still there; it is closed then, too. The handle
 // still has to be freed. Only needed by those who must know that nothing is left on the device.
-enum tm_status tm_accelerator_close(const struct tm_accelerator *gpu);
+tm_status tm_accelerator_close(const tm_accelerator *gpu);
 
 // Waits until everything submitted is done.
-enum tm_status tm_synchronize(const struct tm_accelerator *gpu);
+tm_status tm_synchronize(const tm_accelerator *gpu);
 
 // Frees the memory that the pool keeps for later; `freed_bytes`, if not NULL, gets how much that was.
-enum tm_status tm_trim(const struct tm_accelerator *gpu, uint64_t *freed_bytes);
+tm_status tm_trim(const tm_accelerator *gpu, uint64_t *freed_bytes);
 
 // Every Vulkan device of the machine as a JSON array, with why it can't be used if so.
-enum tm_status tm_devices_json(char **json);
+tm_status tm_devices_json(char **json);
 
 // The accelerator's device as JSON: name, kind, driver, limits.
-enum tm_status tm_device_json(const struct tm_accelerator *gpu, char **json);
+tm_status tm_device_json(const tm_accelerator *gpu, char **json);
 
 // What the accelerator has done so far, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
-enum tm_status tm_stats_json(const struct tm_accelerator *gpu, char **json);
+tm_status tm_stats_json(const tm_accelerator *gpu, char **json);
 
 // What the validation layer has said since the last call, as a JSON array of strings.
-enum tm_status tm_validation_messages_json(const struct tm_accelerator *gpu, char **json);
+tm_status tm_validation_messages_json(const tm_accelerator *gpu, char **json);
 
 // Frees the handle. The device goes with the last handle of anything on it. NULL is allowed.
-void tm_accelerator_free(struct tm_accelerator *gpu);
+void tm_accelerator_free(tm_accelerator *gpu);
 
 // A tensor with a copy of `size_bytes` bytes at `data`, which must be all elements of its shape.
-enum tm_status tm_upload(const struct tm_accelerator *gpu,
-                         tm_dtype dtype,
-                         const size_t *dims,
-                         size_t rank,
-                         const void *data,
-                         size_t size_bytes,
-                         struct tm_tensor **tensor);
+tm_status tm_upload(const tm_accelerator *gpu,
+                    tm_dtype dtype,
+                    const size_t *dims,
+                    size_t rank,
+                    const void *data,
+                    size_t size_bytes,
+                    tm_tensor **tensor);
 
 // A tensor of zeros.
-enum tm_status tm_zeros(const struct tm_accelerator *gpu,
-                        tm_dtype dtype,
-                        const size_t *dims,
-                        size_t rank,
-                        struct tm_tensor **tensor);
+tm_status tm_zeros(const tm_accelerator *gpu,
+                   tm_dtype dtype,
+                   const size_t *dims,
+                   size_t rank,
+                   tm_tensor **tensor);
 
 // A tensor without contents: to be written, or to be bound as a plan's output.
-enum tm_status tm_empty(const struct tm_accelerator *gpu,
-                        tm_dtype dtype,
-                        const size_t *dims,
-                        size_t rank,
-                        struct tm_tensor **tensor);
+tm_status tm_empty(const tm_accelerator *gpu,
+                   tm_dtype dtype,
+                   const size_t *dims,
+                   size_t rank,
+                   tm_tensor **tensor);
 
 // Overwrites the contents. Never waits for the device: what still uses the old contents keeps them.
-enum tm_status tm_tensor_write(const struct tm_tensor *tensor, const void *data, size_t size_bytes);
+tm_status tm_tensor_write(const tm_tensor *tensor, const void *data, size_t size_bytes);
 
 // Copies the contents to `data`, which has room for exactly `size_bytes` bytes: all elements. Waits for the submission
 // that writes them, and for nothing else.
-enum tm_status tm_tensor_read(const struct tm_tensor *tensor,
-                              void *data,
-                              size_t size_bytes);
+tm_status tm_tensor_read(const tm_tensor *tensor,
+                         void *data,
+                         size_t size_bytes);
 
 // The extents: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
-enum tm_status tm_tensor_shape(const struct tm_tensor *tensor, size_t (*dims)[4], size_t *rank);
+tm_status tm_tensor_shape(const tm_tensor *tensor, size_t (*dims)[4], size_t *rank);
 
 // The element type.
-enum tm_status tm_tensor_dtype(const struct tm_tensor *tensor, tm_dtype *dtype);
+tm_status tm_tensor_dtype(const tm_tensor *tensor, tm_dtype *dtype);
 
 // The size of the contents; 0 for NULL.
-uint64_t tm_tensor_size_bytes(const struct tm_tensor *tensor);
+uint64_t tm_tensor_size_bytes(const tm_tensor *tensor);
 
 // The same contents with another shape of as many elements, as a handle of its own; nothing is copied.
-enum tm_status tm_tensor_reshape(const struct tm_tensor *tensor,
-                                 const size_t *dims,
-                                 size_t rank,
-                                 struct tm_tensor **reshaped);
+tm_status tm_tensor_reshape(const tm_tensor *tensor, const size_t *dims, size_t rank, tm_tensor **reshaped);
 
 // One more handle of the same tensor.
-enum tm_status tm_tensor_clone(const struct tm_tensor *tensor, struct tm_tensor **clone);
+tm_status tm_tensor_clone(const tm_tensor *tensor, tm_tensor **clone);
 
 // Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL is
 // allowed.
-void tm_tensor_free(struct tm_tensor *tensor);
+void tm_tensor_free(tm_tensor *tensor);
 
 // A tensor as an operand.
-struct tm_value tm_of(const struct tm_tensor *tensor);
+tm_value tm_of(const tm_tensor *tensor);
 
 // Begins a recording.
-enum tm_status tm_begin_recording(const struct tm_accelerator *gpu, struct tm_recording **recording);
+tm_status tm_begin_recording(const tm_accelerator *gpu, tm_recording **recording);
 
 // Makes a value a tensor that outlives the recording. It has contents once the recording was submitted.
-enum tm_status tm_keep(const struct tm_recording *recording, struct tm_value x, struct tm_tensor **tensor);
+tm_status tm_keep(const tm_recording *recording, tm_value x, tm_tensor **tensor);
 
 // The extents of an operand: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
-enum tm_status tm_value_shape(const struct tm_recording *recording,
-                              struct tm_value x,
-                              size_t (*dims)[4],
-                              size_t *rank);
+tm_status tm_value_shape(const tm_recording *recording, tm_value x, size_t (*dims)[4], size_t *rank);
 
 // The element type of an operand.
-enum tm_status tm_value_dtype(const struct tm_recording *recording, struct tm_value x, tm_dtype *dtype);
+tm_status tm_value_dtype(const tm_recording *recording, tm_value x, tm_dtype *dtype);
 
 // Ends the recording and hands it to the device as one submission; waits for nothing. `submission` may be NULL: reading a
 // kept tensor waits by itself. The recording's handle still has to be freed.
-enum tm_status tm_end_recording(const struct tm_recording *recording,
-                                struct tm_submission **submission);
+tm_status tm_end_recording(const tm_recording *recording,
+                           tm_submission **submission);
 
 // Ends the recording as a plan, which submits it as often as it is wanted. The recording's handle still has to be freed.
-enum tm_status tm_into_plan(const struct tm_recording *recording,
-                            struct tm_plan **plan);
+tm_status tm_into_plan(const tm_recording *recording,
+                       tm_plan **plan);
 
 // Profiles this recording in its own way, whatever the accelerator's is.
-enum tm_status tm_recording_profiling(const struct tm_recording *recording, tm_profiling mode);
+tm_status tm_recording_profiling(const tm_recording *recording, tm_profiling mode);
 
 // What will run if the recording ends now, as a text: what is fused, where barriers stand, what is stored.
-enum tm_status tm_explain(const struct tm_recording *recording, char **text);
+tm_status tm_explain(const tm_recording *recording, char **text);
 
 // Frees the handle. A recording that has not ended is discarded. NULL is allowed.
-void tm_recording_free(struct tm_recording *recording);
+void tm_recording_free(tm_recording *recording);
 
 // Waits until the work is done, or for `timeout_ns` at most: TM_TIMEOUT then, and the work goes on. TM_FOREVER waits.
-enum tm_status tm_submission_wait(const struct tm_submission *submission,
-                                  uint64_t timeout_ns);
+tm_status tm_submission_wait(const tm_submission *submission,
+                             uint64_t timeout_ns);
 
 // Whether the work is done. Never waits.
-enum tm_status tm_submission_is_complete(const struct tm_submission *submission, bool *complete);
+tm_status tm_submission_is_complete(const tm_submission *submission, bool *complete);
 
 // Its number on the accelerator's timeline, from 1; numbers complete in order. 0 for NULL.
-uint64_t tm_submission_number(const struct tm_submission *submission);
+uint64_t tm_submission_number(const tm_submission *submission);
 
 // What the device did, dispatch by dispatch, as JSON. Waits until the work is done. TM_PROFILE if it was not profiled.
-enum tm_status tm_submission_profile_json(const struct tm_submission *submission,
-                                          char **json);
+tm_status tm_submission_profile_json(const tm_submission *submission,
+                                     char **json);
 
 // Frees the handle. NULL is allowed.
-void tm_submission_free(struct tm_submission *submission);
+void tm_submission_free(tm_submission *submission);
 
 // An operation of one operand.
-enum tm_status tm_unary(const struct tm_recording *recording,
-                        tm_unary_op op,
-                        struct tm_value x,
-                        struct tm_value *out);
+tm_status tm_unary(const tm_recording *recording, tm_unary_op op, tm_value x, tm_value *out);
 
 // An operation of two operands of one element type. Shapes broadcast as in NumPy.
-enum tm_status tm_binary(const struct tm_recording *recording,
-                         tm_binary_op op,
-                         struct tm_value a,
-                         struct tm_value b,
-                         struct tm_value *out);
+tm_status tm_binary(const tm_recording *recording, tm_binary_op op, tm_value a, tm_value b, tm_value *out);
 
 // An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER if
 // it is none, such as 0.5 for integers.
-enum tm_status tm_binary_scalar(const struct tm_recording *recording,
-                                tm_binary_op op,
-                                struct tm_value a,
-                                double b,
-                                struct tm_value *out);
+tm_status tm_binary_scalar(const tm_recording *recording,
+                           tm_binary_op op,
+                           tm_value a,
+                           double b,
+                           tm_value *out);
 
 // x where it is above 0, alpha * x elsewhere; floats.
-enum tm_status tm_leaky_relu(const struct tm_recording *recording,
-                             struct tm_value x,
-                             float alpha,
-                             struct tm_value *out);
+tm_status tm_leaky_relu(const tm_recording *recording, tm_value x, float alpha, tm_value *out);
 
 // x where it is above 0, alpha * (exp(x) - 1) elsewhere; floats.
-enum tm_status tm_elu(const struct tm_recording *recording,
-                      struct tm_value x,
-                      float alpha,
-                      struct tm_value *out);
+tm_status tm_elu(const tm_recording *recording, tm_value x, float alpha, tm_value *out);
 
 // x, but not below `lo` and not above `hi`; floats.
-enum tm_status tm_clip(const struct tm_recording *recording,
-                       struct tm_value x,
-                       float lo,
-                       float hi,
-                       struct tm_value *out);
+tm_status tm_clip(const tm_recording *recording, tm_value x, float lo, float hi, tm_value *out);
 
 // a where the mask (u32, as comparisons give it) is not 0, b elsewhere; all three broadcast.
-enum tm_status tm_select(const struct tm_recording *recording,
-                         struct tm_value mask,
-                         struct tm_value a,
-                         struct tm_value b,
-                         struct tm_value *out);
+tm_status tm_select(const tm_recording *recording, tm_value mask, tm_value a, tm_value b, tm_value *out);
 
 // The same numbers as elements of another type.
-enum tm_status tm_cast(const struct tm_recording *recording,
-                       struct tm_value x,
-                       tm_dtype to,
-                       struct tm_value *out);
+tm_status tm_cast(const tm_recording *recording, tm_value x, tm_dtype to, tm_value *out);
 
 // Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis stays in
 // the shape, with one element.
-enum tm_status tm_reduce(const struct tm_recording *recording,
-                         tm_reduce_op op,
-                         struct tm_value x,
-                         int32_t axis,
-                         bool keep,
-                         struct tm_value *out);
+tm_status tm_reduce(const tm_recording *recording,
+                    tm_reduce_op op,
+                    tm_value x,
+                    int32_t axis,
+                    bool keep,
+                    tm_value *out);
 
 // The sum of products of two vectors.
-enum tm_status tm_dot(const struct tm_recording *recording,
-                      struct tm_value a,
-                      struct tm_value b,
-                      struct tm_value *out);
+tm_status tm_dot(const tm_recording *recording, tm_value a, tm_value b, tm_value *out);
 
 // Softmax along an axis; negative ones count from the end; f32.
-enum tm_status tm_softmax(const struct tm_recording *recording,
-                          struct tm_value x,
-                          int32_t axis,
-                          struct tm_value *out);
+tm_status tm_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm_value *out);
 
 // The logarithm of softmax.
-enum tm_status tm_log_softmax(const struct tm_recording *recording,
-                              struct tm_value x,
-                              int32_t axis,
-                              struct tm_value *out);
+tm_status tm_log_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm_value *out);
 
 // The plain product.
-struct tm_matmul_options tm_matmul_defaults(void);
+tm_matmul_options tm_matmul_defaults(void);
 
 // The matrix product, of batches too, as in NumPy; floats. NULL for `options` is the plain product.
-enum tm_status tm_matmul(const struct tm_recording *recording,
-                         struct tm_value lhs,
-                         struct tm_value rhs,
-                         const struct tm_matmul_options *options,
-                         struct tm_value *out);
+tm_status tm_matmul(const tm_recording *recording,
+                    tm_value lhs,
+                    tm_value rhs,
+                    const tm_matmul_options *options,
+                    tm_value *out);
 
 // Every pixel, no padding, one group.
-struct tm_conv2d_options tm_conv2d_defaults(void);
+tm_conv2d_options tm_conv2d_defaults(void);
 
 // The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x]; floats.
 // NULL for `options` means the defaults. Weights that serve more than once are better prepared.
-enum tm_status tm_conv2d(const struct tm_recording *recording,
-                         struct tm_value images,
-                         struct tm_value weights,
-                         const struct tm_conv2d_options *options,
-                         struct tm_value *out);
+tm_status tm_conv2d(const tm_recording *recording,
+                    tm_value images,
+                    tm_value weights,
+                    const tm_conv2d_options *options,
+                    tm_value *out);
 
 // As tm_conv2d, with prepared weights.
-enum tm_status tm_conv2d_prepared(const struct tm_recording *recording,
-                                  struct tm_value images,
-                                  const struct tm_weights *weights,
-                                  const struct tm_conv2d_options *options,
-                                  struct tm_value *out);
+tm_status tm_conv2d_prepared(const tm_recording *recording,
+                             tm_value images,
+                             const tm_weights *weights,
+                             const tm_conv2d_options *options,
+                             tm_value *out);
 
 // Lays weights out for as many convolutions as there will be. The tensor is not needed any more after this.
-enum tm_status tm_prepare_weights(const struct tm_accelerator *gpu,
-                                  const struct tm_tensor *weights,
-                                  size_t groups,
-                                  struct tm_weights **prepared);
+tm_status tm_prepare_weights(const tm_accelerator *gpu,
+                             const tm_tensor *weights,
+                             size_t groups,
+                             tm_weights **prepared);
 
 // Frees the handle. NULL is allowed.
-void tm_weights_free(struct tm_weights *weights);
+void tm_weights_free(tm_weights *weights);
 
 // The same contents with another shape of as many elements; nothing is copied.
-enum tm_status tm_reshape(const struct tm_recording *recording,
-                          struct tm_value x,
-                          const size_t *dims,
-                          size_t rank,
-                          struct tm_value *out);
+tm_status tm_reshape(const tm_recording *recording,
+                     tm_value x,
+                     const size_t *dims,
+                     size_t rank,
+                     tm_value *out);
 
 // Another order of the dimensions: `order` has the old number of each new dimension, `rank` of them.
-enum tm_status tm_permute(const struct tm_recording *recording,
-                          struct tm_value x,
-                          const size_t *order,
-                          size_t rank,
-                          struct tm_value *out);
+tm_status tm_permute(const tm_recording *recording,
+                     tm_value x,
+                     const size_t *order,
+                     size_t rank,
+                     tm_value *out);
 
 // The last two dimensions exchanged.
-enum tm_status tm_transpose(const struct tm_recording *recording, struct tm_value x, struct tm_value *out);
+tm_status tm_transpose(const tm_recording *recording, tm_value x, tm_value *out);
 
 // A box: from `begin[i]` up to but not including `end[i]` in each of the first `count` dimensions.
-enum tm_status tm_slice(const struct tm_recording *recording,
-                        struct tm_value x,
-                        const size_t *begin,
-                        const size_t *end,
-                        size_t count,
-                        struct tm_value *out);
+tm_status tm_slice(const tm_recording *recording,
+                   tm_value x,
+                   const size_t *begin,
+                   const size_t *end,
+                   size_t count,
+                   tm_value *out);
 
 // Repeated to a larger shape by NumPy's rules.
-enum tm_status tm_broadcast_to(const struct tm_recording *recording,
-                               struct tm_value x,
-                               const size_t *dims,
-                               size_t rank,
-                               struct tm_value *out);
+tm_status tm_broadcast_to(const tm_recording *recording,
+                          tm_value x,
+                          const size_t *dims,
+                          size_t rank,
+                          tm_value *out);
 
 // Operands one after the other along an axis; negative ones count from the end.
-enum tm_status tm_concat(const struct tm_recording *recording,
-                         const struct tm_value *xs,
-                         size_t count,
-                         int32_t axis,
-                         struct tm_value *out);
+tm_status tm_concat(const tm_recording *recording,
+                    const tm_value *xs,
+                    size_t count,
+                    int32_t axis,
+                    tm_value *out);
 
 // Operands of one shape along a new axis.
-enum tm_status tm_stack(const struct tm_recording *recording,
-                        const struct tm_value *xs,
-                        size_t count,
-                        int32_t axis,
-                        struct tm_value *out);
+tm_status tm_stack(const tm_recording *recording,
+                   const tm_value *xs,
+                   size_t count,
+                   int32_t axis,
+                   tm_value *out);
 
 // With `before[i]` and `after[i]` more elements around it in each of its `rank` dimensions.
-enum tm_status tm_pad(const struct tm_recording *recording,
-                      struct tm_value x,
-                      const size_t *before,
-                      const size_t *after,
-                      size_t rank,
-                      double element,
-                      struct tm_value *out);
+tm_status tm_pad(const tm_recording *recording,
+                 tm_value x,
+                 const size_t *before,
+                 const size_t *after,
+                 size_t rank,
+                 double element,
+                 tm_value *out);
 
 // Rows of a table (its slices along the first dimension) by their numbers, which are u32. A number outside the table
 // gives a row of zeros.
-enum tm_status tm_gather_rows(const struct tm_recording *recording,
-                              struct tm_value table,
-                              struct tm_value rows,
-                              struct tm_value *out);
+tm_status tm_gather_rows(const tm_recording *recording,
+                         tm_value table,
+                         tm_value rows,
+                         tm_value *out);
 
 // A copy in memory of its own.
-enum tm_status tm_copy(const struct tm_recording *recording, struct tm_value x, struct tm_value *out);
+tm_status tm_copy(const tm_recording *recording, tm_value x, tm_value *out);
 
 // Equal elements.
-enum tm_status tm_fill(const struct tm_recording *recording,
-                       tm_dtype dtype,
-                       const size_t *dims,
-                       size_t rank,
-                       double element,
-                       struct tm_value *out);
+tm_status tm_fill(const tm_recording *recording,
+                  tm_dtype dtype,
+                  const size_t *dims,
+                  size_t rank,
+                  double element,
+                  tm_value *out);
 
 // 0, 1, 2 and so on, in row-major order.
-enum tm_status tm_iota(const struct tm_recording *recording,
-                       tm_dtype dtype,
-                       const size_t *dims,
-                       size_t rank,
-                       struct tm_value *out);
+tm_status tm_iota(const tm_recording *recording,
+                  tm_dtype dtype,
+                  const size_t *dims,
+                  size_t rank,
+                  tm_value *out);
 
 // Random f32 numbers, uniform in [0, 1). Seed and place alone decide an element, with the same bits on every device.
-enum tm_status tm_random_uniform(const struct tm_recording *recording,
-                                 const size_t *dims,
-                                 size_t rank,
-                                 uint64_t seed,
-                                 struct tm_value *out);
+tm_status tm_random_uniform(const tm_recording *recording,
+                            const size_t *dims,
+                            size_t rank,
+                            uint64_t seed,
+                            tm_value *out);
 
 // Random f32 numbers, normal with mean 0 and variance 1.
-enum tm_status tm_random_normal(const struct tm_recording *recording,
-                                const size_t *dims,
-                                size_t rank,
-                                uint64_t seed,
-                                struct tm_value *out);
+tm_status tm_random_normal(const tm_recording *recording,
+                           const size_t *dims,
+                           size_t rank,
+                           uint64_t seed,
+                           tm_value *out);
 
 // An argument that the kernel reads.
-struct tm_argument tm_input(struct tm_value x);
+tm_argument tm_input(tm_value x);
 
 // An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
-struct tm_argument tm_output(tm_dtype dtype, const size_t *dims, size_t rank);
+tm_argument tm_output(tm_dtype dtype, const size_t *dims, size_t rank);
 
 // A kernel from SPIR-V. `name` is what labels, profiles and errors call it.
 //
 // The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
 // dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
 // invocations without synchronization, and must end.
-enum tm_status tm_kernel_from_spirv(const char *name,
-                                    const uint32_t *words,
-                                    size_t word_count,
-                                    struct tm_kernel **kernel);
+tm_status tm_kernel_from_spirv(const char *name,
+                               const uint32_t *words,
+                               size_t word_count,
+                               tm_kernel **kernel);
 
 // Records one run of a kernel. `outputs` gets a value for each output among the arguments, in their order; it has room
 // for `output_count`, which must be as many. An output that the shader reads, too, is all zeros before.
-enum tm_status tm_dispatch(const struct tm_recording *recording,
-                           const struct tm_dispatch_info *info,
-                           struct tm_value *outputs,
-                           size_t output_count);
+tm_status tm_dispatch(const tm_recording *recording,
+                      const tm_dispatch_info *info,
+                      tm_value *outputs,
+                      size_t output_count);
 
 // Frees the handle. Recordings and plans that use the kernel keep it. NULL is allowed.
-void tm_kernel_free(struct tm_kernel *kernel);
+void tm_kernel_free(tm_kernel *kernel);
 
 // Hands it to the device as one submission; waits for nothing. `submission` may be NULL.
-enum tm_status tm_plan_submit(const struct tm_plan *plan, struct tm_submission **submission);
+tm_status tm_plan_submit(const tm_plan *plan, tm_submission **submission);
 
 // From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded. The plan keeps
 // what it needs of it. Submissions in flight are not affected.
-enum tm_status tm_plan_bind(const struct tm_plan *plan,
-                            const struct tm_tensor *recorded,
-                            const struct tm_tensor *tensor);
+tm_status tm_plan_bind(const tm_plan *plan,
+                       const tm_tensor *recorded,
+                       const tm_tensor *tensor);
 
 // Profiles its submissions in their own way, whatever the accelerator's is.
-enum tm_status tm_plan_profiling(const struct tm_plan *plan, tm_profiling mode);
+tm_status tm_plan_profiling(const tm_plan *plan, tm_profiling mode);
 
 // Frees the handle. Submissions in flight go on. NULL is allowed.
-void tm_plan_free(struct tm_plan *plan);
+void tm_plan_free(tm_plan *plan);
 
 // A stream: `slots` batches may be on their way (3 keep the device busy), each with `input_count` inputs. `record` is called
 // once, before this returns. Other tensors that it uses are shared by all batches.
-enum tm_status tm_stream_new(const struct tm_accelerator *gpu,
-                             size_t slots,
-                             const struct tm_stream_input *inputs,
-                             size_t input_count,
-                             size_t output_count,
-                             tm_record_fn record,
-                             void *user,
-                             struct tm_stream **stream);
+tm_status tm_stream_new(const tm_accelerator *gpu,
+                        size_t slots,
+                        const tm_stream_input *inputs,
+                        size_t input_count,
+                        size_t output_count,
+                        tm_record_fn record,
+                        void *user,
+                        tm_stream **stream);
 
 // Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every slot
 // holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then have so
 // many, and outputs give so many.
-enum tm_status tm_stream_push(const struct tm_stream *stream,
-                              const struct tm_bytes *inputs,
-                              size_t rows);
+tm_status tm_stream_push(const tm_stream *stream,
+                         const tm_bytes *inputs,
+                         size_t rows);
 
 // As tm_stream_push, but gives TM_STREAM_FULL instead of waiting: for one thread, which then pops.
-enum tm_status tm_stream_try_push(const struct tm_stream *stream, const struct tm_bytes *inputs, size_t rows);
+tm_status tm_stream_try_push(const tm_stream *stream, const tm_bytes *inputs, size_t rows);
 
 // Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that.
-enum tm_status tm_stream_finish(const struct tm_stream *stream);
+tm_status tm_stream_finish(const tm_stream *stream);
 
 // The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then, and
 // nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.
-enum tm_status tm_stream_pop(const struct tm_stream *stream,
-                             uint64_t timeout_ns,
-                             struct tm_batch **batch);
+tm_status tm_stream_pop(const tm_stream *stream,
+                        uint64_t timeout_ns,
+                        tm_batch **batch);
 
 // The stream in figures, as JSON: batches, and how often and how long each end waited.
-enum tm_status tm_stream_stats_json(const struct tm_stream *stream, char **json);
+tm_status tm_stream_stats_json(const tm_stream *stream, char **json);
 
 // What the device waited for in a run of the stream that was profiled, as JSON.
-enum tm_status tm_stream_report_json(const struct tm_stream *stream, const struct tm_run *run, char **json);
+tm_status tm_stream_report_json(const tm_stream *stream, const tm_run *run, char **json);
 
 // Frees the handle; waits for nothing. Batches that were popped stay good. NULL is allowed.
-void tm_stream_free(struct tm_stream *stream);
+void tm_stream_free(tm_stream *stream);
 
 // Its number, from 0; 0 for NULL, too.
-uint64_t tm_batch_number(const struct tm_batch *batch);
+uint64_t tm_batch_number(const tm_batch *batch);
 
 // Its rows, if it is a partial one; 0 if it is whole.
-size_t tm_batch_rows(const struct tm_batch *batch);
+size_t tm_batch_rows(const tm_batch *batch);
 
 // Copies an output to `data`, which has room for exactly `size_bytes` bytes: all its elements, or those of a partial batch's rows.
-enum tm_status tm_batch_read(const struct tm_batch *batch,
-                             size_t output,
-                             void *data,
-                             size_t size_bytes);
+tm_status tm_batch_read(const tm_batch *batch,
+                        size_t output,
+                        void *data,
+                        size_t size_bytes);
 
 // An output as a tensor, for further work on the device: a handle to free. When the batch is freed, a later one may replace
 // its contents.
-enum tm_status tm_batch_output(const struct tm_batch *batch,
-                               size_t output,
-                               struct tm_tensor **tensor);
+tm_status tm_batch_output(const tm_batch *batch,
+                          size_t output,
+                          tm_tensor **tensor);
 
 // What the device did for it, as JSON. TM_PROFILE if it was not profiled.
-enum tm_status tm_batch_profile_json(const struct tm_batch *batch, char **json);
+tm_status tm_batch_profile_json(const tm_batch *batch, char **json);
 
 // Frees the handle, and its slot for another batch. NULL is allowed.
-void tm_batch_free(struct tm_batch *batch);
+void tm_batch_free(tm_batch *batch);
 
 // Profiles everything that the accelerator does from now on. One session at a time.
-enum tm_status tm_begin_profiling(const struct tm_accelerator *gpu,
-                                  const char *name,
-                                  tm_profiling mode,
-                                  struct tm_session **session);
+tm_status tm_begin_profiling(const tm_accelerator *gpu,
+                             const char *name,
+                             tm_profiling mode,
+                             tm_session **session);
 
 // Waits for everything submitted, ends the session and gives its figures. The session's handle still has to be freed.
-enum tm_status tm_session_finish(const struct tm_session *session,
-                                 struct tm_run **run);
+tm_status tm_session_finish(const tm_session *session,
+                            tm_run **run);
 
 // Frees the handle. A session that was not finished is discarded. NULL is allowed.
-void tm_session_free(struct tm_session *session);
+void tm_session_free(tm_session *session);
 
 // The run as JSON: totals, and a profile of each submission.
-enum tm_status tm_run_json(const struct tm_run *run, char **text);
+tm_status tm_run_json(const tm_run *run, char **text);
 
 // The run as a trace for ui.perfetto.dev.
-enum tm_status tm_run_trace_json(const struct tm_run *run, char **text);
+tm_status tm_run_trace_json(const tm_run *run, char **text);
 
 // The run as a page for a browser.
-enum tm_status tm_run_html(const struct tm_run *run, char **text);
+tm_status tm_run_html(const tm_run *run, char **text);
 
 // The run as a table for a terminal.
-enum tm_status tm_run_table(const struct tm_run *run, char **text);
+tm_status tm_run_table(const tm_run *run, char **text);
 
 // Frees the handle. NULL is allowed.
-void tm_run_free(struct tm_run *run);
+void tm_run_free(tm_run *run);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -51,10 +51,7 @@ pub extern "C" fn tm_conv2d_defaults() -> tm_conv2d_options {
 /// # Safety
 ///
 /// Contract 1, for `'a`.
-unsafe fn conv2d<'a>(
-    scope: &Scope<'_>,
-    options: Option<&tm_conv2d_options>,
-) -> Result<Conv2d<'a>, Failure> {
+unsafe fn conv2d<'a>(scope: &Scope<'_>, options: Option<&tm_conv2d_options>) -> Result<Conv2d<'a>, Failure> {
     let how = Conv2d::new();
     let Some(options) = options else { return Ok(how) };
     let how = how.stride(options.stride).padding(options.padding).dilation(options.dilation);

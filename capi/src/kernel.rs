@@ -61,7 +61,7 @@ pub struct tm_dispatch_info {
     pub groups: [u32; 3],
     /// Floating-point operations, for profiles; 0 if not known.
     pub flops: u64,
-    /// Bytes read and written at the least, for profiles; 0 for the size of the arguments.
+    /// Bytes read and written at the least, for profiles; 0 if not known.
     pub bytes: u64,
 }
 

@@ -18,24 +18,43 @@
 #![allow(non_camel_case_types, reason = "names of C")]
 #![allow(unreachable_pub, reason = "what is exported to C is pub, wherever it stands")]
 
-mod accelerator;
-mod arguments;
-mod config;
-mod convolution;
-mod elementwise;
-mod epilogue;
-mod json;
-mod kernel;
-mod layout;
-mod plan;
-mod product;
-mod profile;
-mod recording;
-mod reduce;
+// In the order in which a reader of the header meets things.
 mod status;
-mod stream;
-mod submission;
+
+mod arguments;
+
+mod config;
+
+mod accelerator;
+
 mod tensor;
+
+mod recording;
+
+mod submission;
+
+mod elementwise;
+
+mod reduce;
+
+mod epilogue;
+
+mod product;
+
+mod convolution;
+
+mod layout;
+
+mod kernel;
+
+mod plan;
+
+mod stream;
+
+mod profile;
+
+// Not in the header.
+mod json;
 
 use std::ffi::c_char;
 

@@ -52,8 +52,8 @@ pub extern "C" fn tm_session_finish(
     guard("tm_session_finish", || {
         let out = place(run, "run")?;
         let session = lock(&given(session, "session")?.session)?.take();
-        let session = session
-            .ok_or_else(|| Failure::new(tm_status::TM_CLOSED, "the session has ended".to_owned()))?;
+        let session =
+            session.ok_or_else(|| Failure::new(tm_status::TM_CLOSED, "the session has ended".to_owned()))?;
         *out = handle(tm_run { run: session.finish()? });
         Ok(())
     })

@@ -77,12 +77,14 @@ impl Scope<'_> {
             return Err(Failure::argument(format!("{name} is no value and no tensor")));
         }
         if value.id >> INDEX_BITS != self.number {
-            let message = format!("{name} belongs to another recording; keep it there and use the tensor here");
+            let message =
+                format!("{name} belongs to another recording; keep it there and use the tensor here");
             return Err(Failure::new(tm_status::TM_FOREIGN, message));
         }
         let index = (value.id & ((1 << INDEX_BITS) - 1)) as usize;
         let found = self.values.get(index);
-        let found = found.ok_or_else(|| Failure::argument(format!("{name} has an id that was not given out")))?;
+        let found =
+            found.ok_or_else(|| Failure::argument(format!("{name} has an id that was not given out")))?;
         Ok(Operand::Value(*found))
     }
 }

@@ -5,7 +5,9 @@ use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tidemill::{Batch, Consumer, DType, Error, Producer, Recording, Slot, StreamBuilder, StreamError, StreamStats, Value};
+use tidemill::{
+    Batch, Consumer, DType, Error, Producer, Recording, Slot, StreamBuilder, StreamError, StreamStats, Value,
+};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{
@@ -69,12 +71,8 @@ pub type tm_record_fn = Option<
 
 /// What `tm_record_fn` is called with.
 struct Recorder {
-    function: unsafe extern "C" fn(
-        *mut tm_recording,
-        *const *const tm_tensor,
-        *mut tm_value,
-        *mut c_void,
-    ) -> i32,
+    function:
+        unsafe extern "C" fn(*mut tm_recording, *const *const tm_tensor, *mut tm_value, *mut c_void) -> i32,
     output_count: usize,
     user: *mut c_void,
 }
@@ -86,7 +84,8 @@ impl Recorder {
         let accelerator = accelerator.ok_or_else(|| Failure::argument("there are no inputs".to_owned()))?;
         let real = std::mem::replace(r, accelerator.begin_recording()?);
         let mut lent = tm_recording::lent(real);
-        let inputs: Vec<tm_tensor> = inputs.iter().map(|tensor| tm_tensor { tensor: tensor.clone() }).collect();
+        let inputs: Vec<tm_tensor> =
+            inputs.iter().map(|tensor| tm_tensor { tensor: tensor.clone() }).collect();
         let pointers: Vec<*const tm_tensor> = inputs.iter().map(std::ptr::from_ref).collect();
         let mut outputs = vec![tm_value::NONE; self.output_count];
         // SAFETY: contract 4; everything it gets lives as long as the call.
@@ -96,7 +95,8 @@ impl Recorder {
         let (real, values) = unsafe { lent.take_back(outputs) }?;
         *r = real;
         if said != 0 {
-            let message = format!("the recording function gave {said}; the last message is: {}", last_message());
+            let message =
+                format!("the recording function gave {said}; the last message is: {}", last_message());
             return Err(Failure::new(tm_status::TM_CALLBACK, message));
         }
         values

@@ -58,7 +58,8 @@ pub unsafe extern "C" fn tm_zeros(
         let gpu = opened(gpu)?;
         // SAFETY: contract 1.
         let shape = unsafe { shape("zeros", dims, rank) }?;
-        let tensor: Result<Tensor, Failure> = with_type!(self::dtype(dtype)?, T => Ok(gpu.zeros::<T>(shape)?));
+        let tensor: Result<Tensor, Failure> =
+            with_type!(self::dtype(dtype)?, T => Ok(gpu.zeros::<T>(shape)?));
         *out = handle(tm_tensor { tensor: tensor? });
         Ok(())
     })
