@@ -23,6 +23,6 @@ fn the_header_is_current() {
     }
     let is = std::fs::read_to_string(&file).unwrap_or_default();
     let differs = is.lines().zip(made.lines()).position(|(is, made)| is != made);
-    let line = differs.map_or_else(|| is.lines().count().min(made.lines().count()), |line| line) + 1;
+    let line = differs.unwrap_or_else(|| is.lines().count().min(made.lines().count())) + 1;
     assert!(is == made, "capi/include/tidemill.h is not current from line {line} on: run ./dev header");
 }

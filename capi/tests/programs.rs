@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use tidemill::{Accelerator, Config, Epilogue, Prewarm};
-use toolchain::{compiler, crate_dir, folder, prefix, said, succeed};
+use toolchain::{compiler, crate_dir, folder, from_docs, prefix, said, succeed};
 
 /// Compiles a program with AddressSanitizer.
 fn compile(source: &Path, name: &str) -> PathBuf {
@@ -34,7 +34,7 @@ fn own(name: &str) -> PathBuf {
 /// Under the validation layer, which leaks by itself.
 fn validated(program: &Path) -> Command {
     let mut command = Command::new(program);
-    command.env("ASAN_OPTIONS", "detect_leaks=0:abort_on_error=0");
+    command.env("ASAN_OPTIONS", "detect_leaks=0").env("XDG_CACHE_HOME", folder("cache"));
     command
 }
 
@@ -46,6 +46,7 @@ fn searched(program: &Path) -> Command {
     command
         .env("ASAN_OPTIONS", "detect_leaks=1")
         .env("NO_VALIDATION", "1")
+        .env("XDG_CACHE_HOME", folder("cache"))
         .env("TIDEMILL_DEVICE", "llvmpipe")
         .env("LD_PRELOAD", format!("{} libvulkan_lvp.so libVkLayer_MESA_device_select.so", asan.trim()));
     command
@@ -102,6 +103,36 @@ fn a_leak_would_be_found() {
     assert!(!output.status.success());
     assert!(said(&output).contains("LeakSanitizer: detected memory leaks"), "{}", said(&output));
     assert!(said(&output).contains("libtidemill_c.so"), "{}", said(&output));
+}
+
+/// What no program calls is not tested.
+#[test]
+fn every_function_of_the_header_is_called() {
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let programs = std::fs::read_dir(crate_dir().join("tests/programs")).unwrap();
+    let programs: String = programs.map(|entry| text(&entry.unwrap().path())).collect();
+    let header = text(&crate_dir().join("include/tidemill.h"));
+    let code = header.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut functions = Vec::new();
+    for line in code.filter(|line| !line.starts_with([' ', '#', '}']) && !line.starts_with("typedef")) {
+        if let Some((name, _)) = line.split_once('(') {
+            functions.extend(name.split([' ', '*']).next_back());
+        }
+    }
+    assert!(functions.len() > 90, "{functions:?}");
+    // By their names, or as what frees a handle.
+    let called =
+        |name: &&&str| programs.contains(&format!("{name}(")) || programs.contains(&format!("{name}>"));
+    let missing: Vec<_> = functions.iter().filter(|name| !called(name)).collect();
+    assert!(missing.is_empty(), "no program calls {missing:?}");
+}
+
+#[test]
+fn the_program_in_the_documentation() {
+    let source = folder("programs").join("documented.c");
+    std::fs::write(&source, from_docs("c")).unwrap();
+    let program = compile(&source, "documented");
+    assert_eq!(succeed(&mut validated(&program)), "2.25 6.25 12.25 20.25\n");
 }
 
 /// The network of the tour, from Rust.

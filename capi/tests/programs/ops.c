@@ -258,6 +258,78 @@ static void layouts(void) {
     EXPECT("random_normal", out, 1, 1, 1, 1);
 }
 
+// What can be done with tensors without an operation.
+static void tensors(void) {
+    size_t dims[2] = {2, 3}, flat = 6, shape[4], rank;
+    uint16_t halves[6] = {0x3c00, 0xc000, 0, 0x3800, 0x7bff, 1}, got[6];  // 1, -2, 0, 0.5, 65504, 2^-24
+    tm_tensor *t, *same, *zeros;
+    OK(tm_upload(gpu, TM_F16, dims, 2, halves, sizeof halves, &t));
+    OK(tm_tensor_reshape(t, &flat, 1, &same));
+    OK(tm_tensor_shape(same, &shape, &rank));
+    CHECK(rank == 1 && shape[0] == 6);
+    OK(tm_tensor_shape(t, &shape, &rank));
+    CHECK(rank == 2 && shape[0] == 2 && shape[1] == 3);
+    tm_tensor_free(same);
+    OK(tm_tensor_clone(t, &same));
+    tm_tensor_free(t);
+    tm_dtype dtype;
+    OK(tm_tensor_dtype(same, &dtype));
+    CHECK(dtype == TM_F16 && tm_tensor_size_bytes(same) == 12);
+    OK(tm_tensor_read(same, got, sizeof got));
+    CHECK(memcmp(got, halves, sizeof got) == 0);
+    tm_tensor_free(same);
+    uint32_t none[6];
+    OK(tm_zeros(gpu, TM_U32, dims, 2, &zeros));
+    OK(tm_tensor_read(zeros, none, sizeof none));
+    for (int i = 0; i < 6; i++) CHECK(none[i] == 0);
+    tm_tensor_free(zeros);
+    // A tensor of no elements, and a scalar.
+    size_t nothing = 0;
+    float one = 1, back = 0;
+    OK(tm_upload(gpu, TM_F32, &nothing, 1, NULL, 0, &t));
+    OK(tm_tensor_read(t, NULL, 0));
+    tm_tensor_free(t);
+    OK(tm_upload(gpu, TM_F32, NULL, 0, &one, sizeof one, &t));
+    OK(tm_tensor_read(t, &back, sizeof back));
+    CHECK(back == 1);
+    // What is kept of a tensor as it is has its contents.
+    tm_recording *again;
+    OK(tm_begin_recording(gpu, &again));
+    OK(tm_keep(again, tm_of(t), &same));
+    OK(tm_end_recording(again, NULL));
+    tm_recording_free(again);
+    OK(tm_tensor_read(same, &back, sizeof back));
+    CHECK(back == 1);
+    tm_tensor_free(same);
+    tm_tensor_free(t);
+}
+
+// The process's own accelerator: two handles of one, which can be closed.
+static void global(void) {
+    tm_accelerator *first, *second;
+    OK(tm_accelerator_global(&first));
+    OK(tm_accelerator_global(&second));
+    float one = 1;
+    tm_tensor *t = vector_f32(first, &one, 1), *u;
+    tm_recording *both;
+    tm_value sum;
+    OK(tm_begin_recording(second, &both));
+    OK(tm_binary(both, TM_ADD, tm_of(t), tm_of(t), &sum));
+    // Tensors of another accelerator are refused.
+    FAILS(tm_binary(both, TM_ADD, tm_of(x), tm_of(x), &sum), TM_FOREIGN, "the tensor lives on");
+    OK(tm_binary(both, TM_ADD, tm_of(t), tm_of(t), &sum));
+    OK(tm_keep(both, sum, &u));
+    OK(tm_end_recording(both, NULL));
+    OK(tm_tensor_read(u, &one, sizeof one));
+    CHECK(one == 2);
+    tm_recording_free(both);
+    tm_tensor_free(t);
+    tm_tensor_free(u);
+    tm_accelerator_free(second);
+    OK(tm_accelerator_close(first));
+    tm_accelerator_free(first);
+}
+
 static double element(const void *data, size_t i, tm_dtype dtype) {
     switch (dtype) {
         case TM_F32: return ((const float *)data)[i];
@@ -274,6 +346,8 @@ int main(void) {
     x = vector_f32(gpu, XS, 4);
     y = vector_f32(gpu, ys, 4);
     OK(tm_upload(gpu, TM_I32, &four, 1, whole, sizeof whole, &ints));
+    tensors();
+    global();
     OK(tm_begin_recording(gpu, &r));
     unary();
     binary();

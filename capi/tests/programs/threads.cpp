@@ -175,6 +175,8 @@ static void streams(tm_accelerator *gpu) {
     // Two threads.
     OK(tm_stream_new(gpu, 3, &input, 1, 2, record, weights.get(), &raw));
     Stream two(raw);
+    tm_session *session;
+    OK(tm_begin_profiling(gpu, "a stream from C++", TM_PROFILING_TIMELINE, &session));
     std::thread producer([&] {
         for (int n = 0; n < 200; n++) {
             std::vector<float> batch(8, static_cast<float>(n));
@@ -190,10 +192,21 @@ static void streams(tm_accelerator *gpu) {
         Batch batch(popped);
         CHECK(tm_batch_number(batch.get()) == checked++);
         check_batch(batch.get(), 4);
+        char *profile;
+        OK(tm_batch_profile_json(batch.get(), &profile));
+        CHECK(std::string(profile).find("\"label\":\"mul 4x2 f32\"") != std::string::npos);
+        tm_string_free(profile);
     }
     producer.join();
     CHECK(checked == 200);
+    tm_run *run;
+    OK(tm_session_finish(session, &run));
+    tm_session_free(session);
     char *json;
+    OK(tm_stream_report_json(two.get(), run, &json));
+    CHECK(std::string(json).find("\"batches\":200") != std::string::npos);
+    tm_string_free(json);
+    tm_run_free(run);
     OK(tm_stream_stats_json(two.get(), &json));
     CHECK(std::string(json).find("\"popped\":200") != std::string::npos);
     tm_string_free(json);

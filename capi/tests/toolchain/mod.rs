@@ -27,6 +27,13 @@ pub fn prefix() -> &'static Path {
     })
 }
 
+/// A block of code in docs/c.md, in this language.
+pub fn from_docs(language: &str) -> String {
+    let text = std::fs::read_to_string(crate_dir().join("../docs/c.md")).unwrap();
+    let (_, block) = text.split_once(&format!("\n```{language}\n")).expect("docs/c.md has such a block");
+    block.split_once("\n```\n").expect("it has an end").0.to_owned() + "\n"
+}
+
 /// Runs a command that must succeed, and gives what it said.
 pub fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
