@@ -98,6 +98,16 @@ fn kernels_plans_and_profiles() {
 }
 
 #[test]
+fn a_host_may_close_the_library() {
+    // Not linked with it: what a program needs itself is never unloaded.
+    let (program, lib) = (folder("programs").join("plugin_c"), prefix().join("lib/libtidemill_c.so"));
+    let mut cc = compiler(&crate_dir().join("tests/programs/plugin.c"));
+    cc.arg("-fsanitize=address").arg("-I").arg(prefix().join("include")).args(["-ldl", "-pthread", "-o"]).arg(&program);
+    succeed(&mut cc);
+    assert_eq!(succeed(validated(&program).arg(lib)), "ok\n");
+}
+
+#[test]
 fn a_leak_would_be_found() {
     let output = searched(&own("leak.c")).output().unwrap();
     assert!(!output.status.success());
