@@ -38,8 +38,8 @@ fn validated(program: &Path) -> Command {
     command
 }
 
-/// With a search for leaks. What the driver keeps until its end is found by way of its libraries, which must stay loaded
-/// for that; so must come the sanitizer, which wants to be first.
+/// With a search for leaks. What the driver keeps until the end is found by way of its libraries, so they must stay
+/// loaded: they are preloaded, behind the sanitizer, which wants to be first.
 fn searched(program: &Path) -> Command {
     let asan = succeed(Command::new("cc").arg("-print-file-name=libasan.so"));
     let mut command = Command::new(program);
@@ -102,7 +102,11 @@ fn a_host_may_close_the_library() {
     // Not linked with it: what a program needs itself is never unloaded.
     let (program, lib) = (folder("programs").join("plugin_c"), prefix().join("lib/libtidemill_c.so"));
     let mut cc = compiler(&crate_dir().join("tests/programs/plugin.c"));
-    cc.arg("-fsanitize=address").arg("-I").arg(prefix().join("include")).args(["-ldl", "-pthread", "-o"]).arg(&program);
+    cc.arg("-fsanitize=address")
+        .arg("-I")
+        .arg(prefix().join("include"))
+        .args(["-ldl", "-pthread", "-o"])
+        .arg(&program);
     succeed(&mut cc);
     assert_eq!(succeed(validated(&program).arg(lib)), "ok\n");
 }
