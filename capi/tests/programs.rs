@@ -18,7 +18,8 @@ fn compile(source: &Path, name: &str) -> PathBuf {
     let (program, lib) = (folder("programs").join(name), prefix().join("lib"));
     let mut cc = compiler(source);
     cc.args(["-fsanitize=address", concat!("-DVERSION=\"", env!("CARGO_PKG_VERSION"), "\"")]);
-    cc.arg("-I").arg(prefix().join("include")).arg("-L").arg(&lib);
+    cc.arg("-I").arg(prefix().join("include")).arg("-I").arg(crate_dir().join("tests/programs"));
+    cc.arg("-L").arg(&lib);
     cc.arg(format!("-Wl,-rpath,{}", lib.display()))
         .args(["-ltidemill_c", "-lm", "-pthread", "-o"])
         .arg(&program);
@@ -119,26 +120,66 @@ fn a_leak_would_be_found() {
     assert!(said(&output).contains("libtidemill_c.so"), "{}", said(&output));
 }
 
+/// The functions of the header: what they give, their names, their parameters.
+fn functions() -> Vec<(String, String, Vec<String>)> {
+    let header = std::fs::read_to_string(crate_dir().join("include/tidemill.h")).unwrap();
+    let (_, functions) = header.split_once("extern \"C\" {").expect("functions are declared for C++, too");
+    let code = functions.lines().filter(|line| !line.starts_with("//") && !line.starts_with('#'));
+    let code: String = code.collect::<Vec<_>>().join(" ");
+    let parse = |declaration: &str| {
+        let (head, parameters) = declaration.split_once('(')?;
+        let at = head.rfind([' ', '*'])? + 1;
+        let parameters = parameters.strip_suffix(')')?.split(',').map(|p| p.trim().to_owned());
+        let parameters = parameters.filter(|parameter| parameter != "void").collect();
+        Some((head[..at].trim().to_owned(), head[at..].to_owned(), parameters))
+    };
+    code.split(';').map(str::trim).filter_map(parse).collect()
+}
+
 /// What no program calls is not tested.
 #[test]
 fn every_function_of_the_header_is_called() {
-    let text = |path: &Path| std::fs::read_to_string(path).unwrap();
     let programs = std::fs::read_dir(crate_dir().join("tests/programs")).unwrap();
-    let programs: String = programs.map(|entry| text(&entry.unwrap().path())).collect();
-    let header = text(&crate_dir().join("include/tidemill.h"));
-    let code = header.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let mut functions = Vec::new();
-    for line in code.filter(|line| !line.starts_with([' ', '#', '}']) && !line.starts_with("typedef")) {
-        if let Some((name, _)) = line.split_once('(') {
-            functions.extend(name.split([' ', '*']).next_back());
-        }
-    }
-    assert!(functions.len() > 90, "{functions:?}");
+    let programs = programs.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let programs: String = programs.collect();
+    let names: Vec<String> = functions().into_iter().map(|(_, name, _)| name).collect();
+    assert!(names.len() > 100, "{names:?}");
     // By their names, or as what frees a handle.
     let called =
-        |name: &&&str| programs.contains(&format!("{name}(")) || programs.contains(&format!("{name}>"));
-    let missing: Vec<_> = functions.iter().filter(|name| !called(name)).collect();
+        |name: &&String| programs.contains(&format!("{name}(")) || programs.contains(&format!("{name}>"));
+    let missing: Vec<_> = names.iter().filter(|name| !called(name)).collect();
     assert!(missing.is_empty(), "no program calls {missing:?}");
+}
+
+/// A program that calls every function with nothing: each must say what is missing, and none may crash.
+#[test]
+fn every_function_takes_null() {
+    let mut body = String::new();
+    for (gives, name, parameters) in functions() {
+        let nothing = |parameter: &String| match parameter {
+            p if p.contains('*') => "NULL",
+            p if p.starts_with("tm_value ") => "nothing",
+            _ => "0",
+        };
+        let arguments = parameters.iter().map(nothing).collect::<Vec<_>>().join(", ");
+        body += &match (gives.as_str(), name.as_str()) {
+            ("tm_status", "tm_check_abi" | "tm_config_init") => {
+                format!("    FAILS({name}({arguments}), TM_ABI_MISMATCH, \"{name}: \");\n")
+            }
+            ("tm_status", _) => {
+                format!("    FAILS({name}({arguments}), TM_INVALID_ARGUMENT, \"{name}: \");\n")
+            }
+            ("void", _) => format!("    {name}({arguments});\n"),
+            _ => format!("    (void){name}({arguments});\n"),
+        };
+    }
+    let text = format!(
+        "#include \"check.h\"\n\nint main(void) {{\n    (void)make_gpu;\n    tm_value nothing = {{0}};\n{body}    \
+         printf(\"ok\\n\");\n    return 0;\n}}\n"
+    );
+    let source = folder("programs").join("nulls.c");
+    std::fs::write(&source, text).unwrap();
+    passes(&compile(&source, "nulls"), &[]);
 }
 
 #[test]
