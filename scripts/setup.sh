@@ -290,6 +290,8 @@ setup() {
         have_layer || want vulkan-validationlayers "the tests run with validation on"
         if [[ ${1:-} == --ci ]]; then
             command -v chromium >/dev/null || want chromium "the report is opened in a browser"
+            command -v cmake >/dev/null || want cmake "the C library is found by find_package"
+            command -v pkg-config >/dev/null || want pkg-config "the C library is found by pkg-config"
             if ! have_renderdoc; then
                 want renderdoc "captures are converted and replayed"
                 want librenderdoc "captures are made"
@@ -310,6 +312,8 @@ setup() {
     if [[ ${1:-} == --ci ]]; then
         [[ $FEATURES == *shaderc* ]] || SETUP_MISSING+=("a shaderc that links")
         command -v chromium >/dev/null || SETUP_MISSING+=("Chromium (Debian chromium)")
+        command -v cmake >/dev/null || SETUP_MISSING+=("CMake (Debian cmake)")
+        command -v pkg-config >/dev/null || SETUP_MISSING+=("pkg-config (Debian pkg-config)")
         have_renderdoc || SETUP_MISSING+=("RenderDoc (Debian renderdoc, librenderdoc, python3-renderdoc)")
         setup_radv
         setup_newer_radv || note "no newer RADV, so kernels are not compiled for RDNA3"

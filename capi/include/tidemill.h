@@ -1,0 +1,1011 @@
+// Tidemill, a low-level Vulkan compute engine: the C ABI.
+//
+// Results.    Functions that can fail return tm_status: TM_OK (0) or why not. tm_last_error_message() then has a sentence.
+//             What was to be given is NULL or zero after a failure.
+// Ownership.  Whatever a function gives through a `tm_x **` is the caller's, who frees it with tm_x_free, once. No other
+//             function frees a handle. Handles may be freed in any order: what they need of each other is kept alive.
+//             Strings given through a `char **` are freed with tm_string_free. Freeing NULL does nothing. Pointers that
+//             are handed in (data, names, dims, options) are read or written during the call only.
+// Threads.    Any function may be called from any thread, with the same handles too; calls on one recording, plan or end
+//             of a stream wait for each other. Only freeing a handle that another thread still uses is an error.
+// Duties.     A pointer is NULL or valid: a live handle, or as many elements as are said. Strings are UTF-8 and end with 0.
+
+
+#ifndef TIDEMILL_H
+#define TIDEMILL_H
+
+// Made from capi/src by cbindgen (`./dev header`). Do not edit.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Counts changes that break programs compiled against an older header. tm_check_abi compares it.
+#define TM_ABI_VERSION 1
+
+// The most dimensions that a tensor may have.
+#define TM_MAX_RANK 4
+
+// A timeout that never comes.
+#define TM_FOREVER UINT64_MAX
+
+// In the place of an axis: all of them.
+#define TM_ALL_AXES INT32_MIN
+
+// What became of a call. tm_last_error_message has the details.
+typedef enum {
+    // It was done.
+    TM_OK = 0,
+    // The time was over before it was done. Nothing has changed.
+    TM_TIMEOUT = 1,
+    // Every slot of the stream holds a batch: pop one first.
+    TM_STREAM_FULL = 2,
+    // A pointer is NULL, or a number, string or size can't be what it stands for.
+    TM_INVALID_ARGUMENT = 3,
+    // Header and library do not belong together.
+    TM_ABI_MISMATCH = 4,
+    // A panic inside the library, caught: a defect of Tidemill. The handle of the call may be unusable.
+    TM_INTERNAL = 5,
+    // A function of the caller's own said that it failed.
+    TM_CALLBACK = 6,
+    // No Vulkan loader or no driver on this machine.
+    TM_NO_VULKAN = 10,
+    // No device that can be used, or none that was asked for.
+    TM_NO_DEVICE = 11,
+    // The validation layer was asked for and is not installed.
+    TM_LAYER_MISSING = 12,
+    // The cache folder can't be used.
+    TM_CACHE_FOLDER = 13,
+    // A Vulkan call failed.
+    TM_VULKAN = 14,
+    // The device is gone, for good. A new accelerator may work.
+    TM_DEVICE_LOST = 15,
+    // The accelerator, or the stream's other end, is closed; or the recording has ended.
+    TM_CLOSED = 16,
+    // Closed, but others still hold on to the accelerator.
+    TM_STILL_IN_USE = 17,
+    // Out of device memory, or over the pool's cap.
+    TM_OUT_OF_MEMORY = 20,
+    // Larger than the device can address.
+    TM_TOO_LARGE = 21,
+    // Shapes, axes, ranges or lengths do not fit.
+    TM_SHAPE = 30,
+    // The element type does not fit.
+    TM_TYPE = 31,
+    // A parameter that makes no sense.
+    TM_PARAMETER = 32,
+    // A tensor without contents: never written, not submitted yet, or discarded.
+    TM_NO_CONTENTS = 40,
+    // A tensor has no place in the plan, or has one already.
+    TM_BINDING = 41,
+    // A value of another recording, or a tensor of another accelerator.
+    TM_FOREIGN = 42,
+    // SPIR-V that can't be used, or arguments that do not fit the kernel.
+    TM_KERNEL = 50,
+    // There is no profile.
+    TM_PROFILE = 60,
+    // A stream's inputs or outputs do not fit.
+    TM_STREAM = 61,
+    // An error that this version of the ABI has no code for.
+    TM_OTHER = 99,
+} tm_status;
+
+// The device and all that is owned once: compiled kernels, the pool of buffers, the queue.
+typedef struct tm_accelerator tm_accelerator;
+
+// A batch that is done. It holds its slot until it is freed.
+typedef struct tm_batch tm_batch;
+
+// A compute shader: SPIR-V that describes itself. Immutable, and independent of any device.
+typedef struct tm_kernel tm_kernel;
+
+// A recording kept to be submitted again and again with no re-recording. It reads its tensors when it is submitted: what
+// was written to them since is seen.
+typedef struct tm_plan tm_plan;
+
+// What happens between tm_begin_recording and tm_end_recording: a list of operations, carried out as one submission. An
+// operation that fails leaves it as it was.
+typedef struct tm_recording tm_recording;
+
+// Everything that was submitted between two moments, with times.
+typedef struct tm_run tm_run;
+
+// A run that is being profiled.
+typedef struct tm_session tm_session;
+
+// The same work on batch after batch, with slots in rotation: while the device works on one batch, the host prepares the
+// next and consumes the last. One thread may push while another one pops.
+typedef struct tm_stream tm_stream;
+
+// Work that was handed to the device. Freeing it waits for nothing and loses nothing.
+typedef struct tm_submission tm_submission;
+
+// A dense, row-major tensor in device memory. Operations never change one; tm_tensor_write does, and what was recorded
+// before sees the old contents.
+typedef struct tm_tensor tm_tensor;
+
+// A convolution's weights in the order in which kernels read them.
+typedef struct tm_weights tm_weights;
+
+// When kernels are compiled: TM_PREWARM_BACKGROUND and so on.
+typedef uint32_t tm_prewarm;
+
+// Whether the device takes the time of every dispatch, and how: TM_PROFILING_OFF and so on.
+typedef uint32_t tm_profiling;
+
+// Gets what the validation layer says, on whatever thread it is said. It must not throw, and must not call this library.
+typedef void (*tm_message_fn)(const char *message, void *user);
+
+// How to make an accelerator. tm_config_init sets the defaults, which are good: change what is to be different.
+typedef struct {
+    // Set by tm_config_init.
+    uint32_t abi_version;
+    // The index of the device to take, or -1.
+    int32_t device_index;
+    // A part of the name of the device to take, or NULL. With neither: what TIDEMILL_DEVICE says, or the best one.
+    const char *device_name;
+    // Run under the Khronos validation layer, with synchronization validation.
+    bool validation;
+    // Name objects and dispatches for tools. On by itself with validation.
+    bool labels;
+    // Keep no files between runs.
+    bool no_cache;
+    // For those who write kernels: memory reads as NaN until written, and bytes behind tensors are watched.
+    bool memory_checks;
+    // Every operation is a dispatch of its own. Same bits, slower.
+    bool no_fusion;
+    // Load RenderDoc, before the process makes its first Vulkan instance.
+    bool renderdoc;
+    // When kernels are compiled.
+    tm_prewarm prewarm;
+    // How every submission is profiled.
+    tm_profiling profiling;
+    // The folder for files between runs, or NULL for the platform's.
+    const char *cache_dir;
+    // The most bytes that the pool of buffers may hold, or 0 for no cap.
+    uint64_t pool_cap_bytes;
+    // How many submissions may be in flight before the next one waits, or 0 for the default.
+    size_t max_in_flight;
+    // Gets what the validation layer says, up to the destruction of the device; or NULL.
+    tm_message_fn on_message;
+    // Handed to on_message.
+    void *on_message_user;
+} tm_config;
+
+// What a tensor's elements are: TM_F32 and so on.
+typedef uint32_t tm_dtype;
+
+// An operand: a tensor (tm_of makes one), or what an operation of the same recording gave. It owns nothing and is not
+// freed; that of a tensor is good as long as the tensor's handle. All zeros is no value.
+typedef struct {
+    // The tensor, or NULL.
+    const tm_tensor *tensor;
+    // Names a result of an operation; 0 if it is a tensor.
+    uint64_t id;
+} tm_value;
+
+// An operation of one operand: TM_NEG and so on.
+typedef uint32_t tm_unary_op;
+
+// An operation of two operands, or of one and a number: TM_ADD and so on. Comparisons give u32: 1 where they hold.
+typedef uint32_t tm_binary_op;
+
+// A reduction: TM_SUM and so on.
+typedef uint32_t tm_reduce_op;
+
+// A step of an epilogue: TM_STEP_BIAS and so on.
+typedef uint32_t tm_step_op;
+
+// A step of what is done to a product or a convolution before it is stored, in the same dispatch. At most six steps with
+// two operands and four numbers.
+typedef struct {
+    // What is done.
+    tm_step_op op;
+    // The operand of steps that have one; f32.
+    tm_value operand;
+    // The first number of steps that have one.
+    float a;
+    // The second number.
+    float b;
+} tm_step;
+
+// How a matrix product is taken. Begin with tm_matmul_defaults().
+typedef struct {
+    // The left operand is stored with its last two dimensions exchanged.
+    bool transpose_lhs;
+    // The right operand is stored with its last two dimensions exchanged.
+    bool transpose_rhs;
+    // The product is multiplied with this first.
+    float alpha;
+    // Then `beta` times `accumulate`, broadcast, is added, if that is a value.
+    float beta;
+    // What is added, or all zeros.
+    tm_value accumulate;
+    // And at last these are done, in their order.
+    const tm_step *steps;
+    // How many there are.
+    size_t step_count;
+} tm_matmul_options;
+
+// How a convolution is taken. Begin with tm_conv2d_defaults(). Pairs are height, width.
+typedef struct {
+    // Steps between the kernel's places.
+    size_t stride[2];
+    // Rows of zeros above and below, and columns of zeros left and right.
+    size_t padding[2];
+    // Steps between the kernel's taps.
+    size_t dilation[2];
+    // Groups of channels; 0 is one group, or as many as prepared weights have.
+    size_t groups;
+    // And at last these are done, in their order.
+    const tm_step *steps;
+    // How many there are.
+    size_t step_count;
+} tm_conv2d_options;
+
+// What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
+typedef struct {
+    // The input; all zeros for an output.
+    tm_value input;
+    // An output's element type,
+    tm_dtype dtype;
+    // its extents,
+    size_t dims[4];
+    // and how many of them there are.
+    size_t rank;
+} tm_argument;
+
+// A value for a 32-bit specialization constant.
+typedef struct {
+    // The constant's id.
+    uint32_t id;
+    // Its bits.
+    uint32_t bits;
+} tm_specialization;
+
+// One run of a kernel. All zeros but `kernel` is one workgroup without arguments.
+typedef struct {
+    // The kernel.
+    const tm_kernel *kernel;
+    // What its bindings get, in their order.
+    const tm_argument *arguments;
+    // How many there are.
+    size_t argument_count;
+    // Push constants, or NULL.
+    const void *push;
+    // How many bytes they have.
+    size_t push_bytes;
+    // Values for specialization constants.
+    const tm_specialization *specializations;
+    // How many there are.
+    size_t specialization_count;
+    // Workgroups; 0 counts as 1.
+    uint32_t groups[3];
+    // Floating-point operations, for profiles; 0 if not known.
+    uint64_t flops;
+    // Bytes read and written at the least, for profiles; 0 if not known.
+    uint64_t bytes;
+} tm_dispatch_info;
+
+// An input of every batch. Its first dimension counts the rows of a batch.
+typedef struct {
+    // Its element type,
+    tm_dtype dtype;
+    // its extents,
+    const size_t *dims;
+    // and how many of them there are.
+    size_t rank;
+} tm_stream_input;
+
+// Records what is done with a batch: gets a recording and the inputs, which are the library's, and writes as many outputs
+// as were announced. 0 says that it worked. It must not throw, and must not end or free the recording.
+typedef int32_t (*tm_record_fn)(tm_recording *recording,
+                                const tm_tensor *const *inputs,
+                                tm_value *outputs,
+                                void *user);
+
+// The contents of an input.
+typedef struct {
+    // Where they are,
+    const void *data;
+    // and how many.
+    size_t size_bytes;
+} tm_bytes;
+
+// 32-bit IEEE 754 float.
+#define TM_F32 0
+
+// 16-bit IEEE 754 float, for storage: operations compute in f32.
+#define TM_F16 1
+
+// 32-bit signed integer.
+#define TM_I32 2
+
+// 32-bit unsigned integer; also what comparisons (0 or 1) and indices are.
+#define TM_U32 3
+
+// By a background thread, while the queue is idle; what is needed now comes first.
+#define TM_PREWARM_BACKGROUND 0
+
+// Before tm_accelerator_new returns.
+#define TM_PREWARM_BLOCKING 1
+
+// When first used.
+#define TM_PREWARM_OFF 2
+
+// No timestamps. Costs nothing.
+#define TM_PROFILING_OFF 0
+
+// Timestamps around every dispatch; the work runs as it always does.
+#define TM_PROFILING_TIMELINE 1
+
+// Each dispatch alone: the only source of GFLOP/s and GB/s. The whole takes longer than it would.
+#define TM_PROFILING_ISOLATED 2
+
+// -x; floats and i32.
+#define TM_NEG 0
+
+// The magnitude; floats and i32.
+#define TM_ABS 1
+
+// -1, 0 or 1; floats and i32.
+#define TM_SIGN 2
+
+// The largest whole number that is not above; floats, as all that follow.
+#define TM_FLOOR 3
+
+// The smallest whole number that is not below.
+#define TM_CEIL 4
+
+// The nearest whole number.
+#define TM_ROUND 5
+
+// The square root.
+#define TM_SQRT 6
+
+// 1 / sqrt(x).
+#define TM_RSQRT 7
+
+// 1 / x.
+#define TM_RECIP 8
+
+// e to the power of x.
+#define TM_EXP 9
+
+// The natural logarithm.
+#define TM_LOG 10
+
+// The sine.
+#define TM_SIN 11
+
+// The cosine.
+#define TM_COS 12
+
+// The larger of x and 0.
+#define TM_RELU 13
+
+// 1 / (1 + exp(-x)).
+#define TM_SIGMOID 14
+
+// The hyperbolic tangent.
+#define TM_TANH 15
+
+// x * sigmoid(x).
+#define TM_SWISH 16
+
+// The Gaussian error linear unit, by tanh.
+#define TM_GELU 17
+
+// The Gaussian error linear unit, by erf.
+#define TM_GELU_ERF 18
+
+// log(1 + exp(x)).
+#define TM_SOFTPLUS 19
+
+// a + b.
+#define TM_ADD 0
+
+// a - b.
+#define TM_SUB 1
+
+// a * b.
+#define TM_MUL 2
+
+// a / b; integers are cut towards zero.
+#define TM_DIV 3
+
+// a to the power of b; floats.
+#define TM_POW 4
+
+// The smaller one.
+#define TM_MIN 5
+
+// The larger one.
+#define TM_MAX 6
+
+// a == b.
+#define TM_EQ 7
+
+// a != b.
+#define TM_NE 8
+
+// a < b.
+#define TM_LT 9
+
+// a <= b.
+#define TM_LE 10
+
+// a > b.
+#define TM_GT 11
+
+// a >= b.
+#define TM_GE 12
+
+// The sum.
+#define TM_SUM 0
+
+// The mean.
+#define TM_MEAN 1
+
+// The product.
+#define TM_PROD 2
+
+// The largest element.
+#define TM_AMAX 3
+
+// The smallest element.
+#define TM_AMIN 4
+
+// The place of the largest element, the first if there are several; u32.
+#define TM_ARGMAX 5
+
+// The place of the smallest element, the first if there are several; u32.
+#define TM_ARGMIN 6
+
+// The square root of the sum of squares.
+#define TM_NORM 7
+
+// The mean square distance from the mean.
+#define TM_VARIANCE 8
+
+// Plus an element of `operand` for each column of a product, or channel of a convolution. As the first step only.
+#define TM_STEP_BIAS 0
+
+// Plus an element of `operand` for each row of a product, or channel of a convolution. As the first step only.
+#define TM_STEP_COLUMN_BIAS 1
+
+// Plus `operand`, broadcast.
+#define TM_STEP_PLUS 2
+
+// Minus `operand`, broadcast.
+#define TM_STEP_MINUS 3
+
+// Times `operand`, broadcast.
+#define TM_STEP_TIMES 4
+
+// Times `a`.
+#define TM_STEP_SCALE 5
+
+// Plus `a`.
+#define TM_STEP_ADD_SCALAR 6
+
+// As TM_RELU.
+#define TM_STEP_RELU 7
+
+// As TM_SIGMOID.
+#define TM_STEP_SIGMOID 8
+
+// As TM_TANH.
+#define TM_STEP_TANH 9
+
+// As TM_SWISH.
+#define TM_STEP_SWISH 10
+
+// As TM_GELU.
+#define TM_STEP_GELU 11
+
+// As TM_GELU_ERF.
+#define TM_STEP_GELU_ERF 12
+
+// As TM_SOFTPLUS.
+#define TM_STEP_SOFTPLUS 13
+
+// As TM_EXP.
+#define TM_STEP_EXP 14
+
+// As TM_SQRT.
+#define TM_STEP_SQRT 15
+
+// As TM_ABS.
+#define TM_STEP_ABS 16
+
+// As TM_NEG.
+#define TM_STEP_NEG 17
+
+// As tm_leaky_relu, with `a` for alpha.
+#define TM_STEP_LEAKY_RELU 18
+
+// As tm_elu, with `a` for alpha.
+#define TM_STEP_ELU 19
+
+// As tm_clip, from `a` to `b`.
+#define TM_STEP_CLIP 20
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The library's version, such as "0.1.0". Static: not to be freed.
+const char *tm_version(void);
+
+// The TM_ABI_VERSION that the library was built with.
+uint32_t tm_abi_version(void);
+
+// Call it as tm_check_abi(TM_ABI_VERSION) before anything else: TM_ABI_MISMATCH if the program was compiled against a
+// header that does not belong to this library.
+tm_status tm_check_abi(uint32_t header_abi_version);
+
+// What went wrong in this thread's last call that failed; "" if none has. It stays valid until the thread's next call
+// that fails: copy it to keep it.
+const char *tm_last_error_message(void);
+
+// The name of a code, such as "TM_SHAPE". Static: not to be freed.
+const char *tm_status_name(int32_t status);
+
+// Frees a string that this library gave. NULL is allowed.
+void tm_string_free(char *string);
+
+// Sets the defaults. Call it as tm_config_init(&config, TM_ABI_VERSION): TM_ABI_MISMATCH, and nothing is written, if header
+// and library do not belong together.
+tm_status tm_config_init(tm_config *config,
+                         uint32_t header_abi_version);
+
+// The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the next
+// call makes a new one. Each call gives a handle to free; the accelerator itself stays.
+tm_status tm_accelerator_global(tm_accelerator **gpu);
+
+// An accelerator of your own. NULL for `config` means the defaults.
+tm_status tm_accelerator_new(const tm_config *config, tm_accelerator **gpu);
+
+// Waits for all work, and closes: calls on it give TM_CLOSED from then on. TM_STILL_IN_USE, with how many, if tensors,
+// recordings, submissions or other handles of the same accelerator are still there; it is closed then, too. The handle
+// still has to be freed. Only needed by those who must know that nothing is left on the device.
+tm_status tm_accelerator_close(const tm_accelerator *gpu);
+
+// Waits until everything submitted is done.
+tm_status tm_synchronize(const tm_accelerator *gpu);
+
+// Frees the memory that the pool keeps for later; `freed_bytes`, if not NULL, gets how much that was.
+tm_status tm_trim(const tm_accelerator *gpu, uint64_t *freed_bytes);
+
+// Every Vulkan device of the machine as a JSON array, with why it can't be used if so.
+tm_status tm_devices_json(char **json);
+
+// The accelerator's device as JSON: name, kind, driver, limits.
+tm_status tm_device_json(const tm_accelerator *gpu, char **json);
+
+// What the accelerator has done so far, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
+tm_status tm_stats_json(const tm_accelerator *gpu, char **json);
+
+// What the validation layer has said since the last call, as a JSON array of strings.
+tm_status tm_validation_messages_json(const tm_accelerator *gpu, char **json);
+
+// Frees the handle. The device goes with the last handle of anything on it. NULL is allowed.
+void tm_accelerator_free(tm_accelerator *gpu);
+
+// A tensor with a copy of `size_bytes` bytes at `data`, which must be all elements of its shape.
+tm_status tm_upload(const tm_accelerator *gpu,
+                    tm_dtype dtype,
+                    const size_t *dims,
+                    size_t rank,
+                    const void *data,
+                    size_t size_bytes,
+                    tm_tensor **tensor);
+
+// A tensor of zeros.
+tm_status tm_zeros(const tm_accelerator *gpu,
+                   tm_dtype dtype,
+                   const size_t *dims,
+                   size_t rank,
+                   tm_tensor **tensor);
+
+// A tensor without contents: to be written, or to be bound as a plan's output.
+tm_status tm_empty(const tm_accelerator *gpu,
+                   tm_dtype dtype,
+                   const size_t *dims,
+                   size_t rank,
+                   tm_tensor **tensor);
+
+// Overwrites the contents. Never waits for the device: what still uses the old contents keeps them.
+tm_status tm_tensor_write(const tm_tensor *tensor, const void *data, size_t size_bytes);
+
+// Copies the contents to `data`, which has room for exactly `size_bytes` bytes: all elements. Waits for the submission
+// that writes them, and for nothing else.
+tm_status tm_tensor_read(const tm_tensor *tensor,
+                         void *data,
+                         size_t size_bytes);
+
+// The extents: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
+tm_status tm_tensor_shape(const tm_tensor *tensor, size_t (*dims)[4], size_t *rank);
+
+// The element type.
+tm_status tm_tensor_dtype(const tm_tensor *tensor, tm_dtype *dtype);
+
+// The size of the contents; 0 for NULL.
+uint64_t tm_tensor_size_bytes(const tm_tensor *tensor);
+
+// The same contents with another shape of as many elements, as a handle of its own; nothing is copied.
+tm_status tm_tensor_reshape(const tm_tensor *tensor, const size_t *dims, size_t rank, tm_tensor **reshaped);
+
+// One more handle of the same tensor.
+tm_status tm_tensor_clone(const tm_tensor *tensor, tm_tensor **clone);
+
+// Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL is
+// allowed.
+void tm_tensor_free(tm_tensor *tensor);
+
+// A tensor as an operand.
+tm_value tm_of(const tm_tensor *tensor);
+
+// Begins a recording.
+tm_status tm_begin_recording(const tm_accelerator *gpu, tm_recording **recording);
+
+// Makes a value a tensor that outlives the recording. It has contents once the recording was submitted.
+tm_status tm_keep(const tm_recording *recording, tm_value x, tm_tensor **tensor);
+
+// The extents of an operand: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
+tm_status tm_value_shape(const tm_recording *recording, tm_value x, size_t (*dims)[4], size_t *rank);
+
+// The element type of an operand.
+tm_status tm_value_dtype(const tm_recording *recording, tm_value x, tm_dtype *dtype);
+
+// Ends the recording and hands it to the device as one submission; waits for nothing. `submission` may be NULL: reading a
+// kept tensor waits by itself. The recording's handle still has to be freed.
+tm_status tm_end_recording(const tm_recording *recording,
+                           tm_submission **submission);
+
+// Ends the recording as a plan, which submits it as often as it is wanted. The recording's handle still has to be freed.
+tm_status tm_into_plan(const tm_recording *recording,
+                       tm_plan **plan);
+
+// Profiles this recording in its own way, whatever the accelerator's is.
+tm_status tm_recording_profiling(const tm_recording *recording, tm_profiling mode);
+
+// What will run if the recording ends now, as a text: what is fused, where barriers stand, what is stored.
+tm_status tm_explain(const tm_recording *recording, char **text);
+
+// Frees the handle. A recording that has not ended is discarded. NULL is allowed.
+void tm_recording_free(tm_recording *recording);
+
+// Waits until the work is done, or for `timeout_ns` at most: TM_TIMEOUT then, and the work goes on. TM_FOREVER waits.
+tm_status tm_submission_wait(const tm_submission *submission,
+                             uint64_t timeout_ns);
+
+// Whether the work is done. Never waits.
+tm_status tm_submission_is_complete(const tm_submission *submission, bool *complete);
+
+// Its number on the accelerator's timeline, from 1; numbers complete in order. 0 for NULL.
+uint64_t tm_submission_number(const tm_submission *submission);
+
+// What the device did, dispatch by dispatch, as JSON. Waits until the work is done. TM_PROFILE if it was not profiled.
+tm_status tm_submission_profile_json(const tm_submission *submission,
+                                     char **json);
+
+// Frees the handle. NULL is allowed.
+void tm_submission_free(tm_submission *submission);
+
+// An operation of one operand.
+tm_status tm_unary(const tm_recording *recording, tm_unary_op op, tm_value x, tm_value *out);
+
+// An operation of two operands of one element type. Shapes broadcast as in NumPy.
+tm_status tm_binary(const tm_recording *recording, tm_binary_op op, tm_value a, tm_value b, tm_value *out);
+
+// An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER if
+// it is none, such as 0.5 for integers.
+tm_status tm_binary_scalar(const tm_recording *recording,
+                           tm_binary_op op,
+                           tm_value a,
+                           double b,
+                           tm_value *out);
+
+// x where it is above 0, alpha * x elsewhere; floats.
+tm_status tm_leaky_relu(const tm_recording *recording, tm_value x, float alpha, tm_value *out);
+
+// x where it is above 0, alpha * (exp(x) - 1) elsewhere; floats.
+tm_status tm_elu(const tm_recording *recording, tm_value x, float alpha, tm_value *out);
+
+// x, but not below `lo` and not above `hi`; floats.
+tm_status tm_clip(const tm_recording *recording, tm_value x, float lo, float hi, tm_value *out);
+
+// a where the mask (u32, as comparisons give it) is not 0, b elsewhere; all three broadcast.
+tm_status tm_select(const tm_recording *recording, tm_value mask, tm_value a, tm_value b, tm_value *out);
+
+// The same numbers as elements of another type.
+tm_status tm_cast(const tm_recording *recording, tm_value x, tm_dtype to, tm_value *out);
+
+// Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis stays in
+// the shape, with one element.
+tm_status tm_reduce(const tm_recording *recording,
+                    tm_reduce_op op,
+                    tm_value x,
+                    int32_t axis,
+                    bool keep,
+                    tm_value *out);
+
+// The sum of products of two vectors.
+tm_status tm_dot(const tm_recording *recording, tm_value a, tm_value b, tm_value *out);
+
+// Softmax along an axis; negative ones count from the end; f32.
+tm_status tm_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm_value *out);
+
+// The logarithm of softmax.
+tm_status tm_log_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm_value *out);
+
+// The plain product.
+tm_matmul_options tm_matmul_defaults(void);
+
+// The matrix product, of batches too, as in NumPy; floats. NULL for `options` is the plain product.
+tm_status tm_matmul(const tm_recording *recording,
+                    tm_value lhs,
+                    tm_value rhs,
+                    const tm_matmul_options *options,
+                    tm_value *out);
+
+// Every pixel, no padding, one group.
+tm_conv2d_options tm_conv2d_defaults(void);
+
+// The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x]; floats.
+// NULL for `options` means the defaults. Weights that serve more than once are better prepared.
+tm_status tm_conv2d(const tm_recording *recording,
+                    tm_value images,
+                    tm_value weights,
+                    const tm_conv2d_options *options,
+                    tm_value *out);
+
+// As tm_conv2d, with prepared weights.
+tm_status tm_conv2d_prepared(const tm_recording *recording,
+                             tm_value images,
+                             const tm_weights *weights,
+                             const tm_conv2d_options *options,
+                             tm_value *out);
+
+// Lays weights out for as many convolutions as there will be. The tensor is not needed any more after this.
+tm_status tm_prepare_weights(const tm_accelerator *gpu,
+                             const tm_tensor *weights,
+                             size_t groups,
+                             tm_weights **prepared);
+
+// Frees the handle. NULL is allowed.
+void tm_weights_free(tm_weights *weights);
+
+// The same contents with another shape of as many elements; nothing is copied.
+tm_status tm_reshape(const tm_recording *recording,
+                     tm_value x,
+                     const size_t *dims,
+                     size_t rank,
+                     tm_value *out);
+
+// Another order of the dimensions: `order` has the old number of each new dimension, `rank` of them.
+tm_status tm_permute(const tm_recording *recording,
+                     tm_value x,
+                     const size_t *order,
+                     size_t rank,
+                     tm_value *out);
+
+// The last two dimensions exchanged.
+tm_status tm_transpose(const tm_recording *recording, tm_value x, tm_value *out);
+
+// A box: from `begin[i]` up to but not including `end[i]` in each of the first `count` dimensions.
+tm_status tm_slice(const tm_recording *recording,
+                   tm_value x,
+                   const size_t *begin,
+                   const size_t *end,
+                   size_t count,
+                   tm_value *out);
+
+// Repeated to a larger shape by NumPy's rules.
+tm_status tm_broadcast_to(const tm_recording *recording,
+                          tm_value x,
+                          const size_t *dims,
+                          size_t rank,
+                          tm_value *out);
+
+// Operands one after the other along an axis; negative ones count from the end.
+tm_status tm_concat(const tm_recording *recording,
+                    const tm_value *xs,
+                    size_t count,
+                    int32_t axis,
+                    tm_value *out);
+
+// Operands of one shape along a new axis.
+tm_status tm_stack(const tm_recording *recording,
+                   const tm_value *xs,
+                   size_t count,
+                   int32_t axis,
+                   tm_value *out);
+
+// With `before[i]` and `after[i]` more elements around it in each of its `rank` dimensions.
+tm_status tm_pad(const tm_recording *recording,
+                 tm_value x,
+                 const size_t *before,
+                 const size_t *after,
+                 size_t rank,
+                 double element,
+                 tm_value *out);
+
+// Rows of a table (its slices along the first dimension) by their numbers, which are u32. A number outside the table
+// gives a row of zeros.
+tm_status tm_gather_rows(const tm_recording *recording,
+                         tm_value table,
+                         tm_value rows,
+                         tm_value *out);
+
+// A copy in memory of its own.
+tm_status tm_copy(const tm_recording *recording, tm_value x, tm_value *out);
+
+// Equal elements.
+tm_status tm_fill(const tm_recording *recording,
+                  tm_dtype dtype,
+                  const size_t *dims,
+                  size_t rank,
+                  double element,
+                  tm_value *out);
+
+// 0, 1, 2 and so on, in row-major order.
+tm_status tm_iota(const tm_recording *recording,
+                  tm_dtype dtype,
+                  const size_t *dims,
+                  size_t rank,
+                  tm_value *out);
+
+// Random f32 numbers, uniform in [0, 1). Seed and place alone decide an element, with the same bits on every device.
+tm_status tm_random_uniform(const tm_recording *recording,
+                            const size_t *dims,
+                            size_t rank,
+                            uint64_t seed,
+                            tm_value *out);
+
+// Random f32 numbers, normal with mean 0 and variance 1.
+tm_status tm_random_normal(const tm_recording *recording,
+                           const size_t *dims,
+                           size_t rank,
+                           uint64_t seed,
+                           tm_value *out);
+
+// An argument that the kernel reads.
+tm_argument tm_input(tm_value x);
+
+// An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
+tm_argument tm_output(tm_dtype dtype, const size_t *dims, size_t rank);
+
+// A kernel from SPIR-V. `name` is what labels, profiles and errors call it.
+//
+// The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
+// dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
+// invocations without synchronization, and must end.
+tm_status tm_kernel_from_spirv(const char *name,
+                               const uint32_t *words,
+                               size_t word_count,
+                               tm_kernel **kernel);
+
+// Records one run of a kernel. `outputs` gets a value for each output among the arguments, in their order; it has room
+// for `output_count`, which must be as many. An output that the shader reads, too, is all zeros before.
+tm_status tm_dispatch(const tm_recording *recording,
+                      const tm_dispatch_info *info,
+                      tm_value *outputs,
+                      size_t output_count);
+
+// Frees the handle. Recordings and plans that use the kernel keep it. NULL is allowed.
+void tm_kernel_free(tm_kernel *kernel);
+
+// Hands it to the device as one submission; waits for nothing. `submission` may be NULL.
+tm_status tm_plan_submit(const tm_plan *plan, tm_submission **submission);
+
+// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded. The plan keeps
+// what it needs of it. Submissions in flight are not affected.
+tm_status tm_plan_bind(const tm_plan *plan,
+                       const tm_tensor *recorded,
+                       const tm_tensor *tensor);
+
+// Profiles its submissions in their own way, whatever the accelerator's is.
+tm_status tm_plan_profiling(const tm_plan *plan, tm_profiling mode);
+
+// Frees the handle. Submissions in flight go on. NULL is allowed.
+void tm_plan_free(tm_plan *plan);
+
+// A stream: `slots` batches may be on their way (3 keep the device busy), each with `input_count` inputs. `record` is called
+// once, before this returns. Other tensors that it uses are shared by all batches.
+tm_status tm_stream_new(const tm_accelerator *gpu,
+                        size_t slots,
+                        const tm_stream_input *inputs,
+                        size_t input_count,
+                        size_t output_count,
+                        tm_record_fn record,
+                        void *user,
+                        tm_stream **stream);
+
+// Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every slot
+// holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then have so
+// many, and outputs give so many.
+tm_status tm_stream_push(const tm_stream *stream,
+                         const tm_bytes *inputs,
+                         size_t rows);
+
+// As tm_stream_push, but gives TM_STREAM_FULL instead of waiting: for one thread, which then pops.
+tm_status tm_stream_try_push(const tm_stream *stream, const tm_bytes *inputs, size_t rows);
+
+// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that.
+tm_status tm_stream_finish(const tm_stream *stream);
+
+// The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then, and
+// nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.
+tm_status tm_stream_pop(const tm_stream *stream,
+                        uint64_t timeout_ns,
+                        tm_batch **batch);
+
+// The stream in figures, as JSON: batches, and how often and how long each end waited.
+tm_status tm_stream_stats_json(const tm_stream *stream, char **json);
+
+// What the device waited for in a run of the stream that was profiled, as JSON.
+tm_status tm_stream_report_json(const tm_stream *stream, const tm_run *run, char **json);
+
+// Frees the handle; waits for nothing. Batches that were popped stay good. NULL is allowed.
+void tm_stream_free(tm_stream *stream);
+
+// Its number, from 0; 0 for NULL, too.
+uint64_t tm_batch_number(const tm_batch *batch);
+
+// Its rows, if it is a partial one; 0 if it is whole.
+size_t tm_batch_rows(const tm_batch *batch);
+
+// Copies an output to `data`, which has room for exactly `size_bytes` bytes: all its elements, or those of a partial batch's rows.
+tm_status tm_batch_read(const tm_batch *batch,
+                        size_t output,
+                        void *data,
+                        size_t size_bytes);
+
+// An output as a tensor, for further work on the device: a handle to free. When the batch is freed, a later one may replace
+// its contents.
+tm_status tm_batch_output(const tm_batch *batch,
+                          size_t output,
+                          tm_tensor **tensor);
+
+// What the device did for it, as JSON. TM_PROFILE if it was not profiled.
+tm_status tm_batch_profile_json(const tm_batch *batch, char **json);
+
+// Frees the handle, and its slot for another batch. NULL is allowed.
+void tm_batch_free(tm_batch *batch);
+
+// Profiles everything that the accelerator does from now on. One session at a time.
+tm_status tm_begin_profiling(const tm_accelerator *gpu,
+                             const char *name,
+                             tm_profiling mode,
+                             tm_session **session);
+
+// Waits for everything submitted, ends the session and gives its figures. The session's handle still has to be freed.
+tm_status tm_session_finish(const tm_session *session,
+                            tm_run **run);
+
+// Frees the handle. A session that was not finished is discarded. NULL is allowed.
+void tm_session_free(tm_session *session);
+
+// The run as JSON: totals, and a profile of each submission.
+tm_status tm_run_json(const tm_run *run, char **text);
+
+// The run as a trace for ui.perfetto.dev.
+tm_status tm_run_trace_json(const tm_run *run, char **text);
+
+// The run as a page for a browser.
+tm_status tm_run_html(const tm_run *run, char **text);
+
+// The run as a table for a terminal.
+tm_status tm_run_table(const tm_run *run, char **text);
+
+// Frees the handle. NULL is allowed.
+void tm_run_free(tm_run *run);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* TIDEMILL_H */

@@ -1,0 +1,179 @@
+//! How an accelerator is made.
+
+use std::ffi::{CString, c_char, c_void};
+use std::mem::MaybeUninit;
+
+use tidemill::{Config, Prewarm, Profiling};
+
+use crate::arguments::{given, text};
+use crate::check_abi;
+use crate::status::{Failure, guard, tm_status};
+
+/// When kernels are compiled: TM_PREWARM_BACKGROUND and so on.
+pub type tm_prewarm = u32;
+/// By a background thread, while the queue is idle; what is needed now comes first.
+pub const TM_PREWARM_BACKGROUND: tm_prewarm = 0;
+/// Before tm_accelerator_new returns.
+pub const TM_PREWARM_BLOCKING: tm_prewarm = 1;
+/// When first used.
+pub const TM_PREWARM_OFF: tm_prewarm = 2;
+
+/// Whether the device takes the time of every dispatch, and how: TM_PROFILING_OFF and so on.
+pub type tm_profiling = u32;
+/// No timestamps. Costs nothing.
+pub const TM_PROFILING_OFF: tm_profiling = 0;
+/// Timestamps around every dispatch; the work runs as it always does.
+pub const TM_PROFILING_TIMELINE: tm_profiling = 1;
+/// Each dispatch alone: the only source of GFLOP/s and GB/s. The whole takes longer than it would.
+pub const TM_PROFILING_ISOLATED: tm_profiling = 2;
+
+pub(crate) fn profiling(number: tm_profiling) -> Result<Profiling, Failure> {
+    match number {
+        TM_PROFILING_OFF => Ok(Profiling::Off),
+        TM_PROFILING_TIMELINE => Ok(Profiling::Timeline),
+        TM_PROFILING_ISOLATED => Ok(Profiling::Isolated),
+        other => Err(Failure::unknown("profiling", other)),
+    }
+}
+
+/// Gets what the validation layer says, on whatever thread it is said. It must not throw, and must not call this library.
+pub type tm_message_fn = Option<unsafe extern "C" fn(message: *const c_char, user: *mut c_void)>;
+
+/// How to make an accelerator. tm_config_init sets the defaults, which are good: change what is to be different.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tm_config {
+    /// Set by tm_config_init.
+    pub abi_version: u32,
+    /// The index of the device to take, or -1.
+    pub device_index: i32,
+    /// A part of the name of the device to take, or NULL. With neither: what TIDEMILL_DEVICE says, or the best one.
+    pub device_name: *const c_char,
+    /// Run under the Khronos validation layer, with synchronization validation.
+    pub validation: bool,
+    /// Name objects and dispatches for tools. On by itself with validation.
+    pub labels: bool,
+    /// Keep no files between runs.
+    pub no_cache: bool,
+    /// For those who write kernels: memory reads as NaN until written, and bytes behind tensors are watched.
+    pub memory_checks: bool,
+    /// Every operation is a dispatch of its own. Same bits, slower.
+    pub no_fusion: bool,
+    /// Load RenderDoc, before the process makes its first Vulkan instance.
+    pub renderdoc: bool,
+    /// When kernels are compiled.
+    pub prewarm: tm_prewarm,
+    /// How every submission is profiled.
+    pub profiling: tm_profiling,
+    /// The folder for files between runs, or NULL for the platform's.
+    pub cache_dir: *const c_char,
+    /// The most bytes that the pool of buffers may hold, or 0 for no cap.
+    pub pool_cap_bytes: u64,
+    /// How many submissions may be in flight before the next one waits, or 0 for the default.
+    pub max_in_flight: usize,
+    /// Gets what the validation layer says, up to the destruction of the device; or NULL.
+    pub on_message: tm_message_fn,
+    /// Handed to on_message.
+    pub on_message_user: *mut c_void,
+}
+
+/// Sets the defaults. Call it as tm_config_init(&config, TM_ABI_VERSION): TM_ABI_MISMATCH, and nothing is written, if header
+/// and library do not belong together.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_config_init(
+    config: Option<&mut MaybeUninit<tm_config>>,
+    header_abi_version: u32,
+) -> tm_status {
+    guard("tm_config_init", || {
+        check_abi(header_abi_version)?;
+        given(config, "config")?.write(tm_config {
+            abi_version: header_abi_version,
+            device_index: -1,
+            device_name: std::ptr::null(),
+            validation: false,
+            labels: false,
+            no_cache: false,
+            memory_checks: false,
+            no_fusion: false,
+            renderdoc: false,
+            prewarm: TM_PREWARM_BACKGROUND,
+            profiling: TM_PROFILING_OFF,
+            cache_dir: std::ptr::null(),
+            pool_cap_bytes: 0,
+            max_in_flight: 0,
+            on_message: None,
+            on_message_user: std::ptr::null_mut(),
+        });
+        Ok(())
+    })
+}
+
+/// What a callback of C's gets.
+#[derive(Clone, Copy)]
+struct User(*mut c_void);
+
+// SAFETY: contract 4: the caller lets it be used from any thread.
+unsafe impl Send for User {}
+// SAFETY: as above.
+unsafe impl Sync for User {}
+
+impl User {
+    fn pointer(self) -> *mut c_void {
+        self.0
+    }
+}
+
+impl tm_config {
+    /// # Safety
+    ///
+    /// Contracts 1, 3 and 4.
+    pub(crate) unsafe fn read(&self) -> Result<Config, Failure> {
+        check_abi(self.abi_version)?;
+        let mut config = Config::new()
+            .validation(self.validation)
+            .labels(self.labels)
+            .memory_checks(self.memory_checks)
+            .fusion(!self.no_fusion)
+            .renderdoc(self.renderdoc)
+            .profiling(profiling(self.profiling)?)
+            .prewarm(match self.prewarm {
+                TM_PREWARM_BACKGROUND => Prewarm::Background,
+                TM_PREWARM_BLOCKING => Prewarm::Blocking,
+                TM_PREWARM_OFF => Prewarm::Off,
+                other => return Err(Failure::unknown("prewarm", other)),
+            });
+        // SAFETY: contracts 1 and 3.
+        let name = unsafe { text(self.device_name, "device_name") }?;
+        match (usize::try_from(self.device_index), name) {
+            (Ok(index), None) => config = config.device_index(index),
+            (Err(_), Some(name)) => config = config.device_name(name),
+            (Err(_), None) => {}
+            (Ok(_), Some(_)) => {
+                return Err(Failure::argument("device_index and device_name are both set".to_owned()));
+            }
+        }
+        // SAFETY: contracts 1 and 3.
+        let folder = unsafe { text(self.cache_dir, "cache_dir") }?;
+        if let Some(folder) = folder {
+            config = config.cache_dir(folder);
+        }
+        if self.no_cache {
+            config = config.no_cache();
+        }
+        if self.pool_cap_bytes > 0 {
+            config = config.pool_cap(self.pool_cap_bytes);
+        }
+        if self.max_in_flight > 0 {
+            config = config.max_in_flight(self.max_in_flight);
+        }
+        if let Some(function) = self.on_message {
+            let user = User(self.on_message_user);
+            config = config.on_message(move |message| {
+                let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
+                // SAFETY: contract 4.
+                unsafe { function(message.as_ptr(), user.pointer()) }
+            });
+        }
+        Ok(config)
+    }
+}

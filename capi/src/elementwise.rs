@@ -1,0 +1,277 @@
+//! Elementwise operations.
+
+use std::mem::MaybeUninit;
+
+use tidemill::{DType, Operand, Recording, Value};
+
+use crate::arguments::{Scalar, dtype, tm_dtype};
+use crate::recording::{record, tm_recording, tm_value};
+use crate::status::{Failure, tm_status};
+
+/// An operation of one operand: TM_NEG and so on.
+pub type tm_unary_op = u32;
+/// -x; floats and i32.
+pub const TM_NEG: tm_unary_op = 0;
+/// The magnitude; floats and i32.
+pub const TM_ABS: tm_unary_op = 1;
+/// -1, 0 or 1; floats and i32.
+pub const TM_SIGN: tm_unary_op = 2;
+/// The largest whole number that is not above; floats, as all that follow.
+pub const TM_FLOOR: tm_unary_op = 3;
+/// The smallest whole number that is not below.
+pub const TM_CEIL: tm_unary_op = 4;
+/// The nearest whole number.
+pub const TM_ROUND: tm_unary_op = 5;
+/// The square root.
+pub const TM_SQRT: tm_unary_op = 6;
+/// 1 / sqrt(x).
+pub const TM_RSQRT: tm_unary_op = 7;
+/// 1 / x.
+pub const TM_RECIP: tm_unary_op = 8;
+/// e to the power of x.
+pub const TM_EXP: tm_unary_op = 9;
+/// The natural logarithm.
+pub const TM_LOG: tm_unary_op = 10;
+/// The sine.
+pub const TM_SIN: tm_unary_op = 11;
+/// The cosine.
+pub const TM_COS: tm_unary_op = 12;
+/// The larger of x and 0.
+pub const TM_RELU: tm_unary_op = 13;
+/// 1 / (1 + exp(-x)).
+pub const TM_SIGMOID: tm_unary_op = 14;
+/// The hyperbolic tangent.
+pub const TM_TANH: tm_unary_op = 15;
+/// x * sigmoid(x).
+pub const TM_SWISH: tm_unary_op = 16;
+/// The Gaussian error linear unit, by tanh.
+pub const TM_GELU: tm_unary_op = 17;
+/// The Gaussian error linear unit, by erf.
+pub const TM_GELU_ERF: tm_unary_op = 18;
+/// log(1 + exp(x)).
+pub const TM_SOFTPLUS: tm_unary_op = 19;
+
+/// An operation of two operands, or of one and a number: TM_ADD and so on. Comparisons give u32: 1 where they hold.
+pub type tm_binary_op = u32;
+/// a + b.
+pub const TM_ADD: tm_binary_op = 0;
+/// a - b.
+pub const TM_SUB: tm_binary_op = 1;
+/// a * b.
+pub const TM_MUL: tm_binary_op = 2;
+/// a / b; integers are cut towards zero.
+pub const TM_DIV: tm_binary_op = 3;
+/// a to the power of b; floats.
+pub const TM_POW: tm_binary_op = 4;
+/// The smaller one.
+pub const TM_MIN: tm_binary_op = 5;
+/// The larger one.
+pub const TM_MAX: tm_binary_op = 6;
+/// a == b.
+pub const TM_EQ: tm_binary_op = 7;
+/// a != b.
+pub const TM_NE: tm_binary_op = 8;
+/// a < b.
+pub const TM_LT: tm_binary_op = 9;
+/// a <= b.
+pub const TM_LE: tm_binary_op = 10;
+/// a > b.
+pub const TM_GT: tm_binary_op = 11;
+/// a >= b.
+pub const TM_GE: tm_binary_op = 12;
+
+/// An operation of one operand.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_unary(
+    recording: Option<&tm_recording>,
+    op: tm_unary_op,
+    x: tm_value,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_unary", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        let value = match op {
+            TM_NEG => r.neg(x),
+            TM_ABS => r.abs(x),
+            TM_SIGN => r.sign(x),
+            TM_FLOOR => r.floor(x),
+            TM_CEIL => r.ceil(x),
+            TM_ROUND => r.round(x),
+            TM_SQRT => r.sqrt(x),
+            TM_RSQRT => r.rsqrt(x),
+            TM_RECIP => r.recip(x),
+            TM_EXP => r.exp(x),
+            TM_LOG => r.log(x),
+            TM_SIN => r.sin(x),
+            TM_COS => r.cos(x),
+            TM_RELU => r.relu(x),
+            TM_SIGMOID => r.sigmoid(x),
+            TM_TANH => r.tanh(x),
+            TM_SWISH => r.swish(x),
+            TM_GELU => r.gelu(x),
+            TM_GELU_ERF => r.gelu_erf(x),
+            TM_SOFTPLUS => r.softplus(x),
+            other => return Err(Failure::unknown("op", other)),
+        };
+        Ok(value?)
+    })
+}
+
+/// An operation of two operands of one element type. Shapes broadcast as in NumPy.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_binary(
+    recording: Option<&tm_recording>,
+    op: tm_binary_op,
+    a: tm_value,
+    b: tm_value,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_binary", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let a = unsafe { scope.operand(a, "a") }?;
+        // SAFETY: contract 1.
+        let b = unsafe { scope.operand(b, "b") }?;
+        let value = match op {
+            TM_ADD => r.add(a, b),
+            TM_SUB => r.sub(a, b),
+            TM_MUL => r.mul(a, b),
+            TM_DIV => r.div(a, b),
+            TM_POW => r.pow(a, b),
+            TM_MIN => r.min(a, b),
+            TM_MAX => r.max(a, b),
+            TM_EQ => r.eq(a, b),
+            TM_NE => r.ne(a, b),
+            TM_LT => r.lt(a, b),
+            TM_LE => r.le(a, b),
+            TM_GT => r.gt(a, b),
+            TM_GE => r.ge(a, b),
+            other => return Err(Failure::unknown("op", other)),
+        };
+        Ok(value?)
+    })
+}
+
+/// An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER if
+/// it is none, such as 0.5 for integers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_binary_scalar(
+    recording: Option<&tm_recording>,
+    op: tm_binary_op,
+    a: tm_value,
+    b: f64,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_binary_scalar", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let a = unsafe { scope.operand(a, "a") }?;
+        match r.dtype(a)? {
+            DType::I32 => with_scalar(r, op, a, i32::from_number(b)?),
+            DType::U32 => with_scalar(r, op, a, u32::from_number(b)?),
+            // Halves are computed with as f32, and so is their scalar.
+            _ => with_scalar(r, op, a, f32::from_number(b)?),
+        }
+    })
+}
+
+fn with_scalar<T: Scalar>(
+    r: &mut Recording,
+    op: tm_binary_op,
+    a: Operand<'_>,
+    b: T,
+) -> Result<Value, Failure> {
+    let value = match op {
+        TM_ADD => r.add_scalar(a, b),
+        TM_SUB => r.sub_scalar(a, b),
+        TM_MUL => r.scale(a, b),
+        TM_DIV => r.div_scalar(a, b),
+        TM_POW => r.pow_scalar(a, b),
+        TM_MIN => r.min_scalar(a, b),
+        TM_MAX => r.max_scalar(a, b),
+        TM_EQ => r.eq_scalar(a, b),
+        TM_NE => r.ne_scalar(a, b),
+        TM_LT => r.lt_scalar(a, b),
+        TM_LE => r.le_scalar(a, b),
+        TM_GT => r.gt_scalar(a, b),
+        TM_GE => r.ge_scalar(a, b),
+        other => return Err(Failure::unknown("op", other)),
+    };
+    Ok(value?)
+}
+
+/// x where it is above 0, alpha * x elsewhere; floats.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_leaky_relu(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    alpha: f32,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_leaky_relu", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.leaky_relu(unsafe { scope.operand(x, "x") }?, alpha)?)
+    })
+}
+
+/// x where it is above 0, alpha * (exp(x) - 1) elsewhere; floats.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_elu(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    alpha: f32,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_elu", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.elu(unsafe { scope.operand(x, "x") }?, alpha)?)
+    })
+}
+
+/// x, but not below `lo` and not above `hi`; floats.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_clip(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    lo: f32,
+    hi: f32,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_clip", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.clip(unsafe { scope.operand(x, "x") }?, lo, hi)?)
+    })
+}
+
+/// a where the mask (u32, as comparisons give it) is not 0, b elsewhere; all three broadcast.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_select(
+    recording: Option<&tm_recording>,
+    mask: tm_value,
+    a: tm_value,
+    b: tm_value,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_select", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let mask = unsafe { scope.operand(mask, "mask") }?;
+        // SAFETY: contract 1.
+        let a = unsafe { scope.operand(a, "a") }?;
+        // SAFETY: contract 1.
+        let b = unsafe { scope.operand(b, "b") }?;
+        Ok(r.select(mask, a, b)?)
+    })
+}
+
+/// The same numbers as elements of another type.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_cast(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    to: tm_dtype,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_cast", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.cast(unsafe { scope.operand(x, "x") }?, dtype(to)?)?)
+    })
+}

@@ -1,0 +1,161 @@
+//! Profiles and figures as JSON. Times are nanoseconds; what is not known is `null`.
+
+use serde_json::{Value, json};
+use tidemill::{
+    Clock, DeviceInfo, Figure, HostTime, Profile, Row, Run, Stats, StreamReport, StreamStats, Throughput,
+};
+
+pub(crate) fn device(info: &DeviceInfo) -> Value {
+    let (major, minor, patch) = info.api_version;
+    json!({
+        "index": info.index,
+        "name": info.name,
+        "kind": info.kind.to_string(),
+        "driver": info.driver,
+        "api_version": format!("{major}.{minor}.{patch}"),
+        "memory_bytes": info.memory_bytes,
+        "subgroup_size": info.limits.subgroup_size,
+        "buffer_bytes": info.limits.buffer_bytes,
+        "push_constant_bytes": info.limits.push_constant_bytes,
+        "groups": info.limits.groups,
+        "local_size": info.limits.local_size,
+        "invocations": info.limits.invocations,
+        "timestamps": info.timestamps.is_some(),
+        "refused": info.refused,
+    })
+}
+
+pub(crate) fn stats(stats: &Stats) -> Value {
+    json!({
+        "submissions": stats.submissions,
+        "dispatches": stats.dispatches,
+        "barriers": stats.barriers,
+        "bytes_up": stats.bytes_up,
+        "bytes_down": stats.bytes_down,
+        "in_flight": stats.in_flight,
+        "encoded": stats.commands.encoded,
+        "pipelines_made": stats.pipelines.made,
+        "pool": {
+            "live_bytes": stats.pool.live_bytes,
+            "live_blocks": stats.pool.live_blocks,
+            "cached_bytes": stats.pool.cached_bytes,
+            "cached_blocks": stats.pool.cached_blocks,
+            "peak_bytes": stats.pool.peak_bytes,
+            "hits": stats.pool.hits,
+            "misses": stats.pool.misses,
+            "guard_bytes_touched": stats.pool.guard_bytes_touched,
+        },
+    })
+}
+
+pub(crate) fn profile(profile: &Profile) -> Value {
+    json!({
+        "mode": profile.mode.to_string(),
+        "submission": profile.submission,
+        "busy_ns": profile.busy_ns(),
+        "idle_ns": profile.idle_ns(),
+        "span_ns": profile.span_ns(),
+        "barriers": profile.barriers,
+        "host": host(&profile.host),
+        "rows": profile.rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn row(row: &Row) -> Value {
+    let throughput = row.figure.throughput();
+    let figure = |of: fn(&Throughput) -> Option<f64>| throughput.and_then(of);
+    let error = match &row.figure {
+        Figure::Impossible(error) => Some(error.to_string()),
+        _ => None,
+    };
+    json!({
+        "label": row.label,
+        "kernel": row.kernel,
+        "groups": row.groups,
+        "start_ns": row.start_ns,
+        "end_ns": row.end_ns,
+        "barrier": row.barrier,
+        "overlaps": row.overlaps,
+        "bytes": row.bytes,
+        "flops": row.flops,
+        "gflops": figure(|t| t.gflops),
+        "gbytes_per_s": figure(|t| t.gbytes_per_s),
+        "roofline": figure(|t| t.roofline),
+        "error": error,
+    })
+}
+
+fn host(host: &HostTime) -> Value {
+    json!({
+        "record_ns": host.record_ns,
+        "encode_ns": host.encode_ns,
+        "pipelines_made": host.pipelines_made,
+        "pipelines_ns": host.pipelines_ns,
+        "submit_ns": host.submit_ns,
+        "wait_ns": host.wait_ns,
+    })
+}
+
+pub(crate) fn run(run: &Run) -> Value {
+    let clock_uncertainty_ns = match run.clock {
+        Clock::Calibrated { uncertainty_ns } => Some(uncertainty_ns),
+        _ => None,
+    };
+    let (device, error) = match &run.gpu {
+        Some(Ok(device)) => (Some(device), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+        None => (None, None),
+    };
+    json!({
+        "name": run.name,
+        "mode": run.mode.to_string(),
+        "device": run.device,
+        "driver": run.driver,
+        "clock": run.clock.to_string(),
+        "clock_uncertainty_ns": clock_uncertainty_ns,
+        "wall_ns": run.wall_ns,
+        "busy_ns": device.map(|device| device.busy_ns),
+        "idle_ns": device.and_then(|device| device.idle_ns),
+        "utilisation": device.and_then(|device| device.utilisation),
+        "error": error,
+        "host": host(&run.host),
+        "submissions": run.submissions,
+        "dispatches": run.dispatches,
+        "barriers": run.barriers,
+        "bytes_up": run.bytes_up,
+        "bytes_down": run.bytes_down,
+        "pool_hits": run.pool_hits,
+        "pool_misses": run.pool_misses,
+        "pipelines_made": run.pipelines_made,
+        "profiles": run.profiles.iter().map(profile).collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn stream_stats(stats: &StreamStats) -> Value {
+    json!({
+        "slots": stats.slots,
+        "pushed": stats.pushed,
+        "popped": stats.popped,
+        "in_flight": stats.in_flight,
+        "push_waits": stats.push_waits,
+        "push_wait_ns": stats.push_wait.as_nanos() as u64,
+        "pop_waits": stats.pop_waits,
+        "pop_wait_ns": stats.pop_wait.as_nanos() as u64,
+    })
+}
+
+pub(crate) fn stream_report(report: &StreamReport) -> Value {
+    json!({
+        "batches": report.batches,
+        "wall_ns": report.wall_ns,
+        "busy_ns": report.busy_ns,
+        "utilisation": report.utilisation(),
+        "idle": {
+            "preparation_ns": report.idle.preparation_ns,
+            "consumption_ns": report.idle.consumption_ns,
+            "submission_ns": report.idle.submission_ns,
+            "within_ns": report.idle.within_ns,
+            "other_ns": report.idle.other_ns,
+        },
+    })
+}

@@ -1,0 +1,177 @@
+//! Kernels of the caller's own.
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+
+use tidemill::{Dispatch, Kernel};
+
+use crate::arguments::{dtype, elements, given, handle, place, shape, text, tm_dtype};
+use crate::recording::{tm_recording, tm_value};
+use crate::status::{Failure, guard, guarded, tm_status};
+
+/// A compute shader: SPIR-V that describes itself. Immutable, and independent of any device.
+#[derive(Debug)]
+pub struct tm_kernel {
+    kernel: Kernel,
+}
+
+/// What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tm_argument {
+    /// The input; all zeros for an output.
+    pub input: tm_value,
+    /// An output's element type,
+    pub dtype: tm_dtype,
+    /// its extents,
+    pub dims: [usize; 4],
+    /// and how many of them there are.
+    pub rank: usize,
+}
+
+/// A value for a 32-bit specialization constant.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tm_specialization {
+    /// The constant's id.
+    pub id: u32,
+    /// Its bits.
+    pub bits: u32,
+}
+
+/// One run of a kernel. All zeros but `kernel` is one workgroup without arguments.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tm_dispatch_info {
+    /// The kernel.
+    pub kernel: *const tm_kernel,
+    /// What its bindings get, in their order.
+    pub arguments: *const tm_argument,
+    /// How many there are.
+    pub argument_count: usize,
+    /// Push constants, or NULL.
+    pub push: *const c_void,
+    /// How many bytes they have.
+    pub push_bytes: usize,
+    /// Values for specialization constants.
+    pub specializations: *const tm_specialization,
+    /// How many there are.
+    pub specialization_count: usize,
+    /// Workgroups; 0 counts as 1.
+    pub groups: [u32; 3],
+    /// Floating-point operations, for profiles; 0 if not known.
+    pub flops: u64,
+    /// Bytes read and written at the least, for profiles; 0 if not known.
+    pub bytes: u64,
+}
+
+/// An argument that the kernel reads.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_input(x: tm_value) -> tm_argument {
+    tm_argument { input: x, dtype: 0, dims: [0; 4], rank: 0 }
+}
+
+/// An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_output(dtype: tm_dtype, dims: *const usize, rank: usize) -> tm_argument {
+    let none = tm_argument { input: tm_value::NONE, dtype, dims: [0; 4], rank };
+    guarded(none, || {
+        let mut argument = none;
+        // SAFETY: contract 1.
+        if let Ok(given) = unsafe { elements(dims, rank, "dims") }
+            && let Some(to) = argument.dims.get_mut(..rank)
+        {
+            to.copy_from_slice(given);
+        }
+        argument
+    })
+}
+
+/// A kernel from SPIR-V. `name` is what labels, profiles and errors call it.
+///
+/// The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
+/// dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
+/// invocations without synchronization, and must end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_kernel_from_spirv(
+    name: *const c_char,
+    words: *const u32,
+    word_count: usize,
+    kernel: Option<&mut MaybeUninit<*mut tm_kernel>>,
+) -> tm_status {
+    guard("tm_kernel_from_spirv", || {
+        let out = place(kernel, "kernel")?;
+        // SAFETY: contracts 1 and 3.
+        let name = given(unsafe { text(name, "name") }?, "name")?;
+        // SAFETY: contract 1.
+        let words = unsafe { elements(words, word_count, "words") }?;
+        // SAFETY: what the shader must be is said to the caller, above.
+        let kernel = unsafe { Kernel::from_spirv(name, words) }?;
+        *out = handle(tm_kernel { kernel });
+        Ok(())
+    })
+}
+
+/// Records one run of a kernel. `outputs` gets a value for each output among the arguments, in their order; it has room
+/// for `output_count`, which must be as many. An output that the shader reads, too, is all zeros before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_dispatch(
+    recording: Option<&tm_recording>,
+    info: Option<&tm_dispatch_info>,
+    outputs: *mut tm_value,
+    output_count: usize,
+) -> tm_status {
+    guard("tm_dispatch", || {
+        let (recording, info) = (given(recording, "recording")?, given(info, "info")?);
+        // SAFETY: contract 1.
+        let kernel = given(unsafe { info.kernel.as_ref() }, "kernel")?;
+        // SAFETY: contract 1.
+        let arguments = unsafe { elements(info.arguments, info.argument_count, "arguments") }?;
+        let expected = arguments.iter().filter(|argument| argument.input.is_none()).count();
+        if expected != output_count || (outputs.is_null() && expected > 0) {
+            let message = format!("{expected} outputs among the arguments, and room for {output_count}");
+            return Err(Failure::argument(message));
+        }
+        // SAFETY: contract 1.
+        let push = unsafe { elements(info.push.cast::<u8>(), info.push_bytes, "push") }?;
+        // SAFETY: contract 1.
+        let constants =
+            unsafe { elements(info.specializations, info.specialization_count, "specializations") }?;
+        let made = recording.record(|r, scope| {
+            let mut run = Dispatch::new(&kernel.kernel).push(push).groups(info.groups.map(|n| n.max(1)));
+            for (i, argument) in arguments.iter().enumerate() {
+                run = if argument.input.is_none() {
+                    // SAFETY: the extents stand in the argument itself; more of them than fit are refused unread.
+                    let shape = unsafe { shape("dispatch", argument.dims.as_ptr(), argument.rank) }?;
+                    run.output(shape, dtype(argument.dtype)?)
+                } else {
+                    // SAFETY: contract 1.
+                    run.input(unsafe { scope.operand(argument.input, &format!("arguments[{i}]")) }?)
+                };
+            }
+            for constant in constants {
+                run = run.specialize(constant.id, constant.bits);
+            }
+            if info.flops > 0 {
+                run = run.flops(info.flops);
+            }
+            if info.bytes > 0 {
+                run = run.bytes(info.bytes);
+            }
+            Ok(r.dispatch(run)?)
+        })?;
+        for (i, value) in made.into_iter().enumerate().take(output_count) {
+            // SAFETY: contract 1; `i` is below `output_count`.
+            let place = unsafe { outputs.add(i) };
+            // SAFETY: as above.
+            unsafe { place.write(value) };
+        }
+        Ok(())
+    })
+}
+
+/// Frees the handle. Recordings and plans that use the kernel keep it. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_kernel_free(kernel: Option<Box<tm_kernel>>) {
+    guarded((), || drop(kernel));
+}

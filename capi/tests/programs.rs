@@ -1,0 +1,235 @@
+//! Programs of C11 and C++17 against the library, with warnings as errors, under AddressSanitizer: once with the
+//! validation layer, and once without it but with a search for leaks.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+mod toolchain;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tidemill::{Accelerator, Config, Epilogue, Prewarm};
+use toolchain::{compiler, crate_dir, folder, from_docs, prefix, said, succeed};
+
+/// Compiles a program with AddressSanitizer.
+fn compile(source: &Path, name: &str) -> PathBuf {
+    let (program, lib) = (folder("programs").join(name), prefix().join("lib"));
+    let mut cc = compiler(source);
+    cc.args(["-fsanitize=address", concat!("-DVERSION=\"", env!("CARGO_PKG_VERSION"), "\"")]);
+    cc.arg("-I").arg(prefix().join("include")).arg("-I").arg(crate_dir().join("tests/programs"));
+    cc.arg("-L").arg(&lib);
+    cc.arg(format!("-Wl,-rpath,{}", lib.display()))
+        .args(["-ltidemill_c", "-lm", "-pthread", "-o"])
+        .arg(&program);
+    succeed(&mut cc);
+    program
+}
+
+/// A program of the tests' own.
+fn own(name: &str) -> PathBuf {
+    compile(&crate_dir().join("tests/programs").join(name), &name.replace('.', "_"))
+}
+
+/// A program with settings of its own. One that hangs is ended, and has failed.
+fn limited(program: &Path, settings: &[(&str, &str)]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["300", "env"]).args(settings.iter().map(|(name, value)| format!("{name}={value}")));
+    command.arg(program).env("XDG_CACHE_HOME", folder("cache"));
+    command
+}
+
+/// Under the validation layer, which leaks by itself.
+fn validated(program: &Path) -> Command {
+    limited(program, &[("ASAN_OPTIONS", "detect_leaks=0")])
+}
+
+/// With a search for leaks. What the driver keeps until the end is found by way of its libraries, so they must stay
+/// loaded: they are preloaded, behind the sanitizer, which wants to be first.
+fn searched(program: &Path) -> Command {
+    let asan = succeed(Command::new("cc").arg("-print-file-name=libasan.so"));
+    let preload = format!("{} libvulkan_lvp.so libVkLayer_MESA_device_select.so", asan.trim());
+    let settings = [
+        ("ASAN_OPTIONS", "detect_leaks=1"),
+        ("NO_VALIDATION", "1"),
+        ("TIDEMILL_DEVICE", "llvmpipe"),
+        ("LD_PRELOAD", &preload),
+    ];
+    limited(program, &settings)
+}
+
+/// In both ways.
+fn passes(program: &Path, arguments: &[&Path]) {
+    for mut command in [validated(program), searched(program)] {
+        assert_eq!(succeed(command.args(arguments)), "ok\n");
+    }
+}
+
+#[test]
+fn every_operation() {
+    passes(&own("ops.c"), &[]);
+}
+
+#[test]
+fn bad_input_is_refused_with_a_sentence() {
+    passes(&own("errors.c"), &[]);
+}
+
+#[test]
+fn cpp_threads_and_streams() {
+    passes(&own("threads.cpp"), &[]);
+}
+
+#[test]
+fn kernels_plans_and_profiles() {
+    let out = folder("profiles");
+    let kernel = crate_dir().join("../tests/fixtures/scale.spv");
+    passes(&own("plans.c"), &[&kernel, &out]);
+    let json = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(out.join(name)).unwrap()).unwrap()
+    };
+    let profile = json("profile.json");
+    let labels: Vec<_> = profile["rows"].as_array().unwrap().iter().map(|row| &row["label"]).collect();
+    assert_eq!(labels, ["scale 3 f32", "mul 3 f32"]);
+    assert!(profile["busy_ns"].as_u64().unwrap() > 0);
+    assert_eq!(profile["mode"], "timeline");
+    let run = json("run.json");
+    assert_eq!((run["name"].as_str(), run["submissions"].as_u64()), (Some("a run from C"), Some(3)));
+    assert_eq!(run["profiles"].as_array().unwrap().len(), 3);
+    assert!(json("trace.json")["traceEvents"].as_array().unwrap().len() > 6);
+    let stats = json("stats.json");
+    assert_eq!(stats["pool"]["guard_bytes_touched"], 0);
+    assert!(stats["submissions"].as_u64().unwrap() >= 9);
+    assert!(!json("device.json")["name"].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn a_host_may_close_the_library() {
+    // Not linked with it: what a program needs itself is never unloaded.
+    let (program, lib) = (folder("programs").join("plugin_c"), prefix().join("lib/libtidemill_c.so"));
+    let mut cc = compiler(&crate_dir().join("tests/programs/plugin.c"));
+    cc.arg("-fsanitize=address")
+        .arg("-I")
+        .arg(prefix().join("include"))
+        .args(["-ldl", "-pthread", "-o"])
+        .arg(&program);
+    succeed(&mut cc);
+    // A hang is a matter of moments, so several times.
+    for _ in 0..10 {
+        assert_eq!(succeed(validated(&program).arg(&lib)), "ok\n");
+    }
+}
+
+#[test]
+fn a_leak_would_be_found() {
+    let output = searched(&own("leak.c")).output().unwrap();
+    assert!(!output.status.success());
+    assert!(said(&output).contains("LeakSanitizer: detected memory leaks"), "{}", said(&output));
+    assert!(said(&output).contains("libtidemill_c.so"), "{}", said(&output));
+}
+
+/// The functions of the header: what they give, their names, their parameters.
+fn functions() -> Vec<(String, String, Vec<String>)> {
+    let header = std::fs::read_to_string(crate_dir().join("include/tidemill.h")).unwrap();
+    let (_, functions) = header.split_once("extern \"C\" {").expect("functions are declared for C++, too");
+    let code = functions.lines().filter(|line| !line.starts_with("//") && !line.starts_with('#'));
+    let code: String = code.collect::<Vec<_>>().join(" ");
+    let parse = |declaration: &str| {
+        let (head, parameters) = declaration.split_once('(')?;
+        let at = head.rfind([' ', '*'])? + 1;
+        let parameters = parameters.strip_suffix(')')?.split(',').map(|p| p.trim().to_owned());
+        let parameters = parameters.filter(|parameter| parameter != "void").collect();
+        Some((head[..at].trim().to_owned(), head[at..].to_owned(), parameters))
+    };
+    code.split(';').map(str::trim).filter_map(parse).collect()
+}
+
+/// What no program calls is not tested.
+#[test]
+fn every_function_of_the_header_is_called() {
+    let programs = std::fs::read_dir(crate_dir().join("tests/programs")).unwrap();
+    let programs = programs.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let programs: String = programs.collect();
+    let names: Vec<String> = functions().into_iter().map(|(_, name, _)| name).collect();
+    assert!(names.len() > 100, "{names:?}");
+    // By their names, or as what frees a handle.
+    let called =
+        |name: &&String| programs.contains(&format!("{name}(")) || programs.contains(&format!("{name}>"));
+    let missing: Vec<_> = names.iter().filter(|name| !called(name)).collect();
+    assert!(missing.is_empty(), "no program calls {missing:?}");
+}
+
+/// A program that calls every function with nothing: each must say what is missing, and none may crash.
+#[test]
+fn every_function_takes_null() {
+    let mut body = String::new();
+    for (gives, name, parameters) in functions() {
+        let nothing = |parameter: &String| match parameter {
+            p if p.contains('*') => "NULL",
+            p if p.starts_with("tm_value ") => "nothing",
+            _ => "0",
+        };
+        let arguments = parameters.iter().map(nothing).collect::<Vec<_>>().join(", ");
+        body += &match (gives.as_str(), name.as_str()) {
+            ("tm_status", "tm_check_abi" | "tm_config_init") => {
+                format!("    FAILS({name}({arguments}), TM_ABI_MISMATCH, \"{name}: \");\n")
+            }
+            ("tm_status", _) => {
+                format!("    FAILS({name}({arguments}), TM_INVALID_ARGUMENT, \"{name}: \");\n")
+            }
+            ("void", _) => format!("    {name}({arguments});\n"),
+            _ => format!("    (void){name}({arguments});\n"),
+        };
+    }
+    let text = format!(
+        "#include \"check.h\"\n\nint main(void) {{\n    (void)make_gpu;\n    tm_value nothing = {{0}};\n{body}    \
+         printf(\"ok\\n\");\n    return 0;\n}}\n"
+    );
+    let source = folder("programs").join("nulls.c");
+    std::fs::write(&source, text).unwrap();
+    passes(&compile(&source, "nulls"), &[]);
+}
+
+#[test]
+fn the_program_in_the_documentation() {
+    let source = folder("programs").join("documented.c");
+    std::fs::write(&source, from_docs("c")).unwrap();
+    let program = compile(&source, "documented");
+    assert_eq!(succeed(&mut validated(&program)), "2.25 6.25 12.25 20.25\n");
+}
+
+/// The network of the tour, from Rust.
+fn network() -> Vec<f32> {
+    let wave = |n: usize, step: f32, scale: f32| -> Vec<f32> {
+        (0..n).map(|i| scale * (i as f32 * step).sin()).collect()
+    };
+    let (batch, wide, hidden, classes) = (64, 784, 256, 10);
+    let config = Config::new().validation(true).memory_checks(true).no_cache().prewarm(Prewarm::Off);
+    let gpu = Accelerator::new(&config).unwrap();
+    let x = gpu.upload(&wave(batch * wide, 0.37, 1.0), [batch, wide]).unwrap();
+    let w1 = gpu.upload(&wave(wide * hidden, 0.11, 0.1), [wide, hidden]).unwrap();
+    let b1 = gpu.upload(&wave(hidden, 0.73, 0.5), [hidden]).unwrap();
+    let w2 = gpu.upload(&wave(hidden * classes, 0.53, 0.2), [hidden, classes]).unwrap();
+    let p = gpu.run(|r| {
+        let h = r.matmul_with(&x, &w1, Epilogue::bias(&b1).relu())?;
+        let y = r.matmul(h, &w2)?;
+        r.softmax(y, -1)
+    });
+    let p = p.unwrap().read::<f32>().unwrap();
+    assert!(gpu.validation_messages().is_empty());
+    p
+}
+
+#[test]
+fn the_tours_network_gives_the_same_bits_from_c() {
+    let program = compile(&crate_dir().join("../examples/c_mlp/main.c"), "c_mlp");
+    let file = folder("programs").join("c_mlp.result");
+    let text = succeed(validated(&program).arg(&file));
+    assert!(text.contains("equal to the CPU's"), "{text}");
+    let bytes = std::fs::read(&file).unwrap();
+    let bits: Vec<u32> = bytes.chunks_exact(4).map(|b| u32::from_ne_bytes(b.try_into().unwrap())).collect();
+    assert_eq!(bits, network().iter().map(|p| p.to_bits()).collect::<Vec<_>>());
+    // Without a file it needs no layer, and leaks nothing.
+    assert!(succeed(&mut searched(&program)).contains("equal to the CPU's"));
+}

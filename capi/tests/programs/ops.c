@@ -1,0 +1,378 @@
+// Every operation of the C ABI once, on small operands, against numbers worked out here.
+
+#include "check.h"
+
+static tm_accelerator *gpu;
+static tm_recording *r;
+
+static const float XS[4] = {0.5f, -1.5f, 2.0f, 0.25f};
+static tm_tensor *x, *y, *ints;
+
+// Keeps a value and compares it, when everything is recorded.
+enum { MOST = 128 };
+static struct {
+    tm_tensor *tensor;
+    size_t count;
+    double expected[8];
+    tm_dtype dtype;
+    const char *name;
+} kept[MOST];
+static size_t kept_count;
+
+static void expect(const char *name, tm_value value, size_t count, const double *expected) {
+    CHECK(kept_count < MOST && count <= 8);
+    tm_dtype dtype;
+    OK(tm_value_dtype(r, value, &dtype));
+    OK(tm_keep(r, value, &kept[kept_count].tensor));
+    kept[kept_count].count = count;
+    memcpy(kept[kept_count].expected, expected, count * sizeof *expected);
+    kept[kept_count].dtype = dtype;
+    kept[kept_count++].name = name;
+}
+
+#define EXPECT(name, value, ...)                                                  \
+    do {                                                                          \
+        double expected_[] = {__VA_ARGS__};                                       \
+        expect(name, value, sizeof expected_ / sizeof *expected_, expected_);     \
+    } while (0)
+
+static double sigmoid(double v) { return 1.0 / (1.0 + exp(-v)); }
+static double neg(double v) { return -v; }
+static double sign(double v) { return v > 0 ? 1 : v < 0 ? -1 : 0; }
+static double rsqrt(double v) { return 1 / sqrt(v); }
+static double recip(double v) { return 1 / v; }
+static double relu(double v) { return fmax(v, 0); }
+static double swish(double v) { return v * sigmoid(v); }
+static double gelu(double v) { return 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))); }
+static double gelu_erf(double v) { return 0.5 * v * (1 + erf(v / sqrt(2))); }
+static double softplus(double v) { return log1p(exp(v)); }
+
+static void unary(void) {
+    static const struct {
+        tm_unary_op op;
+        double (*f)(double);
+        bool positive;
+    } OPS[] = {
+        {TM_NEG, neg, false},       {TM_ABS, fabs, false},   {TM_SIGN, sign, false},       {TM_FLOOR, floor, false},
+        {TM_CEIL, ceil, false},     {TM_ROUND, rint, false}, {TM_SQRT, sqrt, true},        {TM_RSQRT, rsqrt, true},
+        {TM_RECIP, recip, false},   {TM_EXP, exp, false},    {TM_LOG, log, true},          {TM_SIN, sin, false},
+        {TM_COS, cos, false},       {TM_RELU, relu, false},  {TM_SIGMOID, sigmoid, false}, {TM_TANH, tanh, false},
+        {TM_SWISH, swish, false},   {TM_GELU, gelu, false},  {TM_GELU_ERF, gelu_erf, false},
+        {TM_SOFTPLUS, softplus, false},
+    };
+    CHECK(sizeof OPS / sizeof *OPS == 20);
+    tm_value magnitude;
+    OK(tm_unary(r, TM_ABS, tm_of(x), &magnitude));
+    for (size_t i = 0; i < sizeof OPS / sizeof *OPS; i++) {
+        tm_value out;
+        double expected[4];
+        OK(tm_unary(r, OPS[i].op, OPS[i].positive ? magnitude : tm_of(x), &out));
+        for (int k = 0; k < 4; k++) expected[k] = OPS[i].f(OPS[i].positive ? fabs(XS[k]) : XS[k]);
+        expect("unary", out, 4, expected);
+    }
+    tm_value out;
+    OK(tm_leaky_relu(r, tm_of(x), 0.1f, &out));
+    EXPECT("leaky_relu", out, 0.5, -0.15, 2, 0.25);
+    OK(tm_elu(r, tm_of(x), 2.0f, &out));
+    EXPECT("elu", out, 0.5, 2 * expm1(-1.5), 2, 0.25);
+    OK(tm_clip(r, tm_of(x), -1.0f, 1.0f, &out));
+    EXPECT("clip", out, 0.5, -1, 1, 0.25);
+}
+
+static void binary(void) {
+    // y is all 2 but for its last element, 0.25, where x and y are equal.
+    static const double EXPECTED[][4] = {
+        {2.5, 0.5, 4, 0.5},       {-1.5, -3.5, 0, 0}, {1, -3, 4, 0.0625}, {0.25, -0.75, 1, 1},
+        {0.25, 2.25, 4, 0.70710678118}, {0.5, -1.5, 2, 0.25}, {2, 2, 2, 0.25},
+        {0, 0, 1, 1}, {1, 1, 0, 0}, {1, 1, 0, 0}, {1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 1, 1},
+    };
+    static const double WITH_2[][4] = {
+        {2.5, 0.5, 4, 2.25}, {-1.5, -3.5, 0, -1.75}, {1, -3, 4, 0.5}, {0.25, -0.75, 1, 0.125},
+        {0.25, 2.25, 4, 0.0625}, {0.5, -1.5, 2, 0.25}, {2, 2, 2, 2},
+        {0, 0, 1, 0}, {1, 1, 0, 1}, {1, 1, 0, 1}, {1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 1, 0},
+    };
+    for (tm_binary_op op = TM_ADD; op <= TM_GE; op++) {
+        tm_value out;
+        OK(tm_binary(r, op, tm_of(x), tm_of(y), &out));
+        expect("binary", out, 4, EXPECTED[op]);
+        OK(tm_binary_scalar(r, op, tm_of(x), 2.0, &out));
+        expect("binary_scalar", out, 4, WITH_2[op]);
+    }
+    tm_value mask, out;
+    OK(tm_binary_scalar(r, TM_GT, tm_of(ints), -1.0, &mask));
+    OK(tm_select(r, mask, tm_of(x), tm_of(y), &out));
+    EXPECT("select", out, 2, -1.5, 2, 0.25);
+    OK(tm_binary_scalar(r, TM_MUL, tm_of(ints), -3.0, &out));
+    EXPECT("integers", out, 6, -3, -21, 0);
+    FAILS(tm_binary_scalar(r, TM_MUL, tm_of(ints), 0.5, &out), TM_PARAMETER, "the number is 0.5, which is no i32");
+    OK(tm_cast(r, tm_of(ints), TM_F32, &out));
+    EXPECT("cast", out, -2, 1, 7, 0);
+    OK(tm_cast(r, tm_of(x), TM_F16, &out));
+    OK(tm_binary_scalar(r, TM_ADD, out, 1.0, &out));
+    OK(tm_cast(r, out, TM_F32, &out));
+    EXPECT("halves", out, 1.5, -0.5, 3, 1.25);
+}
+
+static void reductions(void) {
+    // x as 2 rows: 0.5 -1.5 / 2 0.25
+    size_t dims[2] = {2, 2};
+    tm_value m, out;
+    OK(tm_reshape(r, tm_of(x), dims, 2, &m));
+    OK(tm_reduce(r, TM_SUM, m, 1, false, &out));
+    EXPECT("sum", out, -1, 2.25);
+    OK(tm_reduce(r, TM_MEAN, m, 0, false, &out));
+    EXPECT("mean", out, 1.25, -0.625);
+    OK(tm_reduce(r, TM_PROD, m, TM_ALL_AXES, false, &out));
+    EXPECT("prod", out, -0.375);
+    OK(tm_reduce(r, TM_AMAX, m, -1, true, &out));
+    size_t shape[4], rank;
+    OK(tm_value_shape(r, out, &shape, &rank));
+    CHECK(rank == 2 && shape[0] == 2 && shape[1] == 1);
+    EXPECT("amax", out, 0.5, 2);
+    OK(tm_reduce(r, TM_AMIN, m, 1, false, &out));
+    EXPECT("amin", out, -1.5, 0.25);
+    OK(tm_reduce(r, TM_ARGMAX, m, 1, false, &out));
+    EXPECT("argmax", out, 0, 0);
+    OK(tm_reduce(r, TM_ARGMIN, m, 1, false, &out));
+    EXPECT("argmin", out, 1, 1);
+    OK(tm_reduce(r, TM_NORM, m, TM_ALL_AXES, false, &out));
+    EXPECT("norm", out, sqrt(0.25 + 2.25 + 4 + 0.0625));
+    OK(tm_reduce(r, TM_VARIANCE, m, 1, false, &out));
+    EXPECT("variance", out, 1, 0.765625);
+    OK(tm_dot(r, tm_of(x), tm_of(y), &out));
+    EXPECT("dot", out, 1 - 3 + 4 + 0.0625);
+    OK(tm_softmax(r, m, 1, &out));
+    EXPECT("softmax", out, sigmoid(2), sigmoid(-2), sigmoid(1.75), sigmoid(-1.75));
+    OK(tm_log_softmax(r, m, -1, &out));
+    EXPECT("log_softmax", out, log(sigmoid(2)), log(sigmoid(-2)), log(sigmoid(1.75)), log(sigmoid(-1.75)));
+}
+
+static void products(void) {
+    float a_data[4] = {1, 2, 3, 4}, b_data[4] = {1, 0, 1, 1}, bias_data[2] = {0.5f, -10};
+    tm_tensor *a = upload_f32(gpu, a_data, 2, 2), *b = upload_f32(gpu, b_data, 2, 2);
+    tm_tensor *bias = vector_f32(gpu, bias_data, 2);
+    tm_value out;
+    OK(tm_matmul(r, tm_of(a), tm_of(b), NULL, &out));
+    EXPECT("matmul", out, 3, 2, 7, 4);
+    tm_matmul_options how = tm_matmul_defaults();
+    how.transpose_lhs = how.transpose_rhs = true;
+    how.alpha = 2;
+    how.beta = 10;
+    how.accumulate = tm_of(b);
+    tm_step steps[2] = {{.op = TM_STEP_SCALE, .a = 0.5f}, {.op = TM_STEP_CLIP, .a = 0, .b = 8}};
+    how.steps = steps;
+    how.step_count = 2;
+    // 2 (at bt) + 10 b, halved, at most 8: at bt = 1 4 / 2 6
+    OK(tm_matmul(r, tm_of(a), tm_of(b), &how, &out));
+    EXPECT("matmul with everything", out, 6, 4, 7, 8);
+    how = tm_matmul_defaults();
+    for (tm_step_op op = TM_STEP_BIAS; op <= TM_STEP_CLIP; op++) {
+        bool biased = op == TM_STEP_BIAS || op == TM_STEP_COLUMN_BIAS;
+        tm_step step = {.op = op, .operand = biased ? tm_of(bias) : tm_of(b), .a = 0.5f, .b = 2.5f};
+        static const double P[4] = {3, 2, 7, 4}, B[4] = {1, 0, 1, 1}, BIAS[2] = {0.5, -10};
+        double expected[4];
+        for (int i = 0; i < 4; i++) {
+            double p = P[i];
+            double all[] = {p + BIAS[i % 2], p + BIAS[i / 2], p + B[i], p - B[i], p * B[i], p * 0.5, p + 0.5, p, sigmoid(p),
+                            tanh(p), swish(p), gelu(p), gelu_erf(p), softplus(p), exp(p), sqrt(p), p, -p, p, p, fmin(p, 2.5)};
+            CHECK(sizeof all / sizeof *all == TM_STEP_CLIP + 1);
+            expected[i] = all[op];
+        }
+        how.steps = &step;
+        how.step_count = 1;
+        OK(tm_matmul(r, tm_of(a), tm_of(b), &how, &out));
+        expect("a step", out, 4, expected);
+    }
+
+    // One image of 3x3 pixels, one kernel of 2x2 ones.
+    size_t image_dims[4] = {1, 1, 3, 3}, kernel_dims[4] = {1, 1, 2, 2};
+    float pixels[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, ones[4] = {1, 1, 1, 1};
+    tm_tensor *image, *kernel;
+    OK(tm_upload(gpu, TM_F32, image_dims, 4, pixels, sizeof pixels, &image));
+    OK(tm_upload(gpu, TM_F32, kernel_dims, 4, ones, sizeof ones, &kernel));
+    OK(tm_conv2d(r, tm_of(image), tm_of(kernel), NULL, &out));
+    EXPECT("conv2d", out, 12, 16, 24, 28);
+    tm_weights *weights;
+    OK(tm_prepare_weights(gpu, kernel, 1, &weights));
+    tm_conv2d_options conv = tm_conv2d_defaults();
+    conv.stride[0] = conv.stride[1] = 2;
+    conv.padding[0] = conv.padding[1] = 1;
+    tm_step minus = {.op = TM_STEP_ADD_SCALAR, .a = -1};
+    conv.steps = &minus;
+    conv.step_count = 1;
+    OK(tm_conv2d_prepared(r, tm_of(image), weights, &conv, &out));
+    EXPECT("conv2d prepared", out, 0, 4, 10, 27);
+    tm_weights_free(weights);
+    tm_tensor_free(image);
+    tm_tensor_free(kernel);
+    tm_tensor_free(a);
+    tm_tensor_free(b);
+    tm_tensor_free(bias);
+}
+
+static void layouts(void) {
+    size_t dims[2] = {2, 2}, order[2] = {1, 0}, four = 4;
+    tm_value m, out;
+    OK(tm_reshape(r, tm_of(x), dims, 2, &m));
+    OK(tm_permute(r, m, order, 2, &out));
+    EXPECT("permute", out, 0.5, 2, -1.5, 0.25);
+    OK(tm_transpose(r, m, &out));
+    EXPECT("transpose", out, 0.5, 2, -1.5, 0.25);
+    size_t begin[2] = {0, 1}, end[2] = {2, 2};
+    OK(tm_slice(r, m, begin, end, 2, &out));
+    EXPECT("slice", out, -1.5, 0.25);
+    tm_value pair[2] = {tm_of(x), tm_of(y)};
+    size_t wide[2] = {2, 4};
+    OK(tm_concat(r, pair, 2, 0, &out));
+    EXPECT("concat", out, 0.5, -1.5, 2, 0.25, 2, 2, 2, 0.25);
+    OK(tm_stack(r, pair, 2, 1, &out));
+    EXPECT("stack", out, 0.5, 2, -1.5, 2, 2, 2, 0.25, 0.25);
+    OK(tm_broadcast_to(r, tm_of(x), wide, 2, &out));
+    EXPECT("broadcast_to", out, 0.5, -1.5, 2, 0.25, 0.5, -1.5, 2, 0.25);
+    size_t before = 1, after = 2;
+    OK(tm_pad(r, tm_of(x), &before, &after, 1, 9.0, &out));
+    EXPECT("pad", out, 9, 0.5, -1.5, 2, 0.25, 9, 9);
+    uint32_t numbers[3] = {1, 0, 5};
+    size_t three = 3;
+    tm_tensor *rows;
+    OK(tm_upload(gpu, TM_U32, &three, 1, numbers, sizeof numbers, &rows));
+    OK(tm_gather_rows(r, m, tm_of(rows), &out));
+    EXPECT("gather_rows", out, 2, 0.25, 0.5, -1.5, 0, 0);
+    tm_tensor_free(rows);
+    OK(tm_copy(r, tm_of(x), &out));
+    EXPECT("copy", out, 0.5, -1.5, 2, 0.25);
+    OK(tm_fill(r, TM_I32, &four, 1, -7.0, &out));
+    EXPECT("fill", out, -7, -7, -7, -7);
+    OK(tm_iota(r, TM_U32, dims, 2, &out));
+    EXPECT("iota", out, 0, 1, 2, 3);
+    // By seed and place alone: all in [0, 1), and normal ones with the same seed are those of the same numbers.
+    tm_value a, b, same;
+    OK(tm_random_uniform(r, &four, 1, 7, &a));
+    OK(tm_random_uniform(r, &four, 1, 7, &b));
+    OK(tm_binary(r, TM_EQ, a, b, &same));
+    EXPECT("random_uniform", same, 1, 1, 1, 1);
+    OK(tm_binary_scalar(r, TM_LT, a, 1.0, &out));
+    EXPECT("random_uniform below 1", out, 1, 1, 1, 1);
+    OK(tm_random_normal(r, &four, 1, 7, &a));
+    OK(tm_binary(r, TM_NE, a, b, &out));
+    EXPECT("random_normal", out, 1, 1, 1, 1);
+}
+
+// What can be done with tensors without an operation.
+static void tensors(void) {
+    size_t dims[2] = {2, 3}, flat = 6, shape[4], rank;
+    uint16_t halves[6] = {0x3c00, 0xc000, 0, 0x3800, 0x7bff, 1}, got[6];  // 1, -2, 0, 0.5, 65504, 2^-24
+    tm_tensor *t, *same, *zeros;
+    OK(tm_upload(gpu, TM_F16, dims, 2, halves, sizeof halves, &t));
+    OK(tm_tensor_reshape(t, &flat, 1, &same));
+    OK(tm_tensor_shape(same, &shape, &rank));
+    CHECK(rank == 1 && shape[0] == 6);
+    OK(tm_tensor_shape(t, &shape, &rank));
+    CHECK(rank == 2 && shape[0] == 2 && shape[1] == 3);
+    tm_tensor_free(same);
+    OK(tm_tensor_clone(t, &same));
+    tm_tensor_free(t);
+    tm_dtype dtype;
+    OK(tm_tensor_dtype(same, &dtype));
+    CHECK(dtype == TM_F16 && tm_tensor_size_bytes(same) == 12);
+    OK(tm_tensor_read(same, got, sizeof got));
+    CHECK(memcmp(got, halves, sizeof got) == 0);
+    tm_tensor_free(same);
+    uint32_t none[6];
+    OK(tm_zeros(gpu, TM_U32, dims, 2, &zeros));
+    OK(tm_tensor_read(zeros, none, sizeof none));
+    for (int i = 0; i < 6; i++) CHECK(none[i] == 0);
+    tm_tensor_free(zeros);
+    // A tensor of no elements, and a scalar.
+    size_t nothing = 0;
+    float one = 1, back = 0;
+    OK(tm_upload(gpu, TM_F32, &nothing, 1, NULL, 0, &t));
+    OK(tm_tensor_read(t, NULL, 0));
+    tm_tensor_free(t);
+    OK(tm_upload(gpu, TM_F32, NULL, 0, &one, sizeof one, &t));
+    OK(tm_tensor_read(t, &back, sizeof back));
+    CHECK(back == 1);
+    // What is kept of a tensor as it is has its contents.
+    tm_recording *again;
+    OK(tm_begin_recording(gpu, &again));
+    OK(tm_keep(again, tm_of(t), &same));
+    OK(tm_end_recording(again, NULL));
+    tm_recording_free(again);
+    OK(tm_tensor_read(same, &back, sizeof back));
+    CHECK(back == 1);
+    tm_tensor_free(same);
+    tm_tensor_free(t);
+}
+
+// The process's own accelerator: two handles of one, which can be closed.
+static void global(void) {
+    tm_accelerator *first, *second;
+    OK(tm_accelerator_global(&first));
+    OK(tm_accelerator_global(&second));
+    float one = 1;
+    tm_tensor *t = vector_f32(first, &one, 1), *u;
+    tm_recording *both;
+    tm_value sum;
+    OK(tm_begin_recording(second, &both));
+    OK(tm_binary(both, TM_ADD, tm_of(t), tm_of(t), &sum));
+    // Tensors of another accelerator are refused.
+    FAILS(tm_binary(both, TM_ADD, tm_of(x), tm_of(x), &sum), TM_FOREIGN, "the tensor lives on");
+    OK(tm_binary(both, TM_ADD, tm_of(t), tm_of(t), &sum));
+    OK(tm_keep(both, sum, &u));
+    OK(tm_end_recording(both, NULL));
+    OK(tm_tensor_read(u, &one, sizeof one));
+    CHECK(one == 2);
+    tm_recording_free(both);
+    tm_tensor_free(t);
+    tm_tensor_free(u);
+    tm_accelerator_free(second);
+    OK(tm_accelerator_close(first));
+    tm_accelerator_free(first);
+}
+
+static double element(const void *data, size_t i, tm_dtype dtype) {
+    switch (dtype) {
+        case TM_F32: return ((const float *)data)[i];
+        case TM_I32: return ((const int32_t *)data)[i];
+        default: return ((const uint32_t *)data)[i];
+    }
+}
+
+int main(void) {
+    gpu = make_gpu();
+    float ys[4] = {2, 2, 2, 0.25f};
+    int32_t whole[4] = {-2, 1, 7, 0};
+    size_t four = 4;
+    x = vector_f32(gpu, XS, 4);
+    y = vector_f32(gpu, ys, 4);
+    OK(tm_upload(gpu, TM_I32, &four, 1, whole, sizeof whole, &ints));
+    tensors();
+    global();
+    OK(tm_begin_recording(gpu, &r));
+    unary();
+    binary();
+    reductions();
+    products();
+    layouts();
+    char *text;
+    OK(tm_explain(r, &text));
+    CHECK(strstr(text, "matmul") != NULL);
+    tm_string_free(text);
+    OK(tm_end_recording(r, NULL));
+    tm_recording_free(r);
+    for (size_t k = 0; k < kept_count; k++) {
+        uint32_t data[8];
+        OK(tm_tensor_read(kept[k].tensor, data, 4 * kept[k].count));
+        for (size_t i = 0; i < kept[k].count; i++) {
+            double got = element(data, i, kept[k].dtype), expected = kept[k].expected[i];
+            if (!(fabs(got - expected) <= 2e-6 * fmax(1, fabs(expected))))
+                FAIL("%s (number %zu): [%zu] is %g, should be %g", kept[k].name, k, i, got, expected);
+        }
+        tm_tensor_free(kept[k].tensor);
+    }
+    tm_tensor_free(x);
+    tm_tensor_free(y);
+    tm_tensor_free(ints);
+    finish(gpu);
+    return 0;
+}

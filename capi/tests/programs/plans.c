@@ -1,0 +1,148 @@
+// A kernel of one's own from SPIR-V, a plan submitted again and again, and profiles as JSON.
+//
+// usage: plans SCALE.SPV FOLDER; leaves profile.json, run.json, trace.json, stats.json and device.json in FOLDER.
+
+#include "check.h"
+
+static void save(const char *folder, const char *name, char *text) {
+    char path[4096];
+    CHECK(snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path);
+    FILE *file = fopen(path, "wb");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    tm_string_free(text);
+}
+
+static tm_kernel *load(const char *path) {
+    static uint32_t words[4096];
+    FILE *file = fopen(path, "rb");
+    CHECK(file != NULL);
+    size_t count = fread(words, sizeof *words, 4096, file);
+    CHECK(count > 5 && fclose(file) == 0);
+    tm_kernel *kernel;
+    OK(tm_kernel_from_spirv("scale", words, count, &kernel));
+    return kernel;
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 3);
+    tm_accelerator *gpu = make_gpu();
+    tm_kernel *kernel = load(argv[1]);
+    float data[3] = {1, 2, 3}, got[3];
+    size_t three = 3;
+    tm_tensor *x = vector_f32(gpu, data, 3), *y, *other;
+
+    // y = 10 x + 0.5, by a kernel with push constants and specialization; then its square, by the library.
+    tm_recording *r;
+    OK(tm_begin_recording(gpu, &r));
+    OK(tm_recording_profiling(r, TM_PROFILING_TIMELINE));
+    tm_argument arguments[2] = {tm_input(tm_of(x)), tm_output(TM_F32, &three, 1)};
+    float factor = 10, offset = 0.5f;
+    tm_specialization constants[2] = {{.id = 0, .bits = 64}, {.id = 1, .bits = 0}};
+    memcpy(&constants[1].bits, &offset, sizeof offset);
+    tm_dispatch_info info = {
+        .kernel = kernel,
+        .arguments = arguments,
+        .argument_count = 2,
+        .push = &factor,
+        .push_bytes = sizeof factor,
+        .specializations = constants,
+        .specialization_count = 2,
+    };
+    tm_value scaled, square;
+    FAILS(tm_dispatch(r, &info, &scaled, 0), TM_INVALID_ARGUMENT, "1 outputs among the arguments, and room for 0");
+    FAILS(tm_dispatch(r, &info, NULL, 1), TM_INVALID_ARGUMENT, "1 outputs among the arguments");
+    FAILS(tm_dispatch(r, NULL, &scaled, 1), TM_INVALID_ARGUMENT, "info is NULL");
+    info.push_bytes = 2;
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_KERNEL, "kernel scale: its push constants are 4 bytes, 2 were given");
+    info.push_bytes = sizeof factor;
+    constants[0].id = 9;
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_KERNEL, "it has no specialization constant 9");
+    constants[0].id = 0;
+    arguments[1].rank = 5;
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 5 is above the largest, 4");
+    arguments[1] = tm_output(TM_F32, NULL, 7);
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 7 is above the largest, 4");
+    arguments[1] = tm_output(TM_F32, &three, 1);
+    OK(tm_dispatch(r, &info, &scaled, 1));
+    tm_kernel_free(kernel);  // the recording keeps it
+    OK(tm_binary(r, TM_MUL, scaled, scaled, &square));
+    OK(tm_keep(r, square, &y));
+    tm_plan *plan, *again = NULL;
+    OK(tm_into_plan(r, &plan));
+    FAILS(tm_into_plan(r, &again), TM_CLOSED, "the recording has ended");
+    CHECK(again == NULL);
+    tm_recording_free(r);
+
+    tm_submission *done = NULL;
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 3; i++) data[i] = (float)(round + i);
+        OK(tm_tensor_write(x, data, sizeof data));
+        tm_submission_free(done);
+        OK(tm_plan_submit(plan, &done));
+        OK(tm_tensor_read(y, got, sizeof got));
+        for (int i = 0; i < 3; i++) CHECK(got[i] == (10 * data[i] + 0.5f) * (10 * data[i] + 0.5f));
+    }
+    char *text;
+    OK(tm_submission_profile_json(done, &text));
+    save(argv[2], "profile.json", text);
+    tm_submission_free(done);
+
+    // Another tensor in the place of y; y keeps what it has.
+    OK(tm_empty(gpu, TM_F32, &three, 1, &other));
+    OK(tm_plan_bind(plan, y, other));
+    FAILS(tm_plan_bind(plan, other, other), TM_BINDING, "none of the plan's");
+    FAILS(tm_plan_bind(plan, NULL, other), TM_INVALID_ARGUMENT, "recorded is NULL");
+    data[0] = 100;
+    OK(tm_tensor_write(x, data, sizeof data));
+    OK(tm_plan_submit(plan, NULL));
+    float before = got[0];
+    OK(tm_tensor_read(y, got, sizeof got));
+    CHECK(got[0] == before);
+    OK(tm_tensor_read(other, got, sizeof got));
+    CHECK(got[0] == 1000.5f * 1000.5f);
+
+    // A whole run.
+    tm_session *session, *second;
+    tm_run *run;
+    OK(tm_begin_profiling(gpu, "a run from C", TM_PROFILING_TIMELINE, &session));
+    FAILS(tm_begin_profiling(gpu, "another", TM_PROFILING_TIMELINE, &second), TM_PROFILE, "already");
+    OK(tm_plan_profiling(plan, TM_PROFILING_TIMELINE));
+    for (int i = 0; i < 3; i++) OK(tm_plan_submit(plan, NULL));
+    OK(tm_session_finish(session, &run));
+    tm_run *again_run;
+    FAILS(tm_session_finish(session, &again_run), TM_CLOSED, "the session has ended");
+    CHECK(again_run == NULL);
+    tm_session_free(session);
+    OK(tm_run_json(run, &text));
+    save(argv[2], "run.json", text);
+    OK(tm_run_trace_json(run, &text));
+    save(argv[2], "trace.json", text);
+    OK(tm_run_table(run, &text));
+    CHECK(strstr(text, "scale") != NULL);
+    tm_string_free(text);
+    OK(tm_run_html(run, &text));
+    CHECK(strstr(text, "<html") != NULL);
+    tm_string_free(text);
+    tm_run_free(run);
+    OK(tm_stats_json(gpu, &text));
+    save(argv[2], "stats.json", text);
+    OK(tm_device_json(gpu, &text));
+    save(argv[2], "device.json", text);
+    OK(tm_devices_json(&text));
+    CHECK(text[0] == '[');
+    tm_string_free(text);
+    OK(tm_validation_messages_json(gpu, &text));
+    CHECK(strcmp(text, "[]") == 0);
+    tm_string_free(text);
+
+    uint64_t freed;
+    OK(tm_synchronize(gpu));
+    tm_plan_free(plan);
+    tm_tensor_free(x);
+    tm_tensor_free(y);
+    tm_tensor_free(other);
+    OK(tm_trim(gpu, &freed));
+    CHECK(freed > 0);
+    finish(gpu);
+    return 0;
+}
