@@ -33,7 +33,7 @@ pub enum Policy {
 pub enum Why {
     /// It is the cheaper one.
     Cheaper,
-    /// The other one is priced almost alike and is tried once, so that its price is known.
+    /// The other one is priced almost alike, or was dear in its only call so far, and is tried so that its price is known.
     Untried,
     /// The policy says so.
     Policy,
@@ -86,7 +86,7 @@ impl fmt::Display for Decision {
         }
         match self.why {
             Why::Policy => write!(f, "; the policy says so"),
-            Why::Untried => write!(f, "; tried once to know its price"),
+            Why::Untried => write!(f, "; tried to know its price"),
             Why::Cheaper | Why::NoDevice => Ok(()),
         }
     }
@@ -114,7 +114,7 @@ pub struct Placement {
     calibration: Calibration,
     policy: Policy,
     /// By operation, amount, where its operands are, and side: measured over predicted, as the bits of an f32; 0 until
-    /// there is one.
+    /// there is one, negative while there is only one.
     corrections: Vec<AtomicU32>,
 }
 
@@ -137,9 +137,15 @@ impl Placement {
         &self.corrections[(work.op as usize * BUCKETS + bucket) * 4 + resident * 2 + side as usize]
     }
 
-    fn factor(&self, work: &Work, side: Side) -> Option<f64> {
-        let factor = f32::from_bits(self.correction(work, side).load(Ordering::Relaxed));
-        (factor > 0.0).then_some(f64::from(factor))
+    fn known(&self, work: &Work) -> [Known; 2] {
+        [Side::Cpu, Side::Gpu].map(|side| {
+            let factor = f32::from_bits(self.correction(work, side).load(Ordering::Relaxed));
+            match factor.abs() {
+                0.0 => Known { factor: 1.0, calls: Calls::None },
+                size if factor < 0.0 => Known { factor: size.into(), calls: Calls::One },
+                size => Known { factor: size.into(), calls: Calls::More },
+            }
+        })
     }
 
     /// What the CPU should take, before corrections: computing, and bringing operands from the device.
@@ -169,8 +175,7 @@ impl Placement {
             transfer,
             submission: self.submission_us().min(compute),
         });
-        let tried = [self.factor(work, Side::Cpu), self.factor(work, Side::Gpu)];
-        self.choose(compute + download, gpu, tried)
+        self.choose(compute + download, gpu, self.known(work))
     }
 
     /// Where several operations should be done that are carried out as one: their intermediate results stay where they
@@ -186,16 +191,15 @@ impl Placement {
             let compute = submission + steps.iter().map(beyond).sum::<f64>();
             Price { compute, transfer, submission }
         });
-        let tried = [self.factor(moved, Side::Cpu), self.factor(moved, Side::Gpu)];
-        self.choose(cpu_us, gpu, tried)
+        self.choose(cpu_us, gpu, self.known(moved))
     }
 
     fn submission_us(&self) -> f64 {
         self.calibration.gpu.as_ref().map_or(0.0, |gpu| gpu.submission_us)
     }
 
-    fn choose(&self, cpu_us: f64, gpu: Option<Price>, tried: [Option<f64>; 2]) -> Decision {
-        let cpu_us = cpu_us * tried[0].unwrap_or(1.0);
+    fn choose(&self, cpu_us: f64, gpu: Option<Price>, known: [Known; 2]) -> Decision {
+        let cpu_us = cpu_us * known[0].factor;
         let Some(price) = gpu else {
             let (side, why, dominant) = (Side::Cpu, Why::NoDevice, Part::Compute);
             return Decision { side, why, cpu_us, gpu_us: None, dominant };
@@ -207,7 +211,7 @@ impl Placement {
         } else {
             Part::Compute
         };
-        let gpu_us = (price.compute + price.transfer) * tried[1].unwrap_or(1.0);
+        let gpu_us = (price.compute + price.transfer) * known[1].factor;
         let cheaper = if gpu_us < cpu_us { Side::Gpu } else { Side::Cpu };
         let (side, why) = match self.policy {
             Policy::Cpu => (Side::Cpu, Why::Policy),
@@ -217,13 +221,15 @@ impl Placement {
                     Side::Cpu => (Side::Gpu, gpu_us / cpu_us),
                     Side::Gpu => (Side::Cpu, cpu_us / gpu_us),
                 };
-                // Only once the cheaper one's own price is known.
-                let known = tried[cheaper as usize].is_some();
-                if known && tried[other as usize].is_none() && ratio < WORTH_A_TRY {
-                    (other, Why::Untried)
-                } else {
-                    (cheaper, Why::Cheaper)
-                }
+                let its = known[other as usize];
+                let worth_a_try = match its.calls {
+                    // Only once the cheaper one's own price is known.
+                    Calls::None => known[cheaper as usize].calls != Calls::None && ratio < WORTH_A_TRY,
+                    // One call may have been disturbed: it loses by that only twice.
+                    Calls::One => ratio < its.factor,
+                    Calls::More => false,
+                };
+                if worth_a_try { (other, Why::Untried) } else { (cheaper, Why::Cheaper) }
             }
         };
         Decision { side, why, cpu_us, gpu_us: Some(gpu_us), dominant }
@@ -237,7 +243,7 @@ impl Placement {
         };
         let Some(predicted) = predicted.filter(|us| *us > 0.0 && took_us > 0.0) else { return };
         let cell = self.correction(work, decision.side);
-        let before = f32::from_bits(cell.load(Ordering::Relaxed));
+        let before = f32::from_bits(cell.load(Ordering::Relaxed)).abs();
         // The prediction had the correction in it.
         let ratio = (took_us / predicted) as f32;
         let after = match (before > 0.0, ratio > 1.0) {
@@ -246,8 +252,9 @@ impl Placement {
             (false, true) => ratio.min(FIRST_STEP).powf(WEIGHT_FIRST),
             (false, false) => ratio.max(1.0 / FIRST_STEP),
         };
+        let after = after.clamp(1e-3, 1e3);
         // Whoever comes first of two threads counts: the next call corrects again.
-        cell.store(after.clamp(1e-3, 1e3).to_bits(), Ordering::Relaxed);
+        cell.store((if before > 0.0 { after } else { -after }).to_bits(), Ordering::Relaxed);
         // What is not used is forgotten by and by, so that it gets another chance.
         let other = if decision.side == Side::Cpu { Side::Gpu } else { Side::Cpu };
         let cell = self.correction(work, other);
@@ -256,6 +263,21 @@ impl Placement {
             cell.store(unused.powf(FORGETTING).to_bits(), Ordering::Relaxed);
         }
     }
+}
+
+/// What earlier calls have told about a side.
+#[derive(Clone, Copy)]
+struct Known {
+    /// By how much it takes longer than was predicted.
+    factor: f64,
+    calls: Calls,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Calls {
+    None,
+    One,
+    More,
 }
 
 /// The device's side.
