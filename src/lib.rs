@@ -77,7 +77,9 @@ pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, Session};
 pub use engine::recording::{Operand, Outputs, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
-pub use error::{Error, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result, StreamError};
+pub use error::{
+    Error, HostError, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result, StreamError,
+};
 pub use hybrid::Hybrid;
 pub use ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
 pub use ops::epilogue::Epilogue;

@@ -100,7 +100,11 @@ impl Accelerator {
     /// [`Error::NoLoader`], [`Error::NoDriver`], [`Error::NoUsableDevice`], [`Error::DeviceNotFound`],
     /// [`Error::LayerMissing`], [`Error::CacheFolder`], or what the driver says.
     pub fn new(config: &Config) -> Result<Accelerator> {
-        let core = Core::new(config)?;
+        Accelerator::start(Core::new(config)?, config)
+    }
+
+    /// Begins what goes on in the background.
+    pub(super) fn start(core: Arc<Core>, config: &Config) -> Result<Accelerator> {
         let status = match config.prewarm {
             Prewarm::Background => None,
             Prewarm::Blocking => Some(warm_all(&core)?),
