@@ -11,6 +11,7 @@
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own.
 //! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be sooner done; [`cpu`] has the
 //!   CPU's side alone.
+//! - [`raw`]: for applications that have a Vulkan device of their own ([`Accelerator::from_raw`]).
 //! - [`Profile`] and [`Run`]: what the device did when, on one clock; [`Measurement`]: a speed that can be believed.
 //!
 //! # A chain of operations
