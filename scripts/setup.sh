@@ -69,6 +69,8 @@ have_layer() {
         manifest explicit_layer.d 'VkLayer_khronos_validation.json'
 }
 
+have_display() { command -v Xvfb >/dev/null && command -v import >/dev/null && command -v convert >/dev/null; }
+
 have_renderdoc() { command -v renderdoccmd >/dev/null && /usr/bin/python3 -c 'import renderdoc' 2>/dev/null; }
 
 # --- The package manager ---------------------------------------------------------------------------------------------
@@ -290,6 +292,10 @@ setup() {
         have_layer || want vulkan-validationlayers "the tests run with validation on"
         if [[ ${1:-} == --ci ]]; then
             command -v chromium >/dev/null || want chromium "the report is opened in a browser"
+            if ! have_display; then
+                want xvfb "a window is opened without a screen"
+                want imagemagick "pictures of it are taken and compared"
+            fi
             if ! have_renderdoc; then
                 want renderdoc "captures are converted and replayed"
                 want librenderdoc "captures are made"
@@ -310,6 +316,7 @@ setup() {
     if [[ ${1:-} == --ci ]]; then
         [[ $FEATURES == *shaderc* ]] || SETUP_MISSING+=("a shaderc that links")
         command -v chromium >/dev/null || SETUP_MISSING+=("Chromium (Debian chromium)")
+        have_display || SETUP_MISSING+=("Xvfb and ImageMagick (Debian xvfb, imagemagick)")
         have_renderdoc || SETUP_MISSING+=("RenderDoc (Debian renderdoc, librenderdoc, python3-renderdoc)")
         setup_radv
         setup_newer_radv || note "no newer RADV, so kernels are not compiled for RDNA3"
