@@ -96,8 +96,8 @@ fn what_is_needed_is_published() {
     let host = Host::new(Made::Full);
     let needs = host.needs();
     assert!(FEATURES_NEEDED.iter().all(|name| needs.features().contains(name)));
-    let known = |name: &&str| FEATURES_NEEDED.contains(name) || FEATURES_USED.contains(name);
-    assert!(needs.features().iter().all(|name| known(name)));
+    let known = |name: &&'static str| FEATURES_NEEDED.contains(name) || FEATURES_USED.contains(name);
+    assert!(needs.features().iter().all(known));
     // Only what the device has: enabling all of it makes a device, which `Made::Full` has shown.
     assert!(needs.extensions().contains(&ash::khr::push_descriptor::NAME));
     let mut core = vk::PhysicalDeviceFeatures::default().wide_lines(true);
