@@ -36,7 +36,7 @@ pub struct Accelerator {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Recordings and plans submitted.
+    /// Recordings and plans submitted, or put into a command buffer of the host's.
     pub submissions: u64,
     /// Dispatches, copies and fills in them.
     pub dispatches: u64,

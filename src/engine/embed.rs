@@ -27,6 +27,22 @@ impl Accelerator {
     /// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys
     /// nothing of the host's. [`raw`](crate::raw) has the way to a [`HostDevice`], and the contract.
     ///
+    /// ```no_run
+    /// # use ash::vk;
+    /// # use tidemill::raw::{HostDevice, HostHandles};
+    /// # fn adopt(handles: HostHandles, made_with: &vk::DeviceCreateInfo<'_>) -> tidemill::Result<()> {
+    /// use std::sync::{Arc, Mutex};
+    /// use tidemill::{Accelerator, Config};
+    /// let lock = Arc::new(Mutex::new(()));
+    /// // SAFETY: the handles live longer than the accelerator, the device was made with that, and this program takes
+    /// // the lock around its own calls with the queue.
+    /// let host = unsafe { HostDevice::new(handles, made_with, lock.clone()) };
+    /// let gpu = Accelerator::from_raw(host, &Config::new())?;
+    /// // ...
+    /// gpu.close()?; // nothing of it is left on the device
+    /// # Ok(()) }
+    /// ```
+    ///
     /// Of the configuration, `device`, `entry`, `validation`, `on_message`, `labels` and `renderdoc` are the host's own
     /// affair and not looked at: what a validation layer says goes to the host's messenger.
     ///
@@ -42,6 +58,22 @@ impl Accelerator {
     /// It is an operand like any other. Unlike others it stays in its place when it is written, so it is the host's
     /// memory that changes: by [`write`](Tensor::write), through [`Recording::keep_in`], or as a plan's output
     /// ([`Plan::bind`]). A recording reads what is in it when it is submitted.
+    ///
+    /// ```no_run
+    /// # use ash::vk;
+    /// # fn wrap(gpu: &tidemill::Accelerator, vertices: vk::Buffer) -> tidemill::Result<()> {
+    /// use tidemill::DType;
+    /// use tidemill::raw::{BUFFER_USAGE, HostBuffer};
+    /// let usage = BUFFER_USAGE | vk::BufferUsageFlags::VERTEX_BUFFER;
+    /// // SAFETY: a buffer of 1024 * 16 bytes that was made with this usage, and is destroyed after the accelerator.
+    /// let shared = unsafe { HostBuffer::new(vertices, usage, 0, 1024 * 16) };
+    /// let positions = gpu.wrap(shared, [1024, 4], DType::F32)?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let positions_now = r.random_uniform([1024, 4], 7)?;
+    /// r.keep_in(positions_now, &positions)?;
+    /// r.end_recording()?.wait()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -80,6 +112,19 @@ impl Accelerator {
 impl Tensor {
     /// The tensor's memory, for the host's own commands. [`TensorBuffer`] says for how long it stays what it is.
     ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32; 100], [100])?;
+    /// let y = gpu.run(|r| r.exp(&x))?;
+    /// let memory = y.raw_buffer()?;
+    /// assert_eq!(memory.size_bytes, 400);
+    /// let (semaphore, value) = memory.ready.expect("a submission writes it");
+    /// // ... bind memory.buffer at memory.offset_bytes in a command buffer whose submission waits for that
+    /// # let _ = (semaphore, value);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::NotWritten`], [`Error::NotSubmitted`] or [`Error::Discarded`] if there are no contents;
@@ -97,7 +142,9 @@ impl Tensor {
                 Some(timeline.point(None))
             }
         };
-        Ok(TensorBuffer::new(buffer, self.size_bytes(), ready, Arc::new(lease.clone())))
+        // With the accelerator, so that `close` knows of it.
+        let hold = Arc::new((lease.clone(), self.storage.core.clone()));
+        Ok(TensorBuffer::new(buffer, self.size_bytes(), ready, hold))
     }
 }
 
@@ -110,6 +157,22 @@ impl Submission {
 
 impl Recording {
     /// Lets the submission wait for a semaphore of the host's, before anything of it runs.
+    ///
+    /// ```no_run
+    /// # use ash::vk;
+    /// # fn record(gpu: &tidemill::Accelerator, x: &tidemill::Tensor, timeline: vk::Semaphore) -> tidemill::Result<()> {
+    /// use tidemill::raw::SemaphorePoint;
+    /// let mut r = gpu.begin_recording()?;
+    /// let y = r.exp(x)?;
+    /// let y = r.keep(y)?;
+    /// // SAFETY: a timeline semaphore of the device; work of the host's that was submitted before signals 5.
+    /// r.wait_for(unsafe { SemaphorePoint::new(timeline, 5) });
+    /// // SAFETY: nothing else signals 6.
+    /// r.signal(unsafe { SemaphorePoint::new(timeline, 6) });
+    /// r.end_recording()?;
+    /// # drop(y);
+    /// # Ok(()) }
+    /// ```
     pub fn wait_for(&mut self, point: SemaphorePoint) {
         self.sync.waits.push(point);
     }
@@ -164,6 +227,22 @@ impl Recording {
     /// Ends the recording by encoding it into a command buffer of the host's, which the host submits. What the host
     /// recorded before is seen, and what it records after sees the results: barriers stand on both sides. Nothing is
     /// submitted, waited for or uploaded. Blocks come back when the host's semaphore has reached its value.
+    ///
+    /// ```no_run
+    /// # use ash::vk;
+    /// # use tidemill::{Recording, Tensor, Value};
+    /// # fn record(gpu: &tidemill::Accelerator, x: &Tensor, frame: vk::CommandBuffer, timeline: vk::Semaphore, number: u64)
+    /// #     -> tidemill::Result<Tensor> {
+    /// use tidemill::raw::{HostCommands, SemaphorePoint};
+    /// // SAFETY: the command buffer is being recorded; the frame's submission to the same queue signals its number.
+    /// let commands = unsafe { HostCommands::new(frame, SemaphorePoint::new(timeline, number)) };
+    /// let mut r = gpu.begin_recording()?;
+    /// let y = r.exp(x)?;
+    /// let y = r.keep(y)?;
+    /// r.record_into(commands)?;
+    /// // ... the rest of the frame may use y.raw_buffer()
+    /// # Ok(y) }
+    /// ```
     ///
     /// The command buffer's compute pipeline, descriptor sets and push constants are others afterwards. It is not
     /// profiled.

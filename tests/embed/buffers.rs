@@ -207,5 +207,8 @@ fn a_tensors_memory_is_used_by_the_hosts_own_commands() {
     let shared = gpu.wrap(own.range(512, 64), [16], DType::F32).unwrap();
     let memory = shared.raw_buffer().unwrap();
     assert_eq!((memory.buffer, memory.offset_bytes, memory.size_bytes), (own.raw, 512, 64));
-    drop((memory, shared));
+    drop((shared, x, y, plan));
+    // What the host holds is still on the device, and `close` says so.
+    assert!(matches!(gpu.close(), Err(Error::StillInUse { tensors: 0, handles: 1 })));
+    drop(memory);
 }
