@@ -69,7 +69,12 @@ have_layer() {
         manifest explicit_layer.d 'VkLayer_khronos_validation.json'
 }
 
-have_display() { command -v Xvfb >/dev/null && command -v import >/dev/null && command -v convert >/dev/null; }
+# A display without a screen, what takes pictures of it, and the libraries that winit opens.
+have_display() {
+    command -v Xvfb >/dev/null && command -v import >/dev/null && command -v convert >/dev/null &&
+        exists '/usr/lib/*/libX11-xcb.so.1' && exists '/usr/lib/*/libXcursor.so.1' &&
+        exists '/usr/lib/*/libXi.so.6' && exists '/usr/lib/*/libxkbcommon-x11.so.0'
+}
 
 have_renderdoc() { command -v renderdoccmd >/dev/null && /usr/bin/python3 -c 'import renderdoc' 2>/dev/null; }
 
@@ -295,6 +300,9 @@ setup() {
             if ! have_display; then
                 want xvfb "a window is opened without a screen"
                 want imagemagick "pictures of it are taken and compared"
+                for what in libx11-xcb1 libxcursor1 libxi6 libxkbcommon-x11-0; do
+                    want "$what" "winit opens it"
+                done
             fi
             if ! have_renderdoc; then
                 want renderdoc "captures are converted and replayed"
