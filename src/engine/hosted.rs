@@ -1,4 +1,7 @@
 //! Work that the host submits in command buffers of its own: who holds what until which point of the host's is reached.
+//!
+//! Order is no matter of this: the barriers on both sides of such work stand between it and whatever is submitted to the
+//! queue before and after.
 
 use smallvec::SmallVec;
 
@@ -31,14 +34,6 @@ impl HostedWork {
         self.0.push(work);
     }
 
-    /// Whether a block is used in a way that must be ordered: nobody knows between which of our submissions the host
-    /// has put its own.
-    pub(crate) fn conflicts(&self, ours: &BlockUse) -> bool {
-        let same = |theirs: &&BlockUse| theirs.lease.address() == ours.lease.address();
-        let mut theirs = self.0.iter().flat_map(|work| &work.uses).filter(same);
-        theirs.any(|theirs| theirs.usage.writes || ours.usage.writes)
-    }
-
     /// When all of it is over.
     pub(crate) fn points(&self) -> SmallVec<[SemaphorePoint; 2]> {
         self.0.iter().map(|work| work.done).collect()
@@ -51,11 +46,9 @@ impl HostedWork {
         self.0.iter().filter(writes).map(|work| work.done).collect()
     }
 
-    /// Takes out what is over. Its blocks count as touched by what is submitted next: no barrier has ordered the host's
-    /// work against that yet.
+    /// Takes out what is over.
     pub(crate) fn take_done(
         &mut self,
-        last: u64,
         is_reached: impl Fn(SemaphorePoint) -> Result<bool>,
     ) -> Result<Vec<Vec<BlockUse>>> {
         let mut done = Vec::new();
@@ -63,7 +56,6 @@ impl HostedWork {
         while i < self.0.len() {
             if is_reached(self.0[i].done)? {
                 let Hosted { uses, commands, .. } = self.0.swap_remove(i);
-                uses.iter().for_each(|u| u.touch(last + 1));
                 drop(commands);
                 done.push(uses);
             } else {

@@ -184,7 +184,7 @@ impl Timeline {
             uploads = Some(slot);
         }
         let all = || uses.iter().chain(job.commands.own());
-        let opening = all().any(|u| u.meets_unfenced(state.fenced) || state.hosted.conflicts(u));
+        let opening = all().any(|u| u.meets_unfenced(state.fenced));
         let value = state.last + 1;
         self.queue.submit(opening, uploads.iter().chain(job.commands.slots()), value, &job.sync)?;
         state.last = value;
@@ -274,8 +274,7 @@ impl Timeline {
             if state.in_flight.is_empty() && state.hosted.is_empty() {
                 return Ok(false);
             }
-            let last = state.last;
-            let hosted = state.hosted.take_done(last, |point| self.queue.is_reached(point));
+            let hosted = state.hosted.take_done(|point| self.queue.is_reached(point));
             let asked = hosted.and_then(|hosted| Ok((hosted, self.queue.completed()?)));
             let completed = match asked {
                 Ok((hosted, completed)) => {
