@@ -69,6 +69,13 @@ have_layer() {
         manifest explicit_layer.d 'VkLayer_khronos_validation.json'
 }
 
+# A display without a screen, what takes pictures of it, and the libraries that winit opens.
+have_display() {
+    command -v Xvfb >/dev/null && command -v import >/dev/null && command -v convert >/dev/null &&
+        exists '/usr/lib/*/libX11-xcb.so.1' && exists '/usr/lib/*/libXcursor.so.1' &&
+        exists '/usr/lib/*/libXi.so.6' && exists '/usr/lib/*/libxkbcommon-x11.so.0'
+}
+
 have_renderdoc() { command -v renderdoccmd >/dev/null && /usr/bin/python3 -c 'import renderdoc' 2>/dev/null; }
 
 # --- The package manager ---------------------------------------------------------------------------------------------
@@ -292,6 +299,13 @@ setup() {
             command -v chromium >/dev/null || want chromium "the report is opened in a browser"
             command -v cmake >/dev/null || want cmake "the C library is found by find_package"
             command -v pkg-config >/dev/null || want pkg-config "the C library is found by pkg-config"
+            if ! have_display; then
+                want xvfb "a window is opened without a screen"
+                want imagemagick "pictures of it are taken and compared"
+                for what in libx11-xcb1 libxcursor1 libxi6 libxkbcommon-x11-0; do
+                    want "$what" "winit opens it"
+                done
+            fi
             if ! have_renderdoc; then
                 want renderdoc "captures are converted and replayed"
                 want librenderdoc "captures are made"
@@ -314,6 +328,7 @@ setup() {
         command -v chromium >/dev/null || SETUP_MISSING+=("Chromium (Debian chromium)")
         command -v cmake >/dev/null || SETUP_MISSING+=("CMake (Debian cmake)")
         command -v pkg-config >/dev/null || SETUP_MISSING+=("pkg-config (Debian pkg-config)")
+        have_display || SETUP_MISSING+=("Xvfb and ImageMagick (Debian xvfb, imagemagick)")
         have_renderdoc || SETUP_MISSING+=("RenderDoc (Debian renderdoc, librenderdoc, python3-renderdoc)")
         setup_radv
         setup_newer_radv || note "no newer RADV, so kernels are not compiled for RDNA3"

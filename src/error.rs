@@ -1,5 +1,6 @@
 //! One error type for the whole crate. Each variant carries the numbers that disagree and says what to do.
 
+mod host;
 pub(crate) mod parameters;
 mod profiling;
 mod stream;
@@ -8,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use self::host::HostError;
 pub use self::profiling::{MeasurementError, ProfileError};
 pub use self::stream::StreamError;
 use crate::shape::{DType, MAX_RANK, Shape};
@@ -100,6 +102,9 @@ pub enum Error {
     /// Something with a stream.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// Something with a device of the host's, or with what passes between the host and the engine on it.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The accelerator was closed.
     #[error("the accelerator is closed")]
     Closed,

@@ -11,6 +11,7 @@
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own.
 //! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be sooner done; [`cpu`] has the
 //!   CPU's side alone.
+//! - [`raw`]: for applications that have a Vulkan device of their own ([`Accelerator::from_raw`]).
 //! - [`Profile`] and [`Run`]: what the device did when, on one clock; [`Measurement`]: a speed that can be believed.
 //!
 //! # A chain of operations
@@ -77,7 +78,9 @@ pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, Session};
 pub use engine::recording::{Operand, Outputs, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
-pub use error::{Error, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result, StreamError};
+pub use error::{
+    Error, HostError, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result, StreamError,
+};
 pub use hybrid::Hybrid;
 pub use ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
 pub use ops::epilogue::Epilogue;

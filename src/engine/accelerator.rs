@@ -36,7 +36,7 @@ pub struct Accelerator {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Recordings and plans submitted.
+    /// Recordings and plans submitted, or put into a command buffer of the host's.
     pub submissions: u64,
     /// Dispatches, copies and fills in them.
     pub dispatches: u64,
@@ -100,7 +100,11 @@ impl Accelerator {
     /// [`Error::NoLoader`], [`Error::NoDriver`], [`Error::NoUsableDevice`], [`Error::DeviceNotFound`],
     /// [`Error::LayerMissing`], [`Error::CacheFolder`], or what the driver says.
     pub fn new(config: &Config) -> Result<Accelerator> {
-        let core = Core::new(config)?;
+        Accelerator::start(Core::new(config)?, config)
+    }
+
+    /// Begins what goes on in the background.
+    pub(super) fn start(core: Arc<Core>, config: &Config) -> Result<Accelerator> {
         let status = match config.prewarm {
             Prewarm::Background => None,
             Prewarm::Blocking => Some(warm_all(&core)?),

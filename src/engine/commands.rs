@@ -8,6 +8,7 @@ use super::pool::Lease;
 use super::profile::ticket::Ticket;
 use super::program::Usage;
 use crate::vk::command::CommandSlot;
+use crate::vk::raw::HostSync;
 
 /// A submission's use of a block.
 #[derive(Debug)]
@@ -95,12 +96,21 @@ pub(crate) struct Job {
     pub(crate) labels: Arc<[Label]>,
     /// Collects the times, if the work is profiled.
     pub(crate) ticket: Option<Arc<Ticket>>,
+    /// What the host wants waited for and signalled.
+    pub(crate) sync: HostSync,
 }
 
 impl Job {
     /// Work of the engine's own, without barriers, labels or a profile.
     pub(crate) fn plain(slot: CommandSlot, uses: Vec<BlockUse>) -> Job {
         let commands = Commands::Once(slot);
-        Job { commands, uses, has_barrier: false, labels: Arc::default(), ticket: None }
+        Job {
+            commands,
+            uses,
+            has_barrier: false,
+            labels: Arc::default(),
+            ticket: None,
+            sync: HostSync::default(),
+        }
     }
 }

@@ -28,6 +28,7 @@ use crate::vk::instance::Instance;
 use crate::vk::physical;
 use crate::vk::physical::DeviceChoice;
 use crate::vk::pipeline::PipelineCache;
+use crate::vk::raw::HostDevice;
 use crate::vk::renderdoc::RenderDoc;
 
 /// The device and all that is owned once.
@@ -55,6 +56,13 @@ pub(crate) struct Core {
     closed: AtomicBool,
     pub(crate) fusion: bool,
     pub(crate) device: Arc<Device>,
+}
+
+/// Whether memory that is short may be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Waits,
+    None,
 }
 
 /// What has been done so far.
@@ -89,6 +97,19 @@ impl Core {
         let info = physical::choose(&devices, &device_choice(config))?;
         let names = config.validation || config.labels || renderdoc.is_ok();
         let device = Device::new(instance, info, Uses { names, executables: false })?;
+        Core::on(device, renderdoc, config)
+    }
+
+    /// On a device of the host's.
+    pub(crate) fn adopt(host: HostDevice, config: &Config) -> Result<Arc<Core>> {
+        Core::on(Device::adopt(host)?, RenderDoc::find(false), config)
+    }
+
+    fn on(
+        device: Arc<Device>,
+        renderdoc: std::result::Result<RenderDoc, String>,
+        config: &Config,
+    ) -> Result<Arc<Core>> {
         let (folder, cache_problem) = cache_folder(&config.cache_dir)?;
         let cache = PipelineCache::new(&device, folder.as_deref())?;
         let catalog = Catalog::new(&device.info, &config.variants)?;
@@ -136,6 +157,11 @@ impl Core {
     /// wait for company, then wait for the oldest submission, one after the other until none is in flight; only then
     /// it is an error.
     pub(crate) fn acquire(&self, kind: MemoryKind, bytes: u64) -> Result<Lease> {
+        self.acquire_with(kind, bytes, Patience::Waits)
+    }
+
+    /// The same; without patience a shortage is an error before anything is waited for or submitted.
+    pub(crate) fn acquire_with(&self, kind: MemoryKind, bytes: u64, patience: Patience) -> Result<Lease> {
         if let Some(lease) = self.pool.try_hit(kind, bytes) {
             return Ok(lease);
         }
@@ -152,6 +178,9 @@ impl Core {
             // What is cached does not count against the cap.
             let freed = self.timeline.reclaim()? || (shortage == Shortage::Memory && self.pool.trim() > 0);
             if !freed {
+                if patience == Patience::None {
+                    return Err(self.pool.shortage(shortage, bytes));
+                }
                 self.timeline.flush_uploads()?;
                 if !self.timeline.wait_oldest()? {
                     return Err(self.pool.shortage(shortage, bytes));

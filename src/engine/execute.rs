@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::commands::{BlockUse, Commands, Job};
-use super::core::Core;
+use super::core::{Core, Patience};
 use super::graph::{Access, Graph, Label, Node, Work};
 use super::memory::Home;
 use super::pipelines::{Making, PipelineKey};
@@ -20,6 +20,7 @@ use super::tensor::Contents;
 use crate::error::{Error, Result};
 use crate::vk::buffer::{Buffer, MemoryKind};
 use crate::vk::command::{Barrier, Bound, CommandSlot};
+use crate::vk::raw::HostSync;
 
 /// How many of a submission's labels are kept to be named if the device is lost.
 const LABELS_KEPT: usize = 8;
@@ -43,12 +44,18 @@ pub(crate) struct Sent {
 }
 
 /// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
-pub(crate) fn execute(core: &Arc<Core>, graph: Graph, leases: Vec<Lease>, wish: Wish) -> Result<Sent> {
+pub(crate) fn execute(
+    core: &Arc<Core>,
+    graph: Graph,
+    leases: Vec<Lease>,
+    wish: Wish,
+    sync: HostSync,
+) -> Result<Sent> {
     core.open()?;
     let _span = trace::enter("encode");
     let probe = Probe::new(core, wish)?;
     let mut program = Program::new(&core.catalog, core.fusion, graph, leases.len())?;
-    let blocks = give_memory(core, &mut program, leases)?;
+    let blocks = give_memory(core, &mut program, leases, Patience::Waits)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
     let nodes = 0..program.graph.nodes.len();
@@ -66,9 +73,14 @@ pub(crate) fn execute(core: &Arc<Core>, graph: Graph, leases: Vec<Lease>, wish: 
     let barriers = program.barrier_count();
     let has_barrier = barriers > 0 || probe.isolates();
     let commands = Commands::Once(slot);
-    let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone() })?;
+    let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone(), sync })?;
     core.counters.submitted(program.graph.nodes.len() as u64, barriers);
+    settle(&program, &blocks, Contents::Submitted(value));
+    Ok(Sent { value, ticket })
+}
 
+/// Makes kept values tensors.
+pub(crate) fn settle(program: &Program, blocks: &[Lease], contents: Contents) {
     for (value_info, home) in program.graph.values.iter().zip(&program.assignment.homes) {
         let block = match *home {
             Home::Slot(slot) => program.tensors + slot as usize,
@@ -76,18 +88,32 @@ pub(crate) fn execute(core: &Arc<Core>, graph: Graph, leases: Vec<Lease>, wish: 
             Home::None => continue,
         };
         if let Some(storage) = &value_info.kept {
-            storage.settle(Some(blocks[block].clone()), Contents::Submitted(value));
+            storage.settle(Some(blocks[block].clone()), contents);
         }
     }
-    Ok(Sent { value, ticket })
 }
 
 /// Blocks for everything: those of the tensors, then one per slot. When memory is short, values share more.
-fn give_memory(core: &Core, program: &mut Program, leases: Vec<Lease>) -> Result<Vec<Lease>> {
+pub(crate) fn give_memory(
+    core: &Core,
+    program: &mut Program,
+    leases: Vec<Lease>,
+    patience: Patience,
+) -> Result<Vec<Lease>> {
     let attempt = |program: &Program| -> Result<Vec<Lease>> {
+        let mut pinned: SmallVec<[Option<Lease>; 16]> =
+            SmallVec::from_elem(None, program.assignment.slots.len());
+        for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
+            if let (Some(storage), Home::Slot(slot)) = (&value.kept, home) {
+                pinned[*slot as usize] = storage.pinned();
+            }
+        }
         let mut blocks = leases.clone();
-        for &bytes in &program.assignment.slots {
-            blocks.push(core.acquire(MemoryKind::Device, bytes)?);
+        for (&bytes, pinned) in program.assignment.slots.iter().zip(pinned) {
+            blocks.push(match pinned {
+                Some(lease) => lease,
+                None => core.acquire_with(MemoryKind::Device, bytes, patience)?,
+            });
         }
         Ok(blocks)
     };
@@ -228,9 +254,13 @@ pub(crate) fn read_back(core: &Core, lease: &Lease, contents: Contents, into: &m
     core.counters.bytes_down.fetch_add(into.len() as u64, Ordering::Relaxed);
     let buffer = &lease.block().buffer;
     if buffer.is_readable() {
-        if let Contents::Submitted(value) = contents {
-            let _span = core.profiler.span("wait");
-            core.timeline.wait(value, u64::MAX)?;
+        match contents {
+            Contents::Submitted(value) => {
+                let _span = core.profiler.span("wait");
+                core.timeline.wait(value, u64::MAX)?;
+            }
+            Contents::Hosted => core.timeline.wait_hosted(lease)?,
+            _ => {}
         }
         return buffer.read_bytes(0, into);
     }

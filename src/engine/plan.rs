@@ -22,6 +22,7 @@ use super::tensor::{Contents, Place, Storage, Tensor};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::vk::buffer::MemoryKind;
+use crate::vk::raw::HostSync;
 
 /// Nodes of one command buffer. When a tensor's memory has changed, only the command buffers that bind it are encoded
 /// anew; shorter ones would cost the device more than that saves.
@@ -83,6 +84,8 @@ pub struct Plan {
     profiling: Option<Profiling>,
     /// What its pipelines have cost: told by the profile of the first submission.
     making: Making,
+    /// What the next submission waits for and signals for the host.
+    pub(super) sync: HostSync,
 }
 
 /// A tensor's place in a plan.
@@ -141,6 +144,7 @@ impl Plan {
         graph: Graph,
         tensors: Vec<(Arc<Storage>, Shape)>,
         profiling: Option<Profiling>,
+        sync: HostSync,
     ) -> Result<Plan> {
         core.open()?;
         let mut program = Program::new(&core.catalog, core.fusion, graph, tensors.len())?;
@@ -192,6 +196,7 @@ impl Plan {
             barriers: program.barrier_count(),
             profiling,
             making,
+            sync,
             program,
         })
     }
@@ -252,8 +257,10 @@ impl Plan {
             has_barrier: self.barriers > 0 || probe.isolates(),
             labels: self.labels.clone(),
             ticket: ticket.clone(),
+            sync: self.sync.clone(),
         };
         let value = self.core.submit(job)?;
+        self.sync = HostSync::default();
         self.core.counters.submitted(self.program.graph.nodes.len() as u64, self.barriers);
         for (place, block) in places {
             place.settle(blocks[block].take(), Contents::Submitted(value));
@@ -374,7 +381,7 @@ fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
 }
 
 /// Makes the pipelines that are not there yet.
-fn make_pipelines(core: &Core, graph: &Graph) -> Result<Making> {
+pub(super) fn make_pipelines(core: &Core, graph: &Graph) -> Result<Making> {
     let mut making = Making::default();
     for node in &graph.nodes {
         if let Work::Dispatch { pipeline, .. } = &node.work {

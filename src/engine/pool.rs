@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::vk::buffer::{Buffer, MemoryKind};
 use crate::vk::device::Device;
+use crate::vk::raw::HostBuffer;
 
 /// The smallest class, and the step between classes up to 2 KiB.
 const GRAIN_BYTES: u64 = 256;
@@ -49,7 +50,8 @@ struct Leased {
     /// `None` only inside `drop`.
     block: Option<Block>,
     requested: u64,
-    pool: Arc<Pool>,
+    /// Where the block goes back to; `None` if it is the host's memory.
+    pool: Option<Arc<Pool>>,
 }
 
 impl fmt::Debug for Leased {
@@ -72,6 +74,16 @@ impl Lease {
         Arc::strong_count(&self.0) == 1
     }
 
+    /// Whether the device may overwrite it: nobody else can see it, or it is the host's.
+    pub(crate) fn is_replaceable(&self) -> bool {
+        self.is_unshared() || self.is_pinned()
+    }
+
+    /// Whether it is memory of the host's, which stays in its place whatever uses it.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.0.pool.is_none()
+    }
+
     /// Tells leases apart while both are alive.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
@@ -80,8 +92,8 @@ impl Lease {
 
 impl Drop for Leased {
     fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
-            self.pool.put_back(block, self.requested);
+        if let (Some(block), Some(pool)) = (self.block.take(), &self.pool) {
+            pool.put_back(block, self.requested);
         }
     }
 }
@@ -235,7 +247,17 @@ impl Pool {
         if self.checks {
             poison(&block, requested);
         }
-        Lease(Arc::new(Leased { block: Some(block), requested, pool: self.clone() }))
+        Lease(Arc::new(Leased { block: Some(block), requested, pool: Some(self.clone()) }))
+    }
+
+    /// A block around memory of the host's. It never comes to the pool and counts in none of its figures.
+    pub(crate) fn pin(&self, host: HostBuffer) -> Lease {
+        let buffer = Buffer::adopt(&self.device, host);
+        let requested = buffer.size_bytes();
+        let serial = self.made.fetch_add(1, Ordering::Relaxed);
+        let (last_write, last_read) = (AtomicU64::new(0), AtomicU64::new(0));
+        let block = Block { buffer, serial, kind: MemoryKind::Device, last_write, last_read };
+        Lease(Arc::new(Leased { block: Some(block), requested, pool: None }))
     }
 
     fn put_back(&self, block: Block, requested: u64) {

@@ -19,6 +19,7 @@ use super::submission::Submission;
 use super::tensor::{Contents, Storage, Tensor};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, Shape};
+use crate::vk::raw::HostSync;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -75,14 +76,16 @@ impl From<&Value> for Operand<'_> {
 /// # Ok(()) }
 /// ```
 pub struct Recording {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     id: u64,
-    graph: Graph,
-    leases: Vec<Lease>,
+    pub(super) graph: Graph,
+    pub(super) leases: Vec<Lease>,
     /// The tensor of each lease.
     tensors: Vec<(Arc<Storage>, Shape)>,
     /// The value of each lease, by the lease's address.
-    known: FxHashMap<usize, ValueId>,
+    pub(super) known: FxHashMap<usize, ValueId>,
+    /// What the submission waits for and signals for the host.
+    pub(super) sync: HostSync,
     wish: Wish,
     /// How it is profiled, if not as the accelerator is.
     profiling: Option<Profiling>,
@@ -101,7 +104,17 @@ impl Recording {
         let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
         let wish = Wish { mode, host_only: false, begun_ns };
         let (graph, known) = (Graph::default(), FxHashMap::default());
-        Recording { core, id, graph, leases: Vec::new(), tensors: Vec::new(), known, wish, profiling: None }
+        Recording {
+            core,
+            id,
+            graph,
+            leases: Vec::new(),
+            tensors: Vec::new(),
+            known,
+            sync: HostSync::default(),
+            wish,
+            profiling: None,
+        }
     }
 
     /// The shape of an operand.
@@ -168,7 +181,7 @@ impl Recording {
         let graph = std::mem::take(&mut self.graph);
         let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
         let leases = std::mem::take(&mut self.leases);
-        let submitted = execute(&self.core, graph, leases, self.wish);
+        let submitted = execute(&self.core, graph, leases, self.wish, std::mem::take(&mut self.sync));
         if submitted.is_err() {
             discard(&kept);
         }
@@ -186,7 +199,8 @@ impl Recording {
     pub fn into_plan(mut self) -> Result<Plan> {
         let graph = std::mem::take(&mut self.graph);
         let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
-        let plan = Plan::new(&self.core, graph, std::mem::take(&mut self.tensors), self.profiling);
+        let (tensors, sync) = (std::mem::take(&mut self.tensors), std::mem::take(&mut self.sync));
+        let plan = Plan::new(&self.core, graph, tensors, self.profiling, sync);
         if plan.is_err() {
             discard(&kept);
         }
@@ -295,7 +309,7 @@ impl Recording {
         &self.graph
     }
 
-    fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
+    pub(super) fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
         if value.recording == self.id { Ok(value.id) } else { Err(Error::ForeignValue { op }) }
     }
 
@@ -379,7 +393,7 @@ pub(crate) fn foreign_tensor(op: &'static str, theirs: &Core, ours: &Core) -> Er
     Error::ForeignTensor { op, theirs: name(theirs), ours: name(ours) }
 }
 
-fn discard(kept: &[Arc<Storage>]) {
+pub(super) fn discard(kept: &[Arc<Storage>]) {
     for storage in kept {
         storage.settle(None, Contents::Discarded);
     }

@@ -10,6 +10,7 @@ use super::core::Core;
 use super::execute::Sent;
 use super::profile::row::Profile;
 use super::profile::ticket::Ticket;
+use super::timeline::Timeline;
 use crate::error::{ProfileError, Result};
 
 /// Work that was handed to the device: a number on its timeline.
@@ -53,6 +54,10 @@ impl Submission {
     /// Its number on the timeline; numbers complete in order.
     pub fn number(&self) -> u64 {
         self.value
+    }
+
+    pub(super) fn timeline(&self) -> &Timeline {
+        &self.core.timeline
     }
 
     /// When it was handed to the driver, if that was noted.

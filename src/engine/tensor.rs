@@ -61,6 +61,8 @@ pub(crate) enum Contents {
     Host,
     /// The submission of this number writes them.
     Submitted(u64),
+    /// A command buffer that the host submits writes them.
+    Hosted,
 }
 
 impl fmt::Debug for Storage {
@@ -85,7 +87,9 @@ impl Storage {
     pub(crate) fn settled(&self, op: &'static str, shape: Shape) -> Result<(Lease, Contents)> {
         let state = self.state.lock();
         match (state.contents, &state.lease) {
-            (Contents::Host | Contents::Submitted(_), Some(lease)) => Ok((lease.clone(), state.contents)),
+            (Contents::Host | Contents::Submitted(_) | Contents::Hosted, Some(lease)) => {
+                Ok((lease.clone(), state.contents))
+            }
             (Contents::Recorded | Contents::Planned, _) => Err(Error::NotSubmitted { op, shape }),
             (Contents::Discarded, _) => Err(Error::Discarded { op, shape }),
             _ => Err(Error::NotWritten { op, shape }),
@@ -99,8 +103,11 @@ impl Storage {
         if matches!(state.contents, Contents::Recorded | Contents::Planned) {
             return Err(Error::NotSubmitted { op, shape });
         }
-        if !state.lease.as_ref().is_some_and(Lease::is_unshared) {
-            return Ok(None);
+        match &state.lease {
+            // Written by a copy on the device, after whatever uses it now.
+            Some(lease) if lease.is_pinned() => return Ok(Some(lease.clone())),
+            Some(lease) if lease.is_unshared() => {}
+            _ => return Ok(None),
         }
         state.contents = Contents::Unwritten;
         Ok(state.lease.take())
@@ -108,9 +115,29 @@ impl Storage {
 
     /// Settles what a recording promised, or what the host wrote.
     pub(crate) fn settle(&self, lease: Option<Lease>, contents: Contents) {
-        let mut state = self.state.lock();
-        state.lease = lease;
-        state.contents = contents;
+        self.state.lock().settle(lease, contents);
+    }
+
+    /// The host's memory, if the tensor is that.
+    pub(crate) fn pinned(&self) -> Option<Lease> {
+        self.state.lock().lease.clone().filter(Lease::is_pinned)
+    }
+
+    /// Makes it the result of an open recording.
+    pub(crate) fn promise_recorded(&self) {
+        self.state.lock().contents = Contents::Recorded;
+    }
+}
+
+impl State {
+    fn settle(&mut self, lease: Option<Lease>, contents: Contents) {
+        if self.lease.as_ref().is_some_and(Lease::is_pinned) {
+            // The host's memory stays, with what the host has in it if nothing else came.
+            self.contents = if contents == Contents::Discarded { Contents::Host } else { contents };
+        } else {
+            self.lease = lease;
+            self.contents = contents;
+        }
     }
 }
 
@@ -129,13 +156,14 @@ impl Storage {
     pub(crate) fn break_promise(&self) {
         let mut state = self.state.lock();
         if state.contents == Contents::Planned {
-            state.contents = Contents::Discarded;
+            let lease = state.lease.clone();
+            state.settle(lease, Contents::Discarded);
         }
     }
 
-    /// Whether there is memory that nobody else can see.
+    /// Whether there is memory that may be overwritten.
     pub(crate) fn is_unshared(&self) -> bool {
-        self.state.lock().lease.as_ref().is_some_and(Lease::is_unshared)
+        self.state.lock().lease.as_ref().is_some_and(Lease::is_replaceable)
     }
 
     /// Locks the tensor to give it new contents.
@@ -149,15 +177,14 @@ impl Storage {
 }
 
 impl Place<'_> {
-    /// The memory, if nobody else can see it.
+    /// The memory, if nobody else can see it, or if it is the host's.
     pub(crate) fn unshared(&self) -> Option<Lease> {
-        self.state.lease.as_ref().filter(|lease| lease.is_unshared()).cloned()
+        self.state.lease.as_ref().filter(|lease| lease.is_replaceable()).cloned()
     }
 
     /// Says what the tensor holds from now on.
     pub(crate) fn settle(mut self, lease: Option<Lease>, contents: Contents) {
-        self.state.lease = lease;
-        self.state.contents = contents;
+        self.state.settle(lease, contents);
     }
 }
 

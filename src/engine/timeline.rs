@@ -8,14 +8,16 @@ use smallvec::SmallVec;
 
 use super::commands::{BlockUse, Commands, Job, Replay};
 use super::graph::Label;
+use super::hosted::{Hosted, HostedWork};
 use super::pool::Lease;
 use super::profile::ticket::Ticket;
-use crate::error::{Error, Result};
+use crate::error::{Error, HostError, Result};
 use crate::vk::command::{Barrier, Bound, CommandSlot};
 use crate::vk::device::Device;
 use crate::vk::physical::DeviceKind;
 use crate::vk::query::Stamp;
 use crate::vk::queue::Queue;
+use crate::vk::raw::TimelinePoint;
 
 /// Staged uploads that have waited for a submission to ride on are sent by themselves beyond this.
 const PENDING_UPLOAD_BYTES: u64 = 64 << 20;
@@ -69,6 +71,8 @@ struct State {
     used_slots: Vec<CommandSlot>,
     uploads: Vec<Upload>,
     upload_bytes: u64,
+    /// What the host submits itself.
+    hosted: HostedWork,
 }
 
 /// A slot that is to be recorded next.
@@ -208,7 +212,7 @@ impl Timeline {
         let all = || uses.iter().chain(job.commands.own());
         let opening = all().any(|u| u.meets_unfenced(state.fenced));
         let value = state.last + 1;
-        self.queue.submit(opening, uploads.iter().chain(job.commands.slots()), value)?;
+        self.queue.submit(opening, uploads.iter().chain(job.commands.slots()), value, &job.sync)?;
         state.last = value;
         if opening || uploads.is_some() || job.has_barrier {
             state.fenced = value - 1;
@@ -249,6 +253,35 @@ impl Timeline {
         self.submit(Job::plain(slot, Vec::new())).map(drop)
     }
 
+    /// Refuses work for the host's command buffer whose inputs are still to be uploaded.
+    pub(crate) fn check_uploaded(&self, uses: &[BlockUse]) -> Result<()> {
+        let state = self.state.lock();
+        let used = |upload: &&Upload| uses.iter().any(|u| u.lease.address() == upload.to.address());
+        let (uploads, bytes) = state
+            .uploads
+            .iter()
+            .filter(used)
+            .fold((0, 0), |(n, bytes), upload| (n + 1, bytes + upload.bytes));
+        if uploads > 0 { Err(HostError::UploadsPending { uploads, bytes }.into()) } else { Ok(()) }
+    }
+
+    /// Takes in what was recorded into a command buffer of the host's.
+    pub(crate) fn host_submits(&self, work: Hosted) {
+        self.state.lock().hosted.push(work);
+    }
+
+    /// Waits for what the host submits itself that writes a block.
+    pub(crate) fn wait_hosted(&self, lease: &Lease) -> Result<()> {
+        let points = self.state.lock().hosted.points_writing(lease);
+        self.seal(self.queue.wait_points(&points))?;
+        self.reclaim().map(drop)
+    }
+
+    /// The timeline's semaphore at a number; without one, at the last that was submitted.
+    pub(crate) fn point(&self, value: Option<u64>) -> TimelinePoint {
+        self.queue.point(value.unwrap_or_else(|| self.state.lock().last))
+    }
+
     /// Waits for the oldest submission while too many are in flight.
     fn press_back(&self) -> Result<()> {
         while self.state.lock().in_flight.len() >= self.max_in_flight {
@@ -264,12 +297,16 @@ impl Timeline {
         let mut done: SmallVec<[Done; 2]> = SmallVec::new();
         {
             let mut state = self.state.lock();
-            if state.in_flight.is_empty() {
+            if state.in_flight.is_empty() && state.hosted.is_empty() {
                 return Ok(false);
             }
-            let completed = self.queue.completed();
-            let completed = match completed {
-                Ok(completed) => completed,
+            let hosted = state.hosted.take_done(|point| self.queue.is_reached(point));
+            let asked = hosted.and_then(|hosted| Ok((hosted, self.queue.completed()?)));
+            let completed = match asked {
+                Ok((hosted, completed)) => {
+                    done.extend(hosted.into_iter().map(|uses| (uses, None)));
+                    completed
+                }
                 Err(error) => {
                     drop(state);
                     return self.seal(Err(error));
@@ -347,7 +384,10 @@ impl Timeline {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.flush_uploads()?;
         let last = self.state.lock().last;
-        self.wait(last, u64::MAX).map(drop)
+        self.wait(last, u64::MAX)?;
+        let hosted = self.state.lock().hosted.points();
+        self.seal(self.queue.wait_points(&hosted))?;
+        self.reclaim().map(drop)
     }
 
     /// Waits for what is in flight, but not for ever, and takes no error.
@@ -376,6 +416,8 @@ impl Drop for Timeline {
         let last = self.state.get_mut().last;
         if self.lost.get().is_some() || self.queue.wait(last, u64::MAX).is_err() {
             self.queue.wait_idle();
+        } else {
+            let _ = self.queue.wait_points(&self.state.get_mut().hosted.points());
         }
     }
 }

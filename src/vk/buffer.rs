@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::check;
 use super::device::Device;
 use super::physical::DeviceKind;
+use super::raw::{BUFFER_USAGE, HostBuffer};
 use crate::error::{Error, Result};
 
 /// The format of the engine's own texel views: 16 raw bytes, so that one view serves every element type and a load
@@ -32,6 +33,8 @@ pub(crate) enum MemoryKind {
 #[derive(Debug)]
 pub(crate) struct Buffer {
     raw: vk::Buffer,
+    /// Where it begins: in a host's buffer, not always at the start.
+    base: u64,
     size_bytes: u64,
     mapped: Option<NonNull<u8>>,
     coherent: bool,
@@ -39,6 +42,8 @@ pub(crate) struct Buffer {
     whole_view: OnceLock<vk::BufferView>,
     other_views: Mutex<Vec<(vk::Format, u64, u64, vk::BufferView)>>,
     allocation: Option<Allocation>,
+    /// It is the host's, and so not ours to destroy.
+    adopted: bool,
     device: Arc<Device>,
 }
 
@@ -113,16 +118,9 @@ impl Buffer {
         name: &str,
     ) -> Result<Option<Buffer>> {
         use vk::BufferUsageFlags as Usage;
-        let staging = Usage::TRANSFER_SRC | Usage::TRANSFER_DST;
         let usage = match kind {
-            MemoryKind::Device => {
-                staging
-                    | Usage::STORAGE_BUFFER
-                    | Usage::STORAGE_TEXEL_BUFFER
-                    | Usage::UNIFORM_TEXEL_BUFFER
-                    | Usage::UNIFORM_BUFFER
-            }
-            MemoryKind::Upload | MemoryKind::Readback => staging,
+            MemoryKind::Device => BUFFER_USAGE,
+            MemoryKind::Upload | MemoryKind::Readback => Usage::TRANSFER_SRC | Usage::TRANSFER_DST,
         };
         // lavapipe (22.3) compiles a kernel anew for each combination of bound texel buffers whose sizes are powers of
         // two and that are not. So that once is enough, none is.
@@ -138,6 +136,7 @@ impl Buffer {
         };
         let mut buffer = Buffer {
             raw,
+            base: 0,
             size_bytes,
             mapped: None,
             coherent: true,
@@ -145,6 +144,7 @@ impl Buffer {
             whole_view: OnceLock::new(),
             other_views: Mutex::new(Vec::new()),
             allocation: None,
+            adopted: false,
             device: device.clone(),
         };
         // SAFETY: contract 2.
@@ -192,6 +192,28 @@ impl Buffer {
         check("vkBindBufferMemory", unsafe { device.raw.bind_buffer_memory(raw, memory, offset) })?;
         device.name_object(raw, name);
         Ok(Some(buffer))
+    }
+
+    /// A range of a buffer of the host's, whose memory is out of our sight. Its size and place were checked.
+    pub(crate) fn adopt(device: &Arc<Device>, host: HostBuffer) -> Buffer {
+        Buffer {
+            raw: host.buffer,
+            base: host.offset_bytes,
+            size_bytes: host.size_bytes,
+            mapped: None,
+            coherent: true,
+            cached: false,
+            whole_view: OnceLock::new(),
+            other_views: Mutex::new(Vec::new()),
+            allocation: None,
+            adopted: true,
+            device: device.clone(),
+        }
+    }
+
+    /// Where a place in it is in Vulkan's buffer.
+    pub(crate) fn at(&self, offset: u64) -> u64 {
+        self.base + offset
     }
 
     pub(crate) fn raw(&self) -> vk::Buffer {
@@ -243,8 +265,11 @@ impl Buffer {
     }
 
     fn make_view(&self, format: vk::Format, offset: u64, range: u64) -> Result<vk::BufferView> {
-        let info =
-            vk::BufferViewCreateInfo::default().buffer(self.raw).format(format).offset(offset).range(range);
+        let info = vk::BufferViewCreateInfo::default()
+            .buffer(self.raw)
+            .format(format)
+            .offset(self.at(offset))
+            .range(range);
         // SAFETY: contracts 1, 6 and 7.
         check("vkCreateBufferView", unsafe { self.device.raw.create_buffer_view(&info, None) })
     }
@@ -311,8 +336,10 @@ impl Drop for Buffer {
             // SAFETY: contracts 1 and 4.
             unsafe { self.device.raw.destroy_buffer_view(view, None) };
         }
-        // SAFETY: contracts 1 and 4.
-        unsafe { self.device.raw.destroy_buffer(self.raw, None) };
+        if !self.adopted {
+            // SAFETY: contracts 1 and 4.
+            unsafe { self.device.raw.destroy_buffer(self.raw, None) };
+        }
         if let (Some(allocation), Some(allocator)) =
             (self.allocation.take(), self.device.allocator.lock().as_mut())
         {

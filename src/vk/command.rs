@@ -12,12 +12,14 @@ use super::debug::c_name;
 use super::device::Device;
 use super::pipeline::{Pipeline, SlotKind};
 use super::query::{Stamp, TimestampStore};
+use super::raw::HostCommands;
 use crate::error::Result;
 
 /// A command buffer with its pool and the descriptor sets it uses. `reset` makes it new without giving memory back.
 #[derive(Debug)]
 pub(crate) struct CommandSlot {
     raw: vk::CommandBuffer,
+    /// Null if the command buffer is the host's.
     pool: vk::CommandPool,
     descriptors: DescriptorStore,
     timestamps: TimestampStore,
@@ -31,6 +33,10 @@ pub(crate) enum Barrier {
     Device,
     /// Dispatches and copies before it, and the host after the submission.
     Host,
+    /// Whatever the host recorded before it, and dispatches and copies after it.
+    Enter,
+    /// Dispatches and copies before it, and whatever the host records after it, and the host after the submission.
+    Leave,
 }
 
 /// An argument of a dispatch: a range of a buffer.
@@ -62,6 +68,17 @@ impl CommandSlot {
         let raw = unsafe { device.raw.allocate_command_buffers(&info) };
         slot.raw = check("vkAllocateCommandBuffers", raw)?[0];
         Ok(slot)
+    }
+
+    /// Records into a command buffer of the host's, which begins, ends and submits it. What else is used is ours.
+    pub(crate) fn adopt(device: &Arc<Device>, commands: HostCommands) -> CommandSlot {
+        CommandSlot {
+            raw: commands.buffer,
+            pool: vk::CommandPool::null(),
+            descriptors: DescriptorStore::default(),
+            timestamps: TimestampStore::default(),
+            device: device.clone(),
+        }
     }
 
     pub(crate) fn raw(&self) -> vk::CommandBuffer {
@@ -115,15 +132,19 @@ impl CommandSlot {
         let work = Stage::COMPUTE_SHADER | Stage::ALL_TRANSFER;
         let reads = Access::SHADER_READ | Access::TRANSFER_READ | Access::UNIFORM_READ;
         let writes = Access::SHADER_WRITE | Access::TRANSFER_WRITE;
-        let (stage, access) = match kind {
-            Barrier::Device => (work, reads | writes),
-            Barrier::Host => (Stage::HOST, Access::HOST_READ | Access::HOST_WRITE),
+        let anything = Access::MEMORY_READ | Access::MEMORY_WRITE;
+        let ours = (work, writes);
+        let (before, after) = match kind {
+            Barrier::Device => (ours, (work, reads | writes)),
+            Barrier::Host => (ours, (Stage::HOST, Access::HOST_READ | Access::HOST_WRITE)),
+            Barrier::Enter => ((Stage::ALL_COMMANDS, anything), (work, reads | writes)),
+            Barrier::Leave => (ours, (Stage::ALL_COMMANDS | Stage::HOST, anything)),
         };
         let barrier = [vk::MemoryBarrier2::default()
-            .src_stage_mask(work)
-            .src_access_mask(writes)
-            .dst_stage_mask(stage)
-            .dst_access_mask(access)];
+            .src_stage_mask(before.0)
+            .src_access_mask(before.1)
+            .dst_stage_mask(after.0)
+            .dst_access_mask(after.1)];
         let info = vk::DependencyInfo::default().memory_barriers(&barrier);
         self.device.pipeline_barrier(self.raw, &info);
     }
@@ -146,7 +167,7 @@ impl CommandSlot {
         for (slot, argument) in pipeline.slots().iter().zip(arguments) {
             let Bound { buffer, offset, bytes } = *argument;
             let range = slot.kind.range_bytes(bytes, masks_tails);
-            buffers.push(vk::DescriptorBufferInfo { buffer: buffer.raw(), offset, range });
+            buffers.push(vk::DescriptorBufferInfo { buffer: buffer.raw(), offset: buffer.at(offset), range });
             views.push(match slot.kind {
                 SlotKind::Texel(format) => buffer.texel_view(format, offset, range, masks_tails)?,
                 SlotKind::Storage | SlotKind::Uniform => vk::BufferView::null(),
@@ -199,8 +220,11 @@ impl CommandSlot {
     }
 
     pub(crate) fn copy(&mut self, from: Bound<'_>, to: Bound<'_>) {
-        let region =
-            vk::BufferCopy { src_offset: from.offset, dst_offset: to.offset, size: from.bytes.min(to.bytes) };
+        let region = vk::BufferCopy {
+            src_offset: from.buffer.at(from.offset),
+            dst_offset: to.buffer.at(to.offset),
+            size: from.bytes.min(to.bytes),
+        };
         if region.size > 0 {
             let (from, to) = (from.buffer.raw(), to.buffer.raw());
             // SAFETY: contracts 2, 3 and 4.
@@ -211,9 +235,9 @@ impl CommandSlot {
     /// Fills whole 4-byte words.
     pub(crate) fn fill(&mut self, to: Bound<'_>, word: u32) {
         if to.bytes > 0 {
-            let buffer = to.buffer.raw();
+            let (buffer, offset) = (to.buffer.raw(), to.buffer.at(to.offset));
             // SAFETY: contracts 2, 3 and 4; offsets and sizes are multiples of 4.
-            unsafe { self.device.raw.cmd_fill_buffer(self.raw, buffer, to.offset, to.bytes, word) };
+            unsafe { self.device.raw.cmd_fill_buffer(self.raw, buffer, offset, to.bytes, word) };
         }
     }
 
@@ -258,7 +282,7 @@ impl Drop for CommandSlot {
     fn drop(&mut self) {
         self.descriptors.destroy(&self.device);
         self.timestamps.destroy(&self.device);
-        // SAFETY: contracts 1 and 4; frees its command buffer too.
+        // SAFETY: contracts 1 and 4; frees its command buffer too. A null pool is none.
         unsafe { self.device.raw.destroy_command_pool(self.pool, None) };
     }
 }

@@ -11,8 +11,9 @@ use parking_lot::Mutex;
 use super::check;
 use super::clock::Calibration;
 use super::instance::Instance;
-use super::physical::DeviceInfo;
-use crate::error::{Error, Result};
+use super::physical::{DeviceInfo, describe};
+use super::raw::{FeatureChain, HostDevice, QueueLock, wanted_extensions};
+use crate::error::{Error, HostError, Result};
 
 /// The logical device with the allocator of its memory.
 pub(crate) struct Device {
@@ -32,8 +33,17 @@ pub(crate) struct Device {
     pub(crate) calibration: Option<Calibration>,
     /// Objects that command slots have grown by.
     pub(crate) grown: Growth,
+    /// The queue, if the device is the host's; then it is not ours to destroy.
+    pub(crate) host_queue: Option<HostQueue>,
     /// Dropped after the device.
     pub(crate) instance: Arc<Instance>,
+}
+
+/// A queue that the host shares.
+pub(crate) struct HostQueue {
+    pub(crate) raw: vk::Queue,
+    /// Held around every call that uses the queue.
+    pub(crate) lock: Arc<dyn QueueLock>,
 }
 
 /// What a device is made for, besides its work.
@@ -66,54 +76,25 @@ impl Device {
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(info.queue_family)
             .queue_priorities(&priorities)];
-        let has = &info.features;
-        let mut extensions = Vec::new();
-        if has.push_descriptors {
-            extensions.push(ash::khr::push_descriptor::NAME.as_ptr());
-        }
-        if has.memory_budget {
-            extensions.push(ash::ext::memory_budget::NAME.as_ptr());
-        }
-        if has.portability_subset {
-            extensions.push(c"VK_KHR_portability_subset".as_ptr());
-        }
-        if info.clamped {
-            extensions.push(ash::khr::synchronization2::NAME.as_ptr());
-            extensions.push(ash::khr::maintenance4::NAME.as_ptr());
-        }
-        if let Some(calibration) = info.calibration {
-            extensions.push(calibration.as_ptr());
-        }
+        let mut extensions: Vec<_> = wanted_extensions(&info).iter().map(|(name, _)| name.as_ptr()).collect();
         if uses.executables {
             extensions.push(ash::khr::pipeline_executable_properties::NAME.as_ptr());
         }
-        let mut v11 =
-            vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(has.storage16);
-        let mut v12 = vk::PhysicalDeviceVulkan12Features::default()
-            .timeline_semaphore(true)
-            .shader_float16(has.float16)
-            .shader_int8(has.int8)
-            .host_query_reset(has.host_query_reset)
-            .storage_buffer8_bit_access(has.storage8);
-        let mut v13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true).maintenance4(true);
-        let core = vk::PhysicalDeviceFeatures::default()
-            .shader_storage_image_extended_formats(has.extended_formats)
-            .shader_int64(has.int64)
-            .shader_float64(has.float64)
-            .shader_int16(has.int16);
+        let mut features = FeatureChain::default();
+        features.enable(info.features);
         let mut synchronization2 =
             vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Features::default().maintenance4(true);
         let create = vk::DeviceCreateInfo::default()
             .queue_create_infos(&queues)
             .enabled_extension_names(&extensions)
-            .enabled_features(&core)
-            .push_next(&mut v11)
-            .push_next(&mut v12);
+            .enabled_features(&features.core)
+            .push_next(&mut features.v11)
+            .push_next(&mut features.v12);
         let create = if info.clamped {
             create.push_next(&mut synchronization2).push_next(&mut maintenance4)
         } else {
-            create.push_next(&mut v13)
+            create.push_next(&mut features.v13)
         };
         let mut executables = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default()
             .pipeline_executable_info(true);
@@ -121,31 +102,53 @@ impl Device {
         // SAFETY: contracts 1, 6 and 7.
         let raw = unsafe { instance.raw.create_device(info.raw, &create, None) };
         let raw = check("vkCreateDevice", raw)?;
-
-        // SAFETY: contract 1.
-        let memory = unsafe { instance.raw.get_physical_device_memory_properties(info.raw) };
-        let mut debug_settings = gpu_allocator::AllocatorDebugSettings::default();
-        debug_settings.log_leaks_on_shutdown = false;
-        let allocator = Allocator::new(&AllocatorCreateDesc {
-            instance: instance.raw.clone(),
-            device: raw.clone(),
-            physical_device: info.raw,
-            debug_settings,
-            buffer_device_address: false,
-            allocation_sizes: gpu_allocator::AllocationSizes::default(),
-        });
-        let allocator = match allocator {
+        let allocator = match new_allocator(&instance, &info, &raw) {
             Ok(allocator) => allocator,
             Err(e) => {
                 // SAFETY: contract 1: nothing was made from it yet.
                 unsafe { raw.destroy_device(None) };
-                return Err(Error::Vulkan { call: "gpu_allocator::Allocator::new", result: e.to_string() });
+                return Err(e);
             }
         };
-        Ok(Arc::new(Device {
+        Ok(Device::around(instance, info, raw, allocator, uses, None))
+    }
+
+    /// Lives on a device of the host's, if that has what is needed.
+    pub(crate) fn adopt(host: HostDevice) -> Result<Arc<Device>> {
+        let HostDevice { handles, lock, enabled, debug_utils } = host;
+        let mut info = describe(&handles.instance, 0, handles.physical_device, Some(handles.queue_family));
+        let mut missing = std::mem::take(&mut info.refused);
+        if handles.api_version < vk::API_VERSION_1_3 {
+            let (major, minor) =
+                (vk::api_version_major(handles.api_version), vk::api_version_minor(handles.api_version));
+            missing.push(format!("an instance of Vulkan 1.3 (it is {major}.{minor})"));
+        }
+        missing.extend(enabled.restrict(&mut info));
+        if !missing.is_empty() {
+            return Err(HostError::DeviceLacks { device: info.name, missing }.into());
+        }
+        let instance = Instance::adopt(handles.entry, handles.instance, debug_utils);
+        let allocator = new_allocator(&instance, &info, &handles.device)?;
+        let uses = Uses { names: debug_utils, executables: false };
+        let queue = HostQueue { raw: handles.queue, lock };
+        Ok(Device::around(instance, info, handles.device, allocator, uses, Some(queue)))
+    }
+
+    fn around(
+        instance: Arc<Instance>,
+        info: DeviceInfo,
+        raw: ash::Device,
+        allocator: Allocator,
+        uses: Uses,
+        host_queue: Option<HostQueue>,
+    ) -> Arc<Device> {
+        // SAFETY: contract 1.
+        let memory = unsafe { instance.raw.get_physical_device_memory_properties(info.raw) };
+        Arc::new(Device {
             memory_types: memory.memory_types_as_slice().to_vec(),
             heaps: memory.memory_heaps_as_slice().to_vec(),
-            push_descriptor: has
+            push_descriptor: info
+                .features
                 .push_descriptors
                 .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
             debug_utils: (uses.names && instance.debug_utils)
@@ -159,10 +162,11 @@ impl Device {
             grown: Growth::default(),
             calibration: Calibration::new(&instance, &raw, &info),
             allocator: Mutex::new(Some(allocator)),
+            host_queue,
             info,
             raw,
             instance,
-        }))
+        })
     }
 
     pub(crate) fn pipeline_barrier(&self, commands: vk::CommandBuffer, info: &vk::DependencyInfo<'_>) {
@@ -217,7 +221,23 @@ impl Drop for Device {
     fn drop(&mut self) {
         // The allocator frees its memory blocks, so it goes before the device.
         drop(self.allocator.lock().take());
-        // SAFETY: contracts 1 and 4: every child holds an Arc of this and so is gone, and the queue's owner has waited.
-        unsafe { self.raw.destroy_device(None) };
+        if self.host_queue.is_none() {
+            // SAFETY: contracts 1 and 4: every child holds an Arc of this and so is gone, and the queue's owner has waited.
+            unsafe { self.raw.destroy_device(None) };
+        }
     }
+}
+
+fn new_allocator(instance: &Instance, info: &DeviceInfo, device: &ash::Device) -> Result<Allocator> {
+    let mut debug_settings = gpu_allocator::AllocatorDebugSettings::default();
+    debug_settings.log_leaks_on_shutdown = false;
+    let allocator = Allocator::new(&AllocatorCreateDesc {
+        instance: instance.raw.clone(),
+        device: device.clone(),
+        physical_device: info.raw,
+        debug_settings,
+        buffer_device_address: false,
+        allocation_sizes: gpu_allocator::AllocationSizes::default(),
+    });
+    allocator.map_err(|e| Error::Vulkan { call: "gpu_allocator::Allocator::new", result: e.to_string() })
 }

@@ -26,6 +26,8 @@ pub(crate) struct Instance {
     /// `VK_EXT_debug_utils` is enabled: objects can be named.
     pub(crate) debug_utils: bool,
     messenger: Option<(ash::ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
+    /// It is the host's, and so not ours to destroy.
+    adopted: bool,
     // Holds the loader's library: dropped last.
     entry: ash::Entry,
 }
@@ -118,7 +120,7 @@ impl Instance {
         let raw = unsafe { entry.create_instance(&info, None) };
         let raw = raw.map_err(|e| no_driver("vkCreateInstance", e))?;
 
-        let mut instance = Instance { raw, log, debug_utils, messenger: None, entry };
+        let mut instance = Instance { raw, log, debug_utils, messenger: None, adopted: false, entry };
         if validation && debug_utils {
             let utils = ash::ext::debug_utils::Instance::new(&instance.entry, &instance.raw);
             // SAFETY: contracts 1 and 6; `Drop` destroys it before the log can go.
@@ -128,6 +130,12 @@ impl Instance {
             instance.messenger = Some((utils, messenger));
         }
         Ok(Arc::new(instance))
+    }
+
+    /// An instance of the host's. What a layer says of it goes to the host.
+    pub(crate) fn adopt(entry: ash::Entry, raw: ash::Instance, debug_utils: bool) -> Arc<Instance> {
+        let log = Arc::new(MessageLog::default());
+        Arc::new(Instance { raw, log, debug_utils, messenger: None, adopted: true, entry })
     }
 
     pub(crate) fn entry(&self) -> &ash::Entry {
@@ -141,7 +149,9 @@ impl Drop for Instance {
             // SAFETY: contract 1: made from this instance, destroyed once.
             unsafe { utils.destroy_debug_utils_messenger(messenger, None) };
         }
-        // SAFETY: contract 1: every child holds an Arc of this and so is gone.
-        unsafe { self.raw.destroy_instance(None) };
+        if !self.adopted {
+            // SAFETY: contract 1: every child holds an Arc of this and so is gone.
+            unsafe { self.raw.destroy_instance(None) };
+        }
     }
 }

@@ -20,6 +20,8 @@
 //! 7. **Limits and features.** Only features that were found on the physical device are enabled, and only enabled
 //!    ones are used; sizes were checked against the device's limits.
 //! 8. **Shaders** come from our own `glsl/` or from an `unsafe fn` whose caller vouches for them.
+//! 9. **What is the host's** (instance, device, queue, buffers, semaphores, command buffers) is as the host vouched for
+//!    in the `unsafe` constructors of [`raw`]: valid for as long as it is used here. It is never destroyed here.
 
 #![allow(unsafe_code, reason = "this is the layer for it; the contract is above")]
 

@@ -242,7 +242,11 @@ pub(crate) fn enumerate(instance: &Instance) -> Result<Vec<DeviceInfo>> {
         Err(vk::Result::ERROR_INITIALIZATION_FAILED) => Vec::new(),
         other => check("vkEnumeratePhysicalDevices", other)?,
     };
-    Ok(devices.into_iter().enumerate().map(|(index, raw)| describe(instance, index, raw)).collect())
+    Ok(devices
+        .into_iter()
+        .enumerate()
+        .map(|(index, raw)| describe(&instance.raw, index, raw, None))
+        .collect())
 }
 
 /// The device to use, or why there is none.
@@ -266,12 +270,18 @@ fn text(chars: std::result::Result<&CStr, std::ffi::FromBytesUntilNulError>) -> 
     chars.map(|c| c.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> DeviceInfo {
+/// What there is to know about a device; with a queue family that was chosen already, or one of ours.
+pub(crate) fn describe(
+    instance: &ash::Instance,
+    index: usize,
+    raw: vk::PhysicalDevice,
+    queue_family: Option<u32>,
+) -> DeviceInfo {
     let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
     // SAFETY: contract 1; needs no more than Vulkan 1.0.
-    let version = unsafe { instance.raw.get_physical_device_properties(raw) }.api_version;
+    let version = unsafe { instance.get_physical_device_properties(raw) }.api_version;
     let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroup);
     if version >= vk::API_VERSION_1_2 {
         properties = properties.push_next(&mut driver);
@@ -280,12 +290,12 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         properties = properties.push_next(&mut maintenance4);
     }
     // SAFETY: contracts 1 and 6; the chain holds only structs of the device's version.
-    unsafe { instance.raw.get_physical_device_properties2(raw, &mut properties) };
+    unsafe { instance.get_physical_device_properties2(raw, &mut properties) };
     let properties = properties.properties;
     let limits = &properties.limits;
 
     // SAFETY: contract 1.
-    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(raw) };
+    let extensions = unsafe { instance.enumerate_device_extension_properties(raw) };
     let extensions = check("vkEnumerateDeviceExtensionProperties", extensions);
     let has = |name: &CStr| extensions.iter().flatten().any(|e| e.extension_name_as_c_str() == Ok(name));
     // RenderDoc hides Vulkan 1.3 where it can't replay buffer addresses, which nothing here uses; the same functions
@@ -310,7 +320,7 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         features = features.push_next(&mut v13);
     }
     // SAFETY: contracts 1 and 6.
-    unsafe { instance.raw.get_physical_device_features2(raw, &mut features) };
+    unsafe { instance.get_physical_device_features2(raw, &mut features) };
     let core = features.features;
     if clamped {
         v13.synchronization2 = synchronization2.synchronization2;
@@ -318,7 +328,7 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
     }
 
     // SAFETY: contract 1.
-    let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
+    let memory = unsafe { instance.get_physical_device_memory_properties(raw) };
     let memory_bytes = memory
         .memory_heaps_as_slice()
         .iter()
@@ -326,15 +336,18 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         .map(|heap| heap.size)
         .sum();
     // SAFETY: contract 1.
-    let format =
-        unsafe { instance.raw.get_physical_device_format_properties(raw, super::buffer::TEXEL_FORMAT) };
+    let format = unsafe { instance.get_physical_device_format_properties(raw, super::buffer::TEXEL_FORMAT) };
     // SAFETY: contract 1.
-    let families = unsafe { instance.raw.get_physical_device_queue_family_properties(raw) };
+    let families = unsafe { instance.get_physical_device_queue_family_properties(raw) };
     // The universal queue where there is one: the best trodden path of every driver, and what RenderDoc knows.
     let family_with =
         |flags| families.iter().position(|f| f.queue_flags.contains(flags) && f.queue_count > 0);
-    let family = family_with(vk::QueueFlags::COMPUTE | vk::QueueFlags::GRAPHICS)
-        .or_else(|| family_with(vk::QueueFlags::COMPUTE));
+    let family = match queue_family {
+        Some(chosen) => Some(chosen as usize)
+            .filter(|&i| families.get(i).is_some_and(|f| f.queue_flags.contains(vk::QueueFlags::COMPUTE))),
+        None => family_with(vk::QueueFlags::COMPUTE | vk::QueueFlags::GRAPHICS)
+            .or_else(|| family_with(vk::QueueFlags::COMPUTE)),
+    };
 
     // Renamed when it was promoted; the functions are the same.
     let calibration = [ash::khr::calibrated_timestamps::NAME, ash::ext::calibrated_timestamps::NAME];
@@ -361,7 +374,10 @@ fn describe(instance: &Instance, index: usize, raw: vk::PhysicalDevice) -> Devic
         refused.push(error.to_string());
     }
     if family.is_none() {
-        refused.push("has no queue for compute".to_owned());
+        refused.push(match queue_family {
+            Some(chosen) => format!("the queue's family {chosen} can't compute"),
+            None => "has no queue for compute".to_owned(),
+        });
     }
 
     let in_compute = subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);

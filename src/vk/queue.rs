@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use ash::vk;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::check;
 use super::command::{Barrier, CommandSlot};
 use super::device::Device;
-use crate::error::Result;
+use super::raw::{HostSync, SemaphorePoint, TimelinePoint};
+use crate::error::{HostError, Result};
+
+type Points = SmallVec<[vk::SemaphoreSubmitInfo<'static>; 2]>;
 
 /// The queue, and the timeline semaphore that numbers what is submitted to it.
 #[derive(Debug)]
@@ -33,34 +37,87 @@ impl Queue {
         let timeline = unsafe { device.raw.create_semaphore(&info, None) };
         let timeline = check("vkCreateSemaphore", timeline)?;
         device.name_object(timeline, "tidemill timeline");
-        // SAFETY: contract 1; the device was made with one queue of that family.
-        let raw = unsafe { device.raw.get_device_queue(device.info.queue_family, 0) };
-        device.name_object(raw, "tidemill queue");
+        let raw = match &device.host_queue {
+            Some(host) => host.raw,
+            None => {
+                // SAFETY: contract 1; the device was made with one queue of that family.
+                let raw = unsafe { device.raw.get_device_queue(device.info.queue_family, 0) };
+                device.name_object(raw, "tidemill queue");
+                raw
+            }
+        };
         Ok(Queue { timeline, raw: Mutex::new(raw), opening, device: device.clone() })
     }
 
     /// Submits the slots in order, after an opening barrier if there are hazards with earlier work, and signals
-    /// `value` when all is done. Values must grow from call to call.
+    /// `value` when all is done, beside what the host wants waited for and signalled. Values must grow from call to call.
     pub(crate) fn submit<'a>(
         &'a self,
         opening: bool,
         slots: impl Iterator<Item = &'a CommandSlot>,
         value: u64,
+        sync: &HostSync,
     ) -> Result<()> {
         let opening = opening.then_some(&self.opening);
-        let commands: smallvec::SmallVec<[vk::CommandBufferSubmitInfo<'_>; 3]> = opening
+        let commands: SmallVec<[vk::CommandBufferSubmitInfo<'_>; 3]> = opening
             .into_iter()
             .chain(slots)
             .map(|slot| vk::CommandBufferSubmitInfo::default().command_buffer(slot.raw()))
             .collect();
-        let signal = [vk::SemaphoreSubmitInfo::default()
-            .semaphore(self.timeline)
-            .value(value)
-            .stage_mask(vk::PipelineStageFlags2::ALL_COMMANDS)];
-        let info =
-            [vk::SubmitInfo2::default().command_buffer_infos(&commands).signal_semaphore_infos(&signal)];
+        let point = |semaphore, value| {
+            vk::SemaphoreSubmitInfo::default()
+                .semaphore(semaphore)
+                .value(value)
+                .stage_mask(vk::PipelineStageFlags2::ALL_COMMANDS)
+        };
+        let theirs = |points: &[SemaphorePoint]| -> Points {
+            points.iter().map(|p| point(p.semaphore, p.value)).collect()
+        };
+        let waits = theirs(&sync.waits);
+        let mut signals = theirs(&sync.signals);
+        signals.push(point(self.timeline, value));
+        let info = [vk::SubmitInfo2::default()
+            .wait_semaphore_infos(&waits)
+            .command_buffer_infos(&commands)
+            .signal_semaphore_infos(&signals)];
+        check("vkQueueSubmit2", self.with_queue(|queue| self.device.queue_submit(queue, &info))?)
+    }
+
+    /// Calls with the queue, while nobody else does: no thread of ours, and none of the host's.
+    fn with_queue<T>(&self, call: impl FnOnce(vk::Queue) -> T) -> Result<T> {
         let queue = self.raw.lock();
-        check("vkQueueSubmit2", self.device.queue_submit(*queue, &info))
+        let Some(host) = &self.device.host_queue else { return Ok(call(*queue)) };
+        let (mut call, mut result) = (Some(call), None);
+        host.lock.with_queue(&mut || {
+            if let Some(call) = call.take() {
+                result = Some(call(*queue));
+            }
+        });
+        result.ok_or(HostError::QueueLock.into())
+    }
+
+    /// The timeline's own semaphore at a number, for the host to wait for.
+    pub(crate) fn point(&self, value: u64) -> TimelinePoint {
+        (self.timeline, value)
+    }
+
+    /// Whether a point of the host's is reached.
+    pub(crate) fn is_reached(&self, point: SemaphorePoint) -> Result<bool> {
+        // SAFETY: contract 9.
+        let value = unsafe { self.device.raw.get_semaphore_counter_value(point.semaphore) };
+        Ok(check("vkGetSemaphoreCounterValue", value)? >= point.value)
+    }
+
+    /// Waits for points of the host's.
+    pub(crate) fn wait_points(&self, points: &[SemaphorePoint]) -> Result<()> {
+        let semaphores: SmallVec<[vk::Semaphore; 2]> = points.iter().map(|p| p.semaphore).collect();
+        let values: SmallVec<[u64; 2]> = points.iter().map(|p| p.value).collect();
+        if points.is_empty() {
+            return Ok(());
+        }
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        // SAFETY: contracts 6 and 9.
+        check("vkWaitSemaphores", unsafe { self.device.raw.wait_semaphores(&info, u64::MAX) })
     }
 
     /// The highest value reached.
@@ -86,16 +143,20 @@ impl Queue {
 impl Queue {
     /// Waits until nothing is pending. For teardown only.
     pub(crate) fn wait_idle(&self) {
-        let queue = self.raw.lock();
-        // SAFETY: contracts 1 and 3. A lost device answers at once.
-        let _ = unsafe { self.device.raw.queue_wait_idle(*queue) };
+        let _ = self.with_queue(|queue| {
+            // SAFETY: contracts 1 and 3. A lost device answers at once.
+            unsafe { self.device.raw.queue_wait_idle(queue) }
+        });
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // Whatever is still pending must be done before handles go.
-        self.wait_idle();
+        // Whatever is still pending must be done before handles go. What a host has in its queue is none of ours, and
+        // what was, the timeline has waited for.
+        if self.device.host_queue.is_none() {
+            self.wait_idle();
+        }
         // SAFETY: contracts 1 and 4.
         unsafe { self.device.raw.destroy_semaphore(self.timeline, None) };
     }
