@@ -166,8 +166,9 @@ impl Map {
         // Windows begin where bindings may.
         let unit = per_group.max(limits.offset_alignment);
         let window = window / unit * unit;
-        // Cheap operations are held up by looking where the end is.
-        let tail_apart = variant.vecs > 1 && module.ops < OpSet::All;
+        // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
+        // sizes share one.
+        let unguarded_from = if module.ops < OpSet::All { 0 } else { TAIL_APART_ELEMENTS };
         let divisions = Divisions::new(&space.extents);
         let mut scalars = [0; MAX_SCALARS];
         scalars[..self.scalars.len()].copy_from_slice(&self.scalars);
@@ -175,8 +176,9 @@ impl Map {
         while first < elements {
             let rest = window.min(elements - first);
             let without_tail = rest / unit * unit;
-            let count = if tail_apart && rest >= TAIL_APART_ELEMENTS { without_tail } else { rest };
-            let whole = tail_apart && count == without_tail;
+            let tail_apart = variant.vecs > 1 && rest >= TAIL_APART_ELEMENTS;
+            let count = if tail_apart { without_tail } else { rest };
+            let whole = variant.vecs > 1 && count == without_tail && count >= unguarded_from;
             let pipeline = PipelineKey {
                 kernel: kernel.clone(),
                 specialization: specialization.iter().copied().chain(whole.then_some((WHOLE, 1))).collect(),

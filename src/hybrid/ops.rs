@@ -52,7 +52,13 @@ macro_rules! unary {
 unary! {
     neg(): Neg;
     abs(): Abs;
+    sign(): Sign;
+    floor(): Floor;
+    ceil(): Ceil;
+    round(): Round;
     sqrt(): Sqrt;
+    rsqrt(): Rsqrt;
+    recip(): Recip;
     exp(): Exp;
     log(): Log;
     sin(): Sin;

@@ -80,7 +80,13 @@ ops! {
     PowScalar "pow_scalar" Transcendental;
     Neg "neg" Memory;
     Abs "abs" Memory;
+    Sign "sign" Memory;
+    Floor "floor" Memory;
+    Ceil "ceil" Memory;
+    Round "round" Memory;
     Sqrt "sqrt" Memory;
+    Rsqrt "rsqrt" Memory;
+    Recip "recip" Memory;
     Exp "exp" Transcendental;
     Log "log" Transcendental;
     Sin "sin" Transcendental;

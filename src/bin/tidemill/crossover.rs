@@ -1,7 +1,9 @@
 //! `tidemill crossover`: the table of operations and sizes, on both sides, and what `Hybrid` made of it.
 
+mod page;
 pub(crate) mod table;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tidemill::Accelerator;
@@ -22,6 +24,9 @@ pub(crate) struct Args {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// Write a page with a plot for each operation
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -49,6 +54,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
             print(&if args.json { json_line(&cell) } else { row(&cell, style) })?;
             cells.push(cell);
         }
+    }
+    if let Some(file) = &args.html {
+        let device = format!("{}, {}", gpu.device().name, gpu.device().driver);
+        std::fs::write(file, page::page(&device, &cells))
+            .map_err(|error| format!("{} could not be written: {error}", file.display()))?;
     }
     if !args.json {
         let (median, worst) = table::regret(&cells);
