@@ -7,8 +7,9 @@ use crate::shape::Element;
 /// Results of at least so many bytes are stored past the cache: more than a core's share of any cache today, so that
 /// nothing of them would be left for who reads them next.
 const LARGE_BYTES: usize = 16 << 20;
-/// Elements that are computed at a time, in the first cache.
-const BLOCK: usize = 1024;
+/// Elements that are computed at a time, in the first cache: few, so that the next ones' loads begin while these are
+/// stored. Of an add over 16M elements, blocks of 1,024 took a seventh longer.
+const BLOCK: usize = 128;
 
 /// Whether a result of so many elements is stored past the cache.
 pub(super) fn pays<R>(elements: usize) -> bool {
