@@ -1,5 +1,6 @@
 //! One error type for the whole crate. Each variant carries the numbers that disagree and says what to do.
 
+mod glsl;
 pub(crate) mod parameters;
 mod profiling;
 mod stream;
@@ -8,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use self::glsl::{GlslError, GlslMistake};
 pub use self::profiling::{MeasurementError, ProfileError};
 pub use self::stream::StreamError;
 use crate::shape::{DType, MAX_RANK, Shape};
@@ -403,6 +405,9 @@ pub enum Error {
     /// A SPIR-V module that can't be understood.
     #[error("kernel: {0}")]
     Spirv(#[from] ReflectError),
+    /// GLSL that did not become a kernel.
+    #[error("GLSL: {0}")]
+    Glsl(#[from] GlslError),
     /// A driver that does not tell what it compiles kernels to.
     #[error("{device}: the driver lacks VK_KHR_pipeline_executable_properties, so it shows no instructions")]
     NoDisassembly {

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+#[cfg(feature = "shaderc")]
+pub(crate) mod guard;
 mod reader;
 mod resolve;
 mod scan;

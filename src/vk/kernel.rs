@@ -21,6 +21,7 @@ struct Inner {
     id: u64,
     name: String,
     words: Cow<'static, [u32]>,
+    guarded: bool,
     reflection: Reflection,
 }
 
@@ -50,17 +51,24 @@ impl Kernel {
     ///
     /// [`Error::Spirv`](crate::Error::Spirv) if the words are not a compute module that reflection understands.
     pub unsafe fn from_spirv(name: &str, words: &[u32]) -> Result<Kernel> {
-        Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()))
+        Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()), false)
     }
 
     /// One of the engine's own modules.
     pub(crate) fn embedded(name: &str, words: &'static [u32]) -> Result<Kernel> {
-        Kernel::new(name.to_owned(), Cow::Borrowed(words))
+        Kernel::new(name.to_owned(), Cow::Borrowed(words), false)
     }
 
-    fn new(name: String, words: Cow<'static, [u32]>) -> Result<Kernel> {
+    /// A module whose accesses stay inside its bindings, as long as each holds an element.
+    #[cfg(feature = "shaderc")]
+    pub(crate) fn guarded(name: String, words: Vec<u32>) -> Result<Kernel> {
+        Kernel::new(name, Cow::Owned(words), true)
+    }
+
+    fn new(name: String, words: Cow<'static, [u32]>, guarded: bool) -> Result<Kernel> {
         let reflection = Reflection::parse(&words)?;
-        Ok(Kernel(Arc::new(Inner { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), name, words, reflection })))
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Ok(Kernel(Arc::new(Inner { id, name, words, guarded, reflection })))
     }
 
     /// The name it was given.
@@ -81,6 +89,11 @@ impl Kernel {
     /// Whether it is the engine's own: those read 16 bytes at a time and mask what lies behind a tensor's end.
     pub(crate) fn is_embedded(&self) -> bool {
         matches!(self.0.words, Cow::Borrowed(_))
+    }
+
+    /// Whether nobody but its guard vouches for it.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.0.guarded
     }
 
     pub(crate) fn words(&self) -> &[u32] {

@@ -1,0 +1,386 @@
+//! Keeps every access of a module inside what it accesses: the reason why GLSL can be compiled and run by safe code.
+//!
+//! Indices that are not known to be inside are clamped: into arrays by their length, into the array at the end of a
+//! buffer by the length of what is bound, into texel buffers by their size, into vectors by their components. So an
+//! index out of bounds reads or writes another element of the same thing, on every device, whatever its features.
+//! Pointers that are made in any other way than by indexing a variable are refused.
+
+use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind};
+use rspirv::spirv::{Capability, Decoration, Dim, GlslStd450Op, Op};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+const HEADER_WORDS: usize = 5;
+
+/// Why a module can't be kept inside its bindings, in words that complete "the kernel …".
+pub(crate) type Refusal = String;
+
+/// The same module with its indices clamped.
+pub(crate) fn guard(words: &[u32]) -> Result<Vec<u32>, Refusal> {
+    let (header, code) = words.split_at_checked(HEADER_WORDS).ok_or_else(damaged)?;
+    let mut module = Module { next_id: header[3], ..Module::default() };
+    let (mut head, mut bodies) = (Vec::new(), Vec::new());
+    let mut rest = code;
+    let mut in_functions = false;
+    while let Some(first) = rest.first() {
+        let length = (first >> 16) as usize;
+        let (instruction, following) = rest.split_at_checked(length.max(1)).ok_or_else(damaged)?;
+        rest = following;
+        let number = first & 0xffff;
+        let op =
+            Op::from_u32(number).ok_or_else(|| format!("has an unknown instruction, number {number}"))?;
+        if op == Op::Function && !in_functions {
+            in_functions = true;
+            module.check_declarations()?;
+        }
+        module.note(op, instruction)?;
+        if in_functions {
+            module.rewrite(op, instruction, &mut bodies)?;
+        } else {
+            if op == Op::MemoryModel {
+                module.import_at = head.len();
+            }
+            head.extend_from_slice(instruction);
+        }
+    }
+    Ok(module.assemble(header, head, &bodies))
+}
+
+fn damaged() -> Refusal {
+    "is damaged".to_owned()
+}
+
+fn word(instruction: &[u32], index: usize) -> Result<u32, Refusal> {
+    instruction.get(index).copied().ok_or_else(damaged)
+}
+
+/// The types that indices go through.
+#[derive(Debug)]
+enum Type {
+    Int {
+        bits: u32,
+    },
+    /// A vector or a matrix: so many components or columns.
+    Few {
+        part: u32,
+        count: u32,
+    },
+    Array {
+        element: u32,
+        length: u32,
+    },
+    RuntimeArray {
+        element: u32,
+    },
+    Struct(Vec<u32>),
+    Pointer {
+        to: u32,
+    },
+    Texels,
+}
+
+#[derive(Debug, Default)]
+struct Module {
+    next_id: u32,
+    types: FxHashMap<u32, Type>,
+    /// The type of each value.
+    values: FxHashMap<u32, u32>,
+    /// Those 32-bit constants that nothing can specialize.
+    constants: FxHashMap<u32, u32>,
+    uint: Option<u32>,
+    glsl: Option<u32>,
+    has_glsl: bool,
+    has_queries: bool,
+    needs_queries: bool,
+    /// Array types that lie in buffers or push constants.
+    laid_out: Vec<u32>,
+    bindings: FxHashMap<u32, [Option<u32>; 2]>,
+    /// Where in the head an import may stand.
+    import_at: usize,
+    /// Types and constants that clamping needs.
+    added: Vec<u32>,
+    added_constants: FxHashMap<u32, u32>,
+}
+
+impl Module {
+    fn fresh(&mut self) -> u32 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// Remembers what an instruction declares.
+    fn note(&mut self, op: Op, instruction: &[u32]) -> Result<(), Refusal> {
+        let at = |index| word(instruction, index);
+        let declared = match op {
+            Op::Capability => {
+                self.has_queries |= at(1)? == Capability::ImageQuery as u32;
+                return Ok(());
+            }
+            Op::ExtInstImport => {
+                let name: Vec<u8> = instruction.iter().skip(2).flat_map(|w| w.to_le_bytes()).collect();
+                if name.starts_with(b"GLSL.std.450\0") {
+                    (self.glsl, self.has_glsl) = (Some(at(1)?), true);
+                }
+                return Ok(());
+            }
+            Op::Decorate => {
+                let (target, decoration) = (at(1)?, at(2)?);
+                if decoration == Decoration::ArrayStride as u32 {
+                    self.laid_out.push(target);
+                } else if decoration == Decoration::DescriptorSet as u32 {
+                    self.bindings.entry(target).or_default()[0] = Some(at(3)?);
+                } else if decoration == Decoration::Binding as u32 {
+                    self.bindings.entry(target).or_default()[1] = Some(at(3)?);
+                }
+                return Ok(());
+            }
+            Op::TypeInt => {
+                if (at(2)?, at(3)?) == (32, 0) {
+                    self.uint = Some(at(1)?);
+                }
+                Type::Int { bits: at(2)? }
+            }
+            Op::TypeVector | Op::TypeMatrix => Type::Few { part: at(2)?, count: at(3)? },
+            Op::TypeArray => Type::Array { element: at(2)?, length: at(3)? },
+            Op::TypeRuntimeArray => Type::RuntimeArray { element: at(2)? },
+            Op::TypeStruct => Type::Struct(instruction.get(2..).unwrap_or_default().to_vec()),
+            Op::TypePointer => Type::Pointer { to: at(3)? },
+            Op::TypeImage if at(3)? == Dim::DimBuffer as u32 => Type::Texels,
+            _ => return self.note_value(op, instruction),
+        };
+        self.types.insert(at(1)?, declared);
+        Ok(())
+    }
+
+    fn note_value(&mut self, op: Op, instruction: &[u32]) -> Result<(), Refusal> {
+        let known = INSTRUCTION_TABLE
+            .lookup_opcode(op as u32)
+            .ok_or_else(|| format!("has the instruction Op{op:?}"))?;
+        if known.operands.first().is_none_or(|operand| operand.kind != OperandKind::IdResultType) {
+            return Ok(());
+        }
+        let (of, id) = (word(instruction, 1)?, word(instruction, 2)?);
+        self.values.insert(id, of);
+        let is_int = matches!(self.types.get(&of), Some(Type::Int { bits: 32 }));
+        if op == Op::Constant && is_int {
+            self.constants.insert(id, word(instruction, 3)?);
+        }
+        let by_index = matches!(
+            op,
+            Op::Variable
+                | Op::FunctionParameter
+                | Op::AccessChain
+                | Op::InBoundsAccessChain
+                | Op::ImageTexelPointer
+        );
+        if matches!(self.types.get(&of), Some(Type::Pointer { .. })) && !by_index {
+            return Err(format!("makes a pointer by Op{op:?}"));
+        }
+        Ok(())
+    }
+
+    /// What the sizes of bindings are checked by must be all there is to know of them.
+    fn check_declarations(&self) -> Result<(), Refusal> {
+        for id in &self.laid_out {
+            if let Some(Type::Array { length, .. }) = self.types.get(id)
+                && !self.constants.contains_key(length)
+            {
+                return Err("has an array in a buffer whose length is a specialization constant".to_owned());
+            }
+        }
+        let mut seen = FxHashSet::default();
+        for place in self.bindings.values() {
+            let [set, binding] = place.map(Option::unwrap_or_default);
+            if !seen.insert((set, binding)) {
+                return Err(format!("declares set {set} binding {binding} twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, op: Op, instruction: &[u32], out: &mut Vec<u32>) -> Result<(), Refusal> {
+        let mut changed = instruction.to_vec();
+        match op {
+            Op::AccessChain | Op::InBoundsAccessChain => self.clamp_chain(&mut changed, out)?,
+            Op::VectorExtractDynamic => self.clamp_component(&mut changed, 3, 4, out)?,
+            Op::VectorInsertDynamic => self.clamp_component(&mut changed, 3, 5, out)?,
+            Op::ImageRead => self.clamp_texel(&mut changed, 3, out)?,
+            Op::ImageWrite => self.clamp_texel(&mut changed, 1, out)?,
+            Op::ImageTexelPointer => self.clamp_texel_pointer(&mut changed, out)?,
+            _ => {}
+        }
+        out.extend_from_slice(&changed);
+        Ok(())
+    }
+
+    fn type_of(&self, id: u32) -> Result<u32, Refusal> {
+        self.values.get(&id).copied().ok_or_else(damaged)
+    }
+
+    fn clamp_chain(&mut self, chain: &mut [u32], out: &mut Vec<u32>) -> Result<(), Refusal> {
+        let base = word(chain, 3)?;
+        let Some(Type::Pointer { to }) = self.types.get(&self.type_of(base)?) else { return Err(damaged()) };
+        let mut inside = *to;
+        for place in 4..chain.len() {
+            let index = chain[place];
+            inside = match self.types.get(&inside) {
+                Some(Type::Struct(members)) => {
+                    let member = self.constants.get(&index).copied().ok_or_else(damaged)?;
+                    *members.get(member as usize).ok_or_else(damaged)?
+                }
+                Some(&Type::Few { part, count }) => {
+                    chain[place] = self.clamp_known(index, count, out)?;
+                    part
+                }
+                Some(&Type::Array { element, length }) => {
+                    chain[place] = match self.constants.get(&length) {
+                        Some(&length) => self.clamp_known(index, length, out)?,
+                        None => self.clamp(index, length, out)?,
+                    };
+                    element
+                }
+                Some(&Type::RuntimeArray { element }) if place == 5 => {
+                    let member = self.constants.get(&chain[4]).copied().ok_or_else(damaged)?;
+                    let (uint, length) = (self.uint(), self.fresh());
+                    emit(out, Op::ArrayLength, &[uint, length, base, member]);
+                    chain[place] = self.clamp(index, length, out)?;
+                    element
+                }
+                _ => return Err("indexes something that has no length".to_owned()),
+            };
+        }
+        Ok(())
+    }
+
+    fn clamp_component(
+        &mut self,
+        instruction: &mut [u32],
+        vector: usize,
+        index: usize,
+        out: &mut Vec<u32>,
+    ) -> Result<(), Refusal> {
+        let of = self.type_of(word(instruction, vector)?)?;
+        let Some(&Type::Few { count, .. }) = self.types.get(&of) else { return Err(damaged()) };
+        let clamped = self.clamp_known(word(instruction, index)?, count, out)?;
+        instruction[index] = clamped;
+        Ok(())
+    }
+
+    /// Images other than texel buffers are never bound.
+    fn clamp_texel(
+        &mut self,
+        instruction: &mut [u32],
+        image: usize,
+        out: &mut Vec<u32>,
+    ) -> Result<(), Refusal> {
+        let of = self.type_of(word(instruction, image)?)?;
+        if matches!(self.types.get(&of), Some(Type::Texels)) {
+            let coordinate = word(instruction, image + 1)?;
+            instruction[image + 1] = self.clamp_by_size(instruction[image], coordinate, out)?;
+        }
+        Ok(())
+    }
+
+    fn clamp_texel_pointer(&mut self, instruction: &mut [u32], out: &mut Vec<u32>) -> Result<(), Refusal> {
+        let image = word(instruction, 3)?;
+        let Some(&Type::Pointer { to }) = self.types.get(&self.type_of(image)?) else {
+            return Err(damaged());
+        };
+        if matches!(self.types.get(&to), Some(Type::Texels)) {
+            let loaded = self.fresh();
+            emit(out, Op::Load, &[to, loaded, image]);
+            let coordinate = word(instruction, 4)?;
+            instruction[4] = self.clamp_by_size(loaded, coordinate, out)?;
+        }
+        Ok(())
+    }
+
+    fn clamp_by_size(&mut self, image: u32, coordinate: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
+        self.needs_queries = true;
+        let (uint, size) = (self.uint(), self.fresh());
+        emit(out, Op::ImageQuerySize, &[uint, size, image]);
+        self.clamp(coordinate, size, out)
+    }
+
+    /// An index below a length that is known now.
+    fn clamp_known(&mut self, index: u32, length: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
+        if self.constants.get(&index).is_some_and(|&index| index < length) {
+            return Ok(index);
+        }
+        let last = self.constant(length.saturating_sub(1));
+        self.smaller(index, last, out)
+    }
+
+    /// An index below a length that the shader finds out; a binding without elements is refused when it is bound.
+    fn clamp(&mut self, index: u32, length: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
+        let (uint, one) = (self.uint(), self.constant(1));
+        let (glsl, some, last) = (self.glsl(), self.fresh(), self.fresh());
+        emit(out, Op::ExtInst, &[uint, some, glsl, GlslStd450Op::UMax as u32, length, one]);
+        emit(out, Op::ISub, &[uint, last, some, one]);
+        self.smaller(index, last, out)
+    }
+
+    /// A negative index is a large one.
+    fn smaller(&mut self, index: u32, last: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
+        let uint = self.uint();
+        let Some(&Type::Int { bits }) = self.types.get(&self.type_of(index)?) else { return Err(damaged()) };
+        let mut wide = index;
+        if bits != 32 {
+            wide = self.fresh();
+            emit(out, Op::UConvert, &[uint, wide, index]);
+        }
+        let (glsl, clamped) = (self.glsl(), self.fresh());
+        emit(out, Op::ExtInst, &[uint, clamped, glsl, GlslStd450Op::UMin as u32, wide, last]);
+        Ok(clamped)
+    }
+
+    fn uint(&mut self) -> u32 {
+        if let Some(uint) = self.uint {
+            return uint;
+        }
+        let uint = self.fresh();
+        emit(&mut self.added, Op::TypeInt, &[uint, 32, 0]);
+        self.uint = Some(uint);
+        uint
+    }
+
+    fn glsl(&mut self) -> u32 {
+        let glsl = self.glsl.unwrap_or_else(|| self.fresh());
+        self.glsl = Some(glsl);
+        glsl
+    }
+
+    fn constant(&mut self, value: u32) -> u32 {
+        if let Some(&known) = self.added_constants.get(&value) {
+            return known;
+        }
+        let (uint, id) = (self.uint(), self.fresh());
+        emit(&mut self.added, Op::Constant, &[uint, id, value]);
+        self.added_constants.insert(value, id);
+        id
+    }
+
+    /// Header, capabilities, imports, declarations and functions, in the order that SPIR-V asks for.
+    fn assemble(self, header: &[u32], mut head: Vec<u32>, bodies: &[u32]) -> Vec<u32> {
+        if let Some(glsl) = self.glsl.filter(|_| !self.has_glsl) {
+            let name = b"GLSL.std.450\0\0\0\0";
+            let name = name.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+            let mut import = Vec::new();
+            emit(&mut import, Op::ExtInstImport, &std::iter::once(glsl).chain(name).collect::<Vec<_>>());
+            head.splice(self.import_at..self.import_at, import);
+        }
+        let mut words = header.to_vec();
+        words[3] = self.next_id;
+        if self.needs_queries && !self.has_queries {
+            emit(&mut words, Op::Capability, &[Capability::ImageQuery as u32]);
+        }
+        words.extend_from_slice(&head);
+        words.extend_from_slice(&self.added);
+        words.extend_from_slice(bodies);
+        words
+    }
+}
+
+fn emit(out: &mut Vec<u32>, op: Op, operands: &[u32]) {
+    out.push(((operands.len() as u32 + 1) << 16) | op as u32);
+    out.extend_from_slice(operands);
+}
