@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+#[path = "../examples/custom_kernel.rs"]
+mod custom_kernel;
 #[path = "gpu/harness.rs"]
 mod harness;
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use harness::gpu;
@@ -283,4 +286,23 @@ fn a_file_that_changes_is_another_kernel() {
     let second = glsl.compile().unwrap();
     assert_eq!(run(&gpu, &first, &[2.0]), [3.0]);
     assert_eq!(run(&gpu, &second, &[2.0]), [16.0]);
+}
+
+#[test]
+fn the_example_sees_the_file_change() {
+    let (gpu, folder) = (gpu(), Folder::new("watch"));
+    let path = folder.write("live.comp", &map("x[i] + 1.0"));
+    let mut seen = Vec::new();
+    custom_kernel::watch(&gpu, &Glsl::file(&path), &path, |result| {
+        seen.push(result.map_err(|error| folder.brief(&error)));
+        match seen.len() {
+            1 => drop(folder.write("live.comp", &map("x[i] + nothing"))),
+            2 => drop(folder.write("live.comp", &map("x[i] * 2.0"))),
+            _ => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(seen[0].as_deref().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+    assert_eq!(seen[1], Err("GLSL: DIR/live.comp:7: 'nothing' : undeclared identifier".to_owned()));
+    assert_eq!(seen[2].as_deref().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]);
 }
