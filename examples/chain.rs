@@ -26,6 +26,8 @@ fn main() -> Result<()> {
     let sum = expected.iter().map(|&x| f64::from(x)).sum::<f64>();
     let got = f64::from(total.read::<f32>()?[0]);
     assert!((got - sum).abs() < 1e-5 * sum, "{got} is not {sum}");
-    println!("4 operations on {N} elements in {dispatches} dispatches, one submission; their sum is {got:.2}");
+    println!(
+        "4 operations on {N} elements in {dispatches} dispatches, one submission; their sum is {got:.2}"
+    );
     Ok(())
 }
