@@ -500,6 +500,14 @@ pub enum KernelMismatch {
         /// The device's limit.
         limit: [u32; 3],
     },
+    /// More shared memory than the device has for a workgroup.
+    #[error("its shared variables take {got} bytes, the device has {limit} for a workgroup")]
+    SharedMemory {
+        /// What the shader's variables take under the specialization given.
+        got: u64,
+        /// The device's limit.
+        limit: u64,
+    },
     /// A workgroup larger than the device allows.
     #[error("a workgroup of {got:?} invocations exceeds the device's {limit:?} ({total_limit} in total)")]
     LocalSize {

@@ -10,6 +10,7 @@ pub(crate) mod guard;
 mod reader;
 mod resolve;
 mod scan;
+pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
 

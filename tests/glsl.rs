@@ -223,6 +223,14 @@ fn what_has_a_length_of_its_own_is_clamped_too() {
         let y: Vec<u32> = gpu.run(|r| r.dispatch(run)).unwrap()[0].read().unwrap();
         assert_eq!(y, [99 + n, 30, 6, 4, 4, 5, 9, 8, 77]);
     }
+    let run = Dispatch::new(&kernel).input(&x).output([9], DType::U32).specialize(3, 1u32 << 28);
+    let limit = gpu.device().limits.shared_bytes;
+    assert_eq!(
+        gpu.run(|r| r.dispatch(run)).unwrap_err().to_string(),
+        format!(
+            "kernel lengths: its shared variables take 1073741824 bytes, the device has {limit} for a workgroup"
+        )
+    );
 }
 
 #[test]
@@ -266,6 +274,13 @@ fn what_cannot_be_guarded_is_refused_by_name() {
     assert_eq!(
         refused(sized),
         format!("GLSL: k has an array in a buffer whose length is a specialization constant{tail}")
+    );
+    let local = "#version 460
+        layout(binding = 0) buffer A { uint a; };
+        void main() { uint list[1 << 20]; for (uint i = 0; i < 9; i++) list[i * a] = i; a = list[a]; }";
+    assert_eq!(
+        refused(local),
+        format!("GLSL: k has 4194308 bytes of local variables or more, 65536 are the most{tail}")
     );
     let intrinsics = "#version 460
         #extension GL_EXT_spirv_intrinsics : enable

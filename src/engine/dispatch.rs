@@ -212,6 +212,10 @@ impl Recording {
             let total_limit = limits.invocations;
             return refuse(KernelMismatch::LocalSize { got: local, limit: limits.local_size, total_limit });
         }
+        let (got, limit) = (run.kernel.shared_bytes(&run.specialization), u64::from(limits.shared_bytes));
+        if got > limit {
+            return refuse(KernelMismatch::SharedMemory { got, limit });
+        }
         Ok(())
     }
 

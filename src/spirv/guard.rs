@@ -6,16 +6,21 @@
 //! Pointers that are made in any other way than by indexing a variable are refused.
 
 use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind};
-use rspirv::spirv::{Capability, Decoration, Dim, GlslStd450Op, Op};
+use rspirv::spirv::{Capability, Decoration, Dim, GlslStd450Op, Op, StorageClass};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::shared::SharedMemory;
+
 const HEADER_WORDS: usize = 5;
+
+/// Software drivers keep local variables on their threads' stacks, those of several invocations at a time.
+const LOCAL_BYTES: u64 = 1 << 16;
 
 /// Why a module can't be kept inside its bindings, in words that complete "the kernel …".
 pub(crate) type Refusal = String;
 
-/// The same module with its indices clamped.
-pub(crate) fn guard(words: &[u32]) -> Result<Vec<u32>, Refusal> {
+/// The same module with its indices clamped, and what its shared variables take.
+pub(crate) fn guard(words: &[u32]) -> Result<(Vec<u32>, SharedMemory), Refusal> {
     let (header, code) = words.split_at_checked(HEADER_WORDS).ok_or_else(damaged)?;
     let mut module = Module { next_id: header[3], ..Module::default() };
     let (mut head, mut bodies) = (Vec::new(), Vec::new());
@@ -42,7 +47,8 @@ pub(crate) fn guard(words: &[u32]) -> Result<Vec<u32>, Refusal> {
             head.extend_from_slice(instruction);
         }
     }
-    Ok(module.assemble(header, head, &bodies))
+    let shared = std::mem::take(&mut module.shared);
+    Ok((module.assemble(header, head, &bodies), shared))
 }
 
 fn damaged() -> Refusal {
@@ -76,6 +82,10 @@ enum Type {
         to: u32,
     },
     Texels,
+    /// A float, a bool, or something without a size.
+    Other {
+        bits: u32,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +96,11 @@ struct Module {
     values: FxHashMap<u32, u32>,
     /// Those 32-bit constants that nothing can specialize.
     constants: FxHashMap<u32, u32>,
+    /// Those that are set when a pipeline is made, by (id, default).
+    specialized: FxHashMap<u32, (u32, u32)>,
+    spec_ids: FxHashMap<u32, u32>,
+    shared: SharedMemory,
+    local_bytes: u64,
     uint: Option<u32>,
     glsl: Option<u32>,
     has_glsl: bool,
@@ -126,6 +141,8 @@ impl Module {
                 let (target, decoration) = (at(1)?, at(2)?);
                 if decoration == Decoration::ArrayStride as u32 {
                     self.laid_out.push(target);
+                } else if decoration == Decoration::SpecId as u32 {
+                    self.spec_ids.insert(target, at(3)?);
                 } else if decoration == Decoration::DescriptorSet as u32 {
                     self.bindings.entry(target).or_default()[0] = Some(at(3)?);
                 } else if decoration == Decoration::Binding as u32 {
@@ -139,14 +156,28 @@ impl Module {
                 }
                 Type::Int { bits: at(2)? }
             }
+            Op::TypeFloat => Type::Other { bits: at(2)? },
+            Op::TypeBool => Type::Other { bits: 32 },
             Op::TypeVector | Op::TypeMatrix => Type::Few { part: at(2)?, count: at(3)? },
             Op::TypeArray => Type::Array { element: at(2)?, length: at(3)? },
             Op::TypeRuntimeArray => Type::RuntimeArray { element: at(2)? },
             Op::TypeStruct => Type::Struct(instruction.get(2..).unwrap_or_default().to_vec()),
             Op::TypePointer => Type::Pointer { to: at(3)? },
             Op::TypeImage if at(3)? == Dim::DimBuffer as u32 => Type::Texels,
+            Op::TypeImage | Op::TypeSampler | Op::TypeSampledImage => Type::Other { bits: 0 },
             _ => return self.note_value(op, instruction),
         };
+        // Made of what was declared before, each type once: so following them ends.
+        let made_of = match &declared {
+            Type::Few { part: element, .. }
+            | Type::Array { element, .. }
+            | Type::RuntimeArray { element } => std::slice::from_ref(element),
+            Type::Struct(members) => members,
+            _ => &[],
+        };
+        if !made_of.iter().all(|part| self.types.contains_key(part)) || self.types.contains_key(&at(1)?) {
+            return Err(damaged());
+        }
         self.types.insert(at(1)?, declared);
         Ok(())
     }
@@ -164,6 +195,15 @@ impl Module {
         if op == Op::Constant && is_int {
             self.constants.insert(id, word(instruction, 3)?);
         }
+        if op == Op::SpecConstant
+            && is_int
+            && let Some(&spec_id) = self.spec_ids.get(&id)
+        {
+            self.specialized.insert(id, (spec_id, word(instruction, 3)?));
+        }
+        if op == Op::Variable {
+            self.note_variable(of, word(instruction, 3)?)?;
+        }
         let by_index = matches!(
             op,
             Op::Variable
@@ -176,6 +216,68 @@ impl Module {
             return Err(format!("makes a pointer by Op{op:?}"));
         }
         Ok(())
+    }
+
+    /// Memory that no tensor stands for has its limits, too.
+    fn note_variable(&mut self, pointer: u32, class: u32) -> Result<(), Refusal> {
+        let Some(&Type::Pointer { to }) = self.types.get(&pointer) else { return Err(damaged()) };
+        let class = StorageClass::from_u32(class);
+        let mut lengths = Vec::new();
+        match class {
+            Some(StorageClass::Workgroup) => {
+                let bytes = self.bytes(to, &mut lengths)?;
+                if lengths.is_empty() {
+                    self.shared.fixed_bytes = self.shared.fixed_bytes.saturating_add(bytes);
+                } else {
+                    self.shared.sized.push((bytes, lengths));
+                }
+            }
+            Some(StorageClass::Function | StorageClass::Private) => {
+                let bytes = self.bytes(to, &mut lengths)?;
+                if !lengths.is_empty() {
+                    return Err("has a local array whose length is a specialization constant".to_owned());
+                }
+                self.local_bytes = self.local_bytes.saturating_add(bytes);
+                if self.local_bytes > LOCAL_BYTES {
+                    let bytes = self.local_bytes;
+                    return Err(format!(
+                        "has {bytes} bytes of local variables or more, {LOCAL_BYTES} are the most"
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What a value takes without padding; times those lengths that are not known yet.
+    fn bytes(&self, of: u32, lengths: &mut Vec<(u32, u32)>) -> Result<u64, Refusal> {
+        Ok(match self.types.get(&of) {
+            Some(&(Type::Int { bits } | Type::Other { bits })) => u64::from(bits / 8),
+            Some(&Type::Few { part, count }) => self.bytes(part, lengths)?.saturating_mul(count.into()),
+            Some(&Type::Array { element, length }) => {
+                let known = self.constants.get(&length).map(|&length| u64::from(length));
+                if known.is_none() {
+                    let computed = "has an array whose length is computed from a specialization constant";
+                    lengths.push(*self.specialized.get(&length).ok_or(computed)?);
+                }
+                self.bytes(element, lengths)?.saturating_mul(known.unwrap_or(1))
+            }
+            Some(Type::Struct(members)) => {
+                let before = lengths.len();
+                let mut sum = 0u64;
+                for &member in members {
+                    sum = sum.saturating_add(self.bytes(member, lengths)?);
+                }
+                if lengths.len() > before {
+                    return Err(
+                        "has a struct with an array whose length is a specialization constant".to_owned()
+                    );
+                }
+                sum
+            }
+            _ => 0,
+        })
     }
 
     /// What the sizes of bindings are checked by must be all there is to know of them.
@@ -383,4 +485,56 @@ impl Module {
 fn emit(out: &mut Vec<u32>, op: Op, operands: &[u32]) {
     out.push(((operands.len() as u32 + 1) << 16) | op as u32);
     out.extend_from_slice(operands);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spirv::Reflection;
+
+    /// The fixtures of the other tests, by name.
+    fn fixtures() -> Vec<(String, Vec<u32>)> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+        let files =
+            std::fs::read_dir(folder).expect("the fixtures").map(|entry| entry.expect("an entry").path());
+        let modules = files.filter(|path| path.extension().is_some_and(|e| e == "spv"));
+        let read = |path: std::path::PathBuf| {
+            let bytes = std::fs::read(&path).expect("a fixture");
+            let words = bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+            (path.display().to_string(), words)
+        };
+        modules.map(read).collect()
+    }
+
+    #[test]
+    fn a_guarded_module_says_the_same_of_itself() {
+        let mut changed = 0;
+        for (name, words) in fixtures() {
+            let Ok((guarded, _)) = guard(&words) else { continue };
+            changed += usize::from(guarded != words);
+            let (Ok(before), Ok(after)) = (Reflection::parse(&words), Reflection::parse(&guarded)) else {
+                continue;
+            };
+            assert_eq!(before.bindings, after.bindings, "{name}");
+            assert_eq!(before.specializations, after.specializations, "{name}");
+            assert_eq!(
+                guard(&guarded).map(|(_, shared)| shared),
+                guard(&words).map(|(_, shared)| shared),
+                "{name}"
+            );
+        }
+        assert!(changed > 5, "{changed} fixtures were changed");
+    }
+
+    #[test]
+    fn damaged_modules_are_refused_or_guarded_and_never_a_panic() {
+        for (_, words) in fixtures() {
+            for cut in 0..words.len() {
+                let _ = guard(&words[..cut]);
+                let mut flipped = words.clone();
+                flipped[cut] ^= 0x0001_0007;
+                let _ = guard(&flipped);
+            }
+        }
+    }
 }

@@ -88,12 +88,12 @@ impl Glsl {
     ///
     /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read; mistakes, each with file and line; something that
     /// can't be kept inside its bindings: a binding declared twice, an array in a buffer whose length is a
-    /// specialization constant, `GL_EXT_spirv_intrinsics`. [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.
+    /// specialization constant, more than 64 KiB of local variables, `GL_EXT_spirv_intrinsics`. [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.
     pub fn compile(&self) -> Result<Kernel> {
         let (name, words) = self.words(true)?;
-        let guarded =
+        let (guarded, shared) =
             guard::guard(&words).map_err(|why| GlslError::Unguardable { kernel: name.clone(), why })?;
-        Kernel::guarded(name, guarded)
+        Kernel::guarded(name, guarded, shared)
     }
 
     /// Compiles it as it is: nothing is clamped, nothing is set to zero.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Result;
 use crate::spirv::Reflection;
+use crate::spirv::shared::SharedMemory;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -21,7 +22,8 @@ struct Inner {
     id: u64,
     name: String,
     words: Cow<'static, [u32]>,
-    guarded: bool,
+    /// Whether nobody but its guard vouches for it; then, what that has found.
+    guarded: Option<SharedMemory>,
     reflection: Reflection,
 }
 
@@ -51,21 +53,21 @@ impl Kernel {
     ///
     /// [`Error::Spirv`](crate::Error::Spirv) if the words are not a compute module that reflection understands.
     pub unsafe fn from_spirv(name: &str, words: &[u32]) -> Result<Kernel> {
-        Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()), false)
+        Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()), None)
     }
 
     /// One of the engine's own modules.
     pub(crate) fn embedded(name: &str, words: &'static [u32]) -> Result<Kernel> {
-        Kernel::new(name.to_owned(), Cow::Borrowed(words), false)
+        Kernel::new(name.to_owned(), Cow::Borrowed(words), None)
     }
 
     /// A module whose accesses stay inside its bindings, as long as each holds an element.
     #[cfg(feature = "shaderc")]
-    pub(crate) fn guarded(name: String, words: Vec<u32>) -> Result<Kernel> {
-        Kernel::new(name, Cow::Owned(words), true)
+    pub(crate) fn guarded(name: String, words: Vec<u32>, shared: SharedMemory) -> Result<Kernel> {
+        Kernel::new(name, Cow::Owned(words), Some(shared))
     }
 
-    fn new(name: String, words: Cow<'static, [u32]>, guarded: bool) -> Result<Kernel> {
+    fn new(name: String, words: Cow<'static, [u32]>, guarded: Option<SharedMemory>) -> Result<Kernel> {
         let reflection = Reflection::parse(&words)?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Ok(Kernel(Arc::new(Inner { id, name, words, guarded, reflection })))
@@ -93,7 +95,12 @@ impl Kernel {
 
     /// Whether nobody but its guard vouches for it.
     pub(crate) fn is_guarded(&self) -> bool {
-        self.0.guarded
+        self.0.guarded.is_some()
+    }
+
+    /// Bytes of shared memory under these specialization values, for guarded ones.
+    pub(crate) fn shared_bytes(&self, values: &[(u32, u32)]) -> u64 {
+        self.0.guarded.as_ref().map_or(0, |shared| shared.bytes(values))
     }
 
     pub(crate) fn words(&self) -> &[u32] {
