@@ -6,10 +6,14 @@
 //! Pointers that are made in any other way than by indexing a variable are refused.
 
 use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind};
-use rspirv::spirv::{Capability, Decoration, Dim, GlslStd450Op, Op, StorageClass};
+use rspirv::spirv::{Capability, Decoration, Dim, Op, StorageClass};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::shared::SharedMemory;
+
+mod clamp;
+#[cfg(test)]
+mod tests;
 
 const HEADER_WORDS: usize = 5;
 
@@ -299,168 +303,6 @@ impl Module {
         Ok(())
     }
 
-    fn rewrite(&mut self, op: Op, instruction: &[u32], out: &mut Vec<u32>) -> Result<(), Refusal> {
-        let mut changed = instruction.to_vec();
-        match op {
-            Op::AccessChain | Op::InBoundsAccessChain => self.clamp_chain(&mut changed, out)?,
-            Op::VectorExtractDynamic => self.clamp_component(&mut changed, 3, 4, out)?,
-            Op::VectorInsertDynamic => self.clamp_component(&mut changed, 3, 5, out)?,
-            Op::ImageRead => self.clamp_texel(&mut changed, 3, out)?,
-            Op::ImageWrite => self.clamp_texel(&mut changed, 1, out)?,
-            Op::ImageTexelPointer => self.clamp_texel_pointer(&mut changed, out)?,
-            _ => {}
-        }
-        out.extend_from_slice(&changed);
-        Ok(())
-    }
-
-    fn type_of(&self, id: u32) -> Result<u32, Refusal> {
-        self.values.get(&id).copied().ok_or_else(damaged)
-    }
-
-    fn clamp_chain(&mut self, chain: &mut [u32], out: &mut Vec<u32>) -> Result<(), Refusal> {
-        let base = word(chain, 3)?;
-        let Some(Type::Pointer { to }) = self.types.get(&self.type_of(base)?) else { return Err(damaged()) };
-        let mut inside = *to;
-        for place in 4..chain.len() {
-            let index = chain[place];
-            inside = match self.types.get(&inside) {
-                Some(Type::Struct(members)) => {
-                    let member = self.constants.get(&index).copied().ok_or_else(damaged)?;
-                    *members.get(member as usize).ok_or_else(damaged)?
-                }
-                Some(&Type::Few { part, count }) => {
-                    chain[place] = self.clamp_known(index, count, out)?;
-                    part
-                }
-                Some(&Type::Array { element, length }) => {
-                    chain[place] = match self.constants.get(&length) {
-                        Some(&length) => self.clamp_known(index, length, out)?,
-                        None => self.clamp(index, length, out)?,
-                    };
-                    element
-                }
-                Some(&Type::RuntimeArray { element }) if place == 5 => {
-                    let member = self.constants.get(&chain[4]).copied().ok_or_else(damaged)?;
-                    let (uint, length) = (self.uint(), self.fresh());
-                    emit(out, Op::ArrayLength, &[uint, length, base, member]);
-                    chain[place] = self.clamp(index, length, out)?;
-                    element
-                }
-                _ => return Err("indexes something that has no length".to_owned()),
-            };
-        }
-        Ok(())
-    }
-
-    fn clamp_component(
-        &mut self,
-        instruction: &mut [u32],
-        vector: usize,
-        index: usize,
-        out: &mut Vec<u32>,
-    ) -> Result<(), Refusal> {
-        let of = self.type_of(word(instruction, vector)?)?;
-        let Some(&Type::Few { count, .. }) = self.types.get(&of) else { return Err(damaged()) };
-        let clamped = self.clamp_known(word(instruction, index)?, count, out)?;
-        instruction[index] = clamped;
-        Ok(())
-    }
-
-    /// Images other than texel buffers are never bound.
-    fn clamp_texel(
-        &mut self,
-        instruction: &mut [u32],
-        image: usize,
-        out: &mut Vec<u32>,
-    ) -> Result<(), Refusal> {
-        let of = self.type_of(word(instruction, image)?)?;
-        if matches!(self.types.get(&of), Some(Type::Texels)) {
-            let coordinate = word(instruction, image + 1)?;
-            instruction[image + 1] = self.clamp_by_size(instruction[image], coordinate, out)?;
-        }
-        Ok(())
-    }
-
-    fn clamp_texel_pointer(&mut self, instruction: &mut [u32], out: &mut Vec<u32>) -> Result<(), Refusal> {
-        let image = word(instruction, 3)?;
-        let Some(&Type::Pointer { to }) = self.types.get(&self.type_of(image)?) else {
-            return Err(damaged());
-        };
-        if matches!(self.types.get(&to), Some(Type::Texels)) {
-            let loaded = self.fresh();
-            emit(out, Op::Load, &[to, loaded, image]);
-            let coordinate = word(instruction, 4)?;
-            instruction[4] = self.clamp_by_size(loaded, coordinate, out)?;
-        }
-        Ok(())
-    }
-
-    fn clamp_by_size(&mut self, image: u32, coordinate: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
-        self.needs_queries = true;
-        let (uint, size) = (self.uint(), self.fresh());
-        emit(out, Op::ImageQuerySize, &[uint, size, image]);
-        self.clamp(coordinate, size, out)
-    }
-
-    /// An index below a length that is known now.
-    fn clamp_known(&mut self, index: u32, length: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
-        if self.constants.get(&index).is_some_and(|&index| index < length) {
-            return Ok(index);
-        }
-        let last = self.constant(length.saturating_sub(1));
-        self.smaller(index, last, out)
-    }
-
-    /// An index below a length that the shader finds out; a binding without elements is refused when it is bound.
-    fn clamp(&mut self, index: u32, length: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
-        let (uint, one) = (self.uint(), self.constant(1));
-        let (glsl, some, last) = (self.glsl(), self.fresh(), self.fresh());
-        emit(out, Op::ExtInst, &[uint, some, glsl, GlslStd450Op::UMax as u32, length, one]);
-        emit(out, Op::ISub, &[uint, last, some, one]);
-        self.smaller(index, last, out)
-    }
-
-    /// A negative index is a large one.
-    fn smaller(&mut self, index: u32, last: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
-        let uint = self.uint();
-        let Some(&Type::Int { bits }) = self.types.get(&self.type_of(index)?) else { return Err(damaged()) };
-        let mut wide = index;
-        if bits != 32 {
-            wide = self.fresh();
-            emit(out, Op::UConvert, &[uint, wide, index]);
-        }
-        let (glsl, clamped) = (self.glsl(), self.fresh());
-        emit(out, Op::ExtInst, &[uint, clamped, glsl, GlslStd450Op::UMin as u32, wide, last]);
-        Ok(clamped)
-    }
-
-    fn uint(&mut self) -> u32 {
-        if let Some(uint) = self.uint {
-            return uint;
-        }
-        let uint = self.fresh();
-        emit(&mut self.added, Op::TypeInt, &[uint, 32, 0]);
-        self.uint = Some(uint);
-        uint
-    }
-
-    fn glsl(&mut self) -> u32 {
-        let glsl = self.glsl.unwrap_or_else(|| self.fresh());
-        self.glsl = Some(glsl);
-        glsl
-    }
-
-    fn constant(&mut self, value: u32) -> u32 {
-        if let Some(&known) = self.added_constants.get(&value) {
-            return known;
-        }
-        let (uint, id) = (self.uint(), self.fresh());
-        emit(&mut self.added, Op::Constant, &[uint, id, value]);
-        self.added_constants.insert(value, id);
-        id
-    }
-
     /// Header, capabilities, imports, declarations and functions, in the order that SPIR-V asks for.
     fn assemble(self, header: &[u32], mut head: Vec<u32>, bodies: &[u32]) -> Vec<u32> {
         if let Some(glsl) = self.glsl.filter(|_| !self.has_glsl) {
@@ -485,56 +327,4 @@ impl Module {
 fn emit(out: &mut Vec<u32>, op: Op, operands: &[u32]) {
     out.push(((operands.len() as u32 + 1) << 16) | op as u32);
     out.extend_from_slice(operands);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spirv::Reflection;
-
-    /// The fixtures of the other tests, by name.
-    fn fixtures() -> Vec<(String, Vec<u32>)> {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
-        let files =
-            std::fs::read_dir(folder).expect("the fixtures").map(|entry| entry.expect("an entry").path());
-        let modules = files.filter(|path| path.extension().is_some_and(|e| e == "spv"));
-        let read = |path: std::path::PathBuf| {
-            let bytes = std::fs::read(&path).expect("a fixture");
-            let words = bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
-            (path.display().to_string(), words)
-        };
-        modules.map(read).collect()
-    }
-
-    #[test]
-    fn a_guarded_module_says_the_same_of_itself() {
-        let mut changed = 0;
-        for (name, words) in fixtures() {
-            let Ok((guarded, _)) = guard(&words) else { continue };
-            changed += usize::from(guarded != words);
-            let (Ok(before), Ok(after)) = (Reflection::parse(&words), Reflection::parse(&guarded)) else {
-                continue;
-            };
-            assert_eq!(before.bindings, after.bindings, "{name}");
-            assert_eq!(before.specializations, after.specializations, "{name}");
-            assert_eq!(
-                guard(&guarded).map(|(_, shared)| shared),
-                guard(&words).map(|(_, shared)| shared),
-                "{name}"
-            );
-        }
-        assert!(changed > 5, "{changed} fixtures were changed");
-    }
-
-    #[test]
-    fn damaged_modules_are_refused_or_guarded_and_never_a_panic() {
-        for (_, words) in fixtures() {
-            for cut in 0..words.len() {
-                let _ = guard(&words[..cut]);
-                let mut flipped = words.clone();
-                flipped[cut] ^= 0x0001_0007;
-                let _ = guard(&flipped);
-            }
-        }
-    }
 }
