@@ -131,14 +131,11 @@ impl Module {
     /// A negative index is a large one.
     fn smaller(&mut self, index: u32, last: u32, out: &mut Vec<u32>) -> Result<u32, Refusal> {
         let uint = self.uint();
-        let Some(&Type::Int { bits }) = self.types.get(&self.type_of(index)?) else { return Err(damaged()) };
-        let mut wide = index;
-        if bits != 32 {
-            wide = self.fresh();
-            emit(out, Op::UConvert, &[uint, wide, index]);
+        if !matches!(self.types.get(&self.type_of(index)?), Some(Type::Int { bits: 32 })) {
+            return Err("has an index that is no 32-bit integer".to_owned());
         }
         let (glsl, clamped) = (self.glsl(), self.fresh());
-        emit(out, Op::ExtInst, &[uint, clamped, glsl, GlslStd450Op::UMin as u32, wide, last]);
+        emit(out, Op::ExtInst, &[uint, clamped, glsl, GlslStd450Op::UMin as u32, index, last]);
         Ok(clamped)
     }
 
