@@ -500,6 +500,12 @@ pub enum KernelMismatch {
         /// The device's limit.
         limit: [u32; 3],
     },
+    /// A shared array of no elements.
+    #[error("specialization constant {id} is 0, and is the length of a shared array")]
+    EmptyShared {
+        /// The constant's id.
+        id: u32,
+    },
     /// More shared memory than the device has for a workgroup.
     #[error("its shared variables take {got} bytes, the device has {limit} for a workgroup")]
     SharedMemory {

@@ -212,9 +212,14 @@ impl Recording {
             let total_limit = limits.invocations;
             return refuse(KernelMismatch::LocalSize { got: local, limit: limits.local_size, total_limit });
         }
-        let (got, limit) = (run.kernel.shared_bytes(&run.specialization), u64::from(limits.shared_bytes));
-        if got > limit {
-            return refuse(KernelMismatch::SharedMemory { got, limit });
+        if let Some(shared) = run.kernel.shared_memory() {
+            let (got, limit) = (shared.bytes(&run.specialization), u64::from(limits.shared_bytes));
+            if let Some(id) = shared.empty(&run.specialization) {
+                return refuse(KernelMismatch::EmptyShared { id });
+            }
+            if got > limit {
+                return refuse(KernelMismatch::SharedMemory { got, limit });
+            }
         }
         Ok(())
     }

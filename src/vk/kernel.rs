@@ -98,9 +98,9 @@ impl Kernel {
         self.0.guarded.is_some()
     }
 
-    /// Bytes of shared memory under these specialization values, for guarded ones.
-    pub(crate) fn shared_bytes(&self, values: &[(u32, u32)]) -> u64 {
-        self.0.guarded.as_ref().map_or(0, |shared| shared.bytes(values))
+    /// What a guarded one shares in a workgroup.
+    pub(crate) fn shared_memory(&self) -> Option<&SharedMemory> {
+        self.0.guarded.as_ref()
     }
 
     pub(crate) fn words(&self) -> &[u32] {
