@@ -1,5 +1,6 @@
 //! One error type for the whole crate. Each variant carries the numbers that disagree and says what to do.
 
+mod glsl;
 mod host;
 pub(crate) mod parameters;
 mod profiling;
@@ -9,6 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use self::glsl::{GlslError, GlslMistake};
 pub use self::host::HostError;
 pub use self::profiling::{MeasurementError, ProfileError};
 pub use self::stream::StreamError;
@@ -408,6 +410,9 @@ pub enum Error {
     /// A SPIR-V module that can't be understood.
     #[error("kernel: {0}")]
     Spirv(#[from] ReflectError),
+    /// GLSL that did not become a kernel.
+    #[error("GLSL: {0}")]
+    Glsl(#[from] GlslError),
     /// A driver that does not tell what it compiles kernels to.
     #[error("{device}: the driver lacks VK_KHR_pipeline_executable_properties, so it shows no instructions")]
     NoDisassembly {
@@ -499,6 +504,20 @@ pub enum KernelMismatch {
         got: [u32; 3],
         /// The device's limit.
         limit: [u32; 3],
+    },
+    /// A shared array of no elements.
+    #[error("specialization constant {id} is 0, and is the length of a shared array")]
+    EmptyShared {
+        /// The constant's id.
+        id: u32,
+    },
+    /// More shared memory than the device has for a workgroup.
+    #[error("its shared variables take {got} bytes, the device has {limit} for a workgroup")]
+    SharedMemory {
+        /// What the shader's variables take under the specialization given.
+        got: u64,
+        /// The device's limit.
+        limit: u64,
     },
     /// A workgroup larger than the device allows.
     #[error("a workgroup of {got:?} invocations exceeds the device's {limit:?} ({total_limit} in total)")]

@@ -8,7 +8,7 @@
 //! - [`Recording`]: a list of operations between [`begin_recording`](Accelerator::begin_recording) and
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
 //! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
-//! - [`Kernel`] and [`Dispatch`]: shaders of your own.
+//! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V, or by `Glsl` (feature `shaderc`) from GLSL.
 //! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be sooner done; [`cpu`] has the
 //!   CPU's side alone.
 //! - [`raw`]: for applications that have a Vulkan device of their own ([`Accelerator::from_raw`]).
@@ -43,7 +43,10 @@
 //!
 //! # Features
 //!
-//! - `shaderc`: compiles `glsl/` while building, instead of embedding the SPIR-V that comes with the crate.
+//! None is on by default.
+//!
+//! - `shaderc`: `Glsl`, for kernels of your own in GLSL, compiled at run time; and `glsl/` is compiled while building, instead
+//!   of embedding the SPIR-V that comes with the crate. Needs shaderc, or a C++ toolchain to build it.
 //! - `cli`: the command line `tidemill`.
 //! - `async`: the consuming end of a [`Stream`] as a `futures_core::Stream`. Submissions are futures without it.
 //! - `tracing`: spans and events for the host application's own subscriber.
@@ -79,7 +82,8 @@ pub use engine::recording::{Operand, Outputs, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
 pub use error::{
-    Error, HostError, KernelMismatch, MeasurementError, ProfileError, RefusedDevice, Result, StreamError,
+    Error, GlslError, GlslMistake, HostError, KernelMismatch, MeasurementError, ProfileError, RefusedDevice,
+    Result, StreamError,
 };
 pub use hybrid::Hybrid;
 pub use ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
@@ -93,6 +97,8 @@ pub use stream::{
     Batch, Consumer, IdleTime, Producer, Slot, Stream, StreamBuilder, StreamReport, StreamStats,
 };
 pub use tune::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
+#[cfg(feature = "shaderc")]
+pub use vk::glsl::Glsl;
 pub use vk::kernel::Kernel;
 pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
 pub use vk::raw;

@@ -5,9 +5,12 @@
 
 use std::fmt;
 
+#[cfg(feature = "shaderc")]
+pub(crate) mod guard;
 mod reader;
 mod resolve;
 mod scan;
+pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
 

@@ -137,6 +137,7 @@ fn code(error: &Error) -> tm_status {
         Error::ForeignValue { .. } | Error::ForeignTensor { .. } => TM_FOREIGN,
         Error::NoSuchVariant { .. }
         | Error::Spirv(_)
+        | Error::Glsl(_)
         | Error::KernelNeeds { .. }
         | Error::KernelArguments { .. } => TM_KERNEL,
         _ => TM_OTHER,

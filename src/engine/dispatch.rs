@@ -146,7 +146,7 @@ impl Recording {
             let access = self.graph().whole(id, write);
             if write {
                 outputs.push(self.handle(id));
-                if binding.access.reads() && access.bytes > 0 {
+                if (binding.access.reads() || run.kernel.is_guarded()) && access.bytes > 0 {
                     let work = Work::Fill { word: 0 };
                     self.push(Node::new(self.label("zero", id), work, smallvec![access]));
                 }
@@ -212,6 +212,15 @@ impl Recording {
             let total_limit = limits.invocations;
             return refuse(KernelMismatch::LocalSize { got: local, limit: limits.local_size, total_limit });
         }
+        if let Some(shared) = run.kernel.shared_memory() {
+            let (got, limit) = (shared.bytes(&run.specialization), u64::from(limits.shared_bytes));
+            if let Some(id) = shared.empty(&run.specialization) {
+                return refuse(KernelMismatch::EmptyShared { id });
+            }
+            if got > limit {
+                return refuse(KernelMismatch::SharedMemory { got, limit });
+            }
+        }
         Ok(())
     }
 
@@ -219,12 +228,14 @@ impl Recording {
     fn check_extent(&self, run: &Dispatch<'_>, kind: BindingKind, binding: u32, got: u64) -> Result<()> {
         let limits = &self.core().device.info.limits;
         let (needs, limit) = match kind {
-            BindingKind::StorageBuffer { fixed_bytes, .. } => {
-                (u64::from(fixed_bytes), limits.storage_range_bytes)
+            BindingKind::StorageBuffer { fixed_bytes, stride } => {
+                // What is clamped to the last element needs one.
+                let first = stride.filter(|_| run.kernel.is_guarded()).unwrap_or_default();
+                (u64::from(fixed_bytes) + u64::from(first), limits.storage_range_bytes)
             }
             BindingKind::UniformBuffer { bytes } => (u64::from(bytes), limits.uniform_range_bytes),
             // A view has at most so many elements, of 4 bytes at the least.
-            _ => (0, limits.texel_elements.saturating_mul(4)),
+            _ => (u64::from(run.kernel.is_guarded()), limits.texel_elements.saturating_mul(4)),
         };
         let refuse =
             |mismatch| Err(Error::KernelArguments { kernel: run.kernel.name().to_owned(), mismatch });

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Result;
 use crate::spirv::Reflection;
+use crate::spirv::shared::SharedMemory;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -21,6 +22,8 @@ struct Inner {
     id: u64,
     name: String,
     words: Cow<'static, [u32]>,
+    /// Whether nobody but its guard vouches for it; then, what that has found.
+    guarded: Option<SharedMemory>,
     reflection: Reflection,
 }
 
@@ -50,17 +53,24 @@ impl Kernel {
     ///
     /// [`Error::Spirv`](crate::Error::Spirv) if the words are not a compute module that reflection understands.
     pub unsafe fn from_spirv(name: &str, words: &[u32]) -> Result<Kernel> {
-        Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()))
+        Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()), None)
     }
 
     /// One of the engine's own modules.
     pub(crate) fn embedded(name: &str, words: &'static [u32]) -> Result<Kernel> {
-        Kernel::new(name.to_owned(), Cow::Borrowed(words))
+        Kernel::new(name.to_owned(), Cow::Borrowed(words), None)
     }
 
-    fn new(name: String, words: Cow<'static, [u32]>) -> Result<Kernel> {
+    /// A module whose accesses stay inside its bindings, as long as each holds an element.
+    #[cfg(feature = "shaderc")]
+    pub(crate) fn guarded(name: String, words: Vec<u32>, shared: SharedMemory) -> Result<Kernel> {
+        Kernel::new(name, Cow::Owned(words), Some(shared))
+    }
+
+    fn new(name: String, words: Cow<'static, [u32]>, guarded: Option<SharedMemory>) -> Result<Kernel> {
         let reflection = Reflection::parse(&words)?;
-        Ok(Kernel(Arc::new(Inner { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), name, words, reflection })))
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Ok(Kernel(Arc::new(Inner { id, name, words, guarded, reflection })))
     }
 
     /// The name it was given.
@@ -81,6 +91,16 @@ impl Kernel {
     /// Whether it is the engine's own: those read 16 bytes at a time and mask what lies behind a tensor's end.
     pub(crate) fn is_embedded(&self) -> bool {
         matches!(self.0.words, Cow::Borrowed(_))
+    }
+
+    /// Whether nobody but its guard vouches for it.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.0.guarded.is_some()
+    }
+
+    /// What a guarded one shares in a workgroup.
+    pub(crate) fn shared_memory(&self) -> Option<&SharedMemory> {
+        self.0.guarded.as_ref()
     }
 
     pub(crate) fn words(&self) -> &[u32] {

@@ -19,7 +19,8 @@
 //! 6. **Create-info structs** point to locals that live to the end of the call.
 //! 7. **Limits and features.** Only features that were found on the physical device are enabled, and only enabled
 //!    ones are used; sizes were checked against the device's limits.
-//! 8. **Shaders** come from our own `glsl/` or from an `unsafe fn` whose caller vouches for them.
+//! 8. **Shaders** come from our own `glsl/`, from an `unsafe fn` whose caller vouches for them, or from users' GLSL by way
+//!    of `spirv/guard.rs`, which keeps every access inside its binding; the layer above binds no empty tensor to those.
 //! 9. **What is the host's** (instance, device, queue, buffers, semaphores, command buffers) is as the host vouched for
 //!    in the `unsafe` constructors of [`raw`]: valid for as long as it is used here. It is never destroyed here.
 
@@ -32,6 +33,8 @@ pub(crate) mod debug;
 pub(crate) mod device;
 pub(crate) mod executable;
 pub(crate) mod exit;
+#[cfg(feature = "shaderc")]
+pub(crate) mod glsl;
 pub(crate) mod instance;
 pub(crate) mod kernel;
 pub(crate) mod physical;

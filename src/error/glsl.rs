@@ -1,0 +1,81 @@
+//! What can go wrong with users' GLSL.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why GLSL did not become a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GlslError {
+    /// The file can't be read.
+    #[error("{}: {detail}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's own words.
+        detail: String,
+    },
+    /// The compiler found mistakes.
+    #[error("{}", Lines(.mistakes))]
+    Mistakes {
+        /// In the order of the compiler.
+        mistakes: Vec<GlslMistake>,
+    },
+    /// A text with a character that the compiler takes for its end.
+    #[error("{what} has a NUL character, which the compiler takes for its end")]
+    Nul {
+        /// The text.
+        what: String,
+    },
+    /// A define that is no name.
+    #[error("define {name:?} is no name: letters, digits and _, and no digit first")]
+    Define {
+        /// What was given.
+        name: String,
+    },
+    /// There is no way to keep its accesses inside its bindings.
+    #[error("{kernel} {why}; this can't be kept inside its bindings, so only `compile_unguarded` takes it")]
+    Unguardable {
+        /// The kernel's name.
+        kernel: String,
+        /// What it does.
+        why: String,
+    },
+    /// The compiler itself failed.
+    #[error("shaderc: {0}")]
+    Compiler(String),
+}
+
+/// A mistake in GLSL, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GlslMistake {
+    /// The file as it was named: by the user, or by an `#include` and the folder it was found in.
+    pub file: String,
+    /// The line, where the compiler knows it.
+    pub line: Option<u32>,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl fmt::Display for GlslMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.text),
+            None => write!(f, "{}: {}", self.file, self.text),
+        }
+    }
+}
+
+/// Writes one mistake per line.
+struct Lines<'a>(&'a [GlslMistake]);
+
+impl fmt::Display for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, mistake) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "\n" };
+            write!(f, "{separator}{mistake}")?;
+        }
+        Ok(())
+    }
+}

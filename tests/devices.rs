@@ -1,0 +1,80 @@
+//! Several accelerators in one process, on one device and on two.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+#[path = "gpu/fixtures.rs"]
+mod fixtures;
+#[path = "gpu/harness.rs"]
+mod harness;
+
+use fixtures::kernel;
+use harness::{Gpu, config, gpu, gpu_with};
+use tidemill::{Accelerator, DType, DeviceChoice, Dispatch, Error, Tensor};
+
+/// Both work at the same time, from two threads, with what one process has only once: the loader, the layer, the exit hook.
+fn both_compute(one: &Gpu, other: &Gpu) {
+    let scale = kernel("scale");
+    let compute = |gpu: &Accelerator, factor: f32| {
+        let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        let t = gpu.upload(&x, [1000]).unwrap();
+        for _ in 0..10 {
+            let run = Dispatch::new(&scale).input(&t).output([1000], DType::F32).push(&[factor]);
+            let run = run.specialize(0, 64u32).groups([16, 1, 1]);
+            let y = gpu.run(|r| r.dispatch(run)).unwrap();
+            let expected: Vec<f32> = x.iter().map(|x| factor * x).collect();
+            assert_eq!(y[0].read::<f32>().unwrap(), expected, "on {}", gpu.device().name);
+        }
+    };
+    std::thread::scope(|s| {
+        s.spawn(|| compute(one, 2.0));
+        s.spawn(|| compute(other, 3.0));
+    });
+}
+
+/// A tensor of one is a typed error with the other, before anything is recorded; read and upload is the way.
+fn tensors_stay_at_home(one: &Gpu, other: &Gpu) {
+    let theirs = other.upload(&[1.0f32, 2.0], [2]).unwrap();
+    let ours: Tensor = one.upload(&[10.0f32, 20.0], [2]).unwrap();
+    let mut r = one.begin_recording().unwrap();
+    let error = r.add(&ours, &theirs).unwrap_err();
+    assert!(matches!(&error, Error::ForeignTensor { op: "add", .. }), "{error:?}");
+    let (home, here) = (&other.device().name, &one.device().name);
+    let text = format!("add: the tensor lives on {home}, this is {here}; read it and upload it here");
+    assert_eq!(error.to_string(), text);
+    drop(r);
+    let moved = one.upload(&theirs.read::<f32>().unwrap(), [2]).unwrap();
+    assert_eq!(moved.read::<f32>().unwrap(), [1.0, 2.0]);
+}
+
+#[test]
+fn two_accelerators_on_one_device() {
+    let (one, other) = (gpu(), gpu());
+    both_compute(&one, &other);
+    tensors_stay_at_home(&one, &other);
+    // The one goes, the other stays.
+    drop(one);
+    let x = other.upload(&[4.0f32], [1]).unwrap();
+    assert_eq!(x.read::<f32>().unwrap(), [4.0]);
+}
+
+#[test]
+#[ignore = "needs SwiftShader beside lavapipe: VK_DRIVER_FILES with both, as .ci/run has it"]
+fn two_accelerators_on_two_devices() {
+    let devices = Accelerator::devices().unwrap();
+    for (name, kind) in devices.iter().map(|d| (&d.name, d.kind)) {
+        println!("{name} ({kind})");
+    }
+    let on = |part: &str| {
+        let there =
+            devices.iter().find(|d| d.name.contains(part)).unwrap_or_else(|| panic!("there is no {part}"));
+        assert!(there.is_usable(), "{part}: {}", there.refused.join(", "));
+        let gpu = gpu_with(config().device(DeviceChoice::Name(part.to_owned())));
+        assert_eq!(gpu.device().index, there.index);
+        gpu
+    };
+    let (lavapipe, swiftshader) = (on("llvmpipe"), on("SwiftShader"));
+    both_compute(&lavapipe, &swiftshader);
+    tensors_stay_at_home(&lavapipe, &swiftshader);
+    tensors_stay_at_home(&swiftshader, &lavapipe);
+}

@@ -1,0 +1,330 @@
+//! Users' GLSL: what the compiler says, what becomes of an index out of bounds, and a file that changes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+#[path = "../examples/custom_kernel.rs"]
+mod custom_kernel;
+#[path = "gpu/harness.rs"]
+mod harness;
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use harness::gpu;
+use tidemill::{Accelerator, DType, Dispatch, Error, Glsl, GlslError, Kernel};
+
+/// A folder of the test's own, removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tidemill-glsl-{name}-{}", std::process::id()));
+        fs::create_dir_all(path.join("lib")).unwrap();
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A message with this folder's path as `DIR`.
+    fn brief(&self, error: &Error) -> String {
+        error.to_string().replace(&*self.0.to_string_lossy(), "DIR")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const HEAD: &str = "#version 460
+layout(local_size_x = 64) in;
+layout(binding = 0, std430) readonly buffer In { float x[]; };
+layout(binding = 1, std430) writeonly buffer Out { float y[]; };
+";
+
+/// One value per invocation; BODY gives `y[i]`.
+fn map(value: &str) -> String {
+    format!(
+        "{HEAD}void main() {{\n    uint i = gl_GlobalInvocationID.x;\n    if (i < y.length()) y[i] = {value};\n}}\n"
+    )
+}
+
+fn run(gpu: &Accelerator, kernel: &Kernel, x: &[f32]) -> Vec<f32> {
+    let t = gpu.upload(x, [x.len()]).unwrap();
+    let groups = [x.len().div_ceil(64) as u32, 1, 1];
+    let run = Dispatch::new(kernel).input(&t).output([x.len()], DType::F32).groups(groups);
+    gpu.run(|r| r.dispatch(run)).unwrap()[0].read().unwrap()
+}
+
+#[test]
+fn a_text_with_defines_becomes_a_kernel() {
+    let gpu = gpu();
+    let glsl = Glsl::source("scale", map("FACTOR * x[i] + OFFSET"))
+        .define("OFFSET", 0.5)
+        .define("FACTOR", "(1 + 2)");
+    let kernel = glsl.compile().unwrap();
+    assert_eq!(kernel.name(), "scale");
+    assert_eq!(kernel.reflection().bindings.len(), 2);
+    assert_eq!(kernel.reflection().bindings[0].name, "In");
+    let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    assert_eq!(run(&gpu, &kernel, &x), x.iter().map(|x| 3.0 * x + 0.5).collect::<Vec<_>>());
+
+    let error = Glsl::source("scale", map("FACTOR * x[i]")).compile().unwrap_err();
+    assert_eq!(error.to_string(), "GLSL: scale:7: 'FACTOR' : undeclared identifier");
+    let error = Glsl::source("scale", map("x[i]")).define("2x", 1).compile().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "GLSL: define \"2x\" is no name: letters, digits and _, and no digit first"
+    );
+}
+
+#[test]
+fn arguments_are_checked_as_for_spirv() {
+    let gpu = gpu();
+    let kernel = Glsl::source("scale", map("x[i]")).compile().unwrap();
+    let x = gpu.upload(&[1.0f32; 10], [10]).unwrap();
+    let refused = |run: Dispatch<'_>| gpu.run(|r| r.dispatch(run)).unwrap_err().to_string();
+    assert_eq!(refused(Dispatch::new(&kernel).input(&x)), "kernel scale: it has 2 bindings, 1 were given");
+    assert_eq!(
+        refused(Dispatch::new(&kernel).input(&x).input(&x)),
+        "kernel scale: binding 1 is written by the shader, the argument is an input"
+    );
+    assert_eq!(
+        refused(Dispatch::new(&kernel).input(&x).output([10], DType::F32).push(&[1u32])),
+        "kernel scale: its push constants are 0 bytes, 4 were given"
+    );
+    // There would be no element to clamp to.
+    let none = gpu.upload::<f32>(&[], [0]).unwrap();
+    assert_eq!(
+        refused(Dispatch::new(&kernel).input(&none).output([10], DType::F32)),
+        "kernel scale: binding 0 needs at least 4 bytes, the tensor has 0"
+    );
+}
+
+#[test]
+fn includes_are_found_beside_the_file_and_in_folders() {
+    let (gpu, folder, elsewhere) = (gpu(), Folder::new("includes"), Folder::new("elsewhere"));
+    folder.write(
+        "lib/outer.glsl",
+        "#include \"inner.glsl\"\nfloat outer(float x) { return 10.0 * inner(x); }\n",
+    );
+    folder.write("lib/inner.glsl", "#include <base.glsl>\nfloat inner(float x) { return x + BASE; }\n");
+    elsewhere.write("base.glsl", "const float BASE = 4.0;\n");
+    let text = map("outer(x[i])").replacen('\n', "\n#include \"lib/outer.glsl\"\n", 1);
+    let path = folder.write("nested.comp", &text);
+    let glsl = Glsl::file(&path).include_dir(&elsewhere.0);
+    let kernel = glsl.compile().unwrap();
+    assert_eq!(kernel.name(), "nested");
+    assert_eq!(run(&gpu, &kernel, &[1.0, 2.0]), [50.0, 60.0]);
+    // A text finds them by folder alone.
+    let kernel =
+        Glsl::source("text", &*text).include_dir(&folder.0).include_dir(&elsewhere.0).compile().unwrap();
+    assert_eq!(run(&gpu, &kernel, &[1.0, 2.0]), [50.0, 60.0]);
+
+    // A mistake in an included file is told with that file's name and line.
+    folder.write("lib/inner.glsl", "#include <base.glsl>\n\nfloat inner(float x) { return x + BASIS; }\n");
+    let error = glsl.compile().unwrap_err();
+    assert_eq!(folder.brief(&error), "GLSL: DIR/lib/inner.glsl:3: 'BASIS' : undeclared identifier");
+    let Error::Glsl(GlslError::Mistakes { mistakes }) = &error else { panic!("{error:?}") };
+    assert_eq!((mistakes.len(), mistakes[0].line), (1, Some(3)));
+    assert_eq!(PathBuf::from(&mistakes[0].file), folder.0.join("lib/inner.glsl"));
+}
+
+#[test]
+fn an_include_that_is_not_there_is_told_with_its_place() {
+    let folder = Folder::new("missing");
+    let path = folder.write("a.comp", "#version 460\n\n#include \"none.glsl\"\nvoid main() {}\n");
+    let error = Glsl::file(&path).include_dir(folder.0.join("lib")).compile().unwrap_err();
+    let text = folder.brief(&error);
+    assert!(text.starts_with("GLSL: DIR/a.comp:3: "), "{text}");
+    assert!(text.contains("there is no none.glsl in DIR/lib"), "{text}");
+    let error =
+        Glsl::source("a", "#version 460\n#include \"none.glsl\"\nvoid main() {}\n").compile().unwrap_err();
+    assert!(error.to_string().contains("in no folder (give one with include_dir)"), "{error}");
+
+    let path = folder.write("self.comp", "#version 460\n#include \"self.comp\"\nvoid main() {}\n");
+    let error = Glsl::file(&path).compile().unwrap_err();
+    assert!(error.to_string().contains("files are included more than 32 deep"), "{error}");
+}
+
+#[test]
+fn mistakes_have_a_place_and_a_type() {
+    let folder = Folder::new("mistakes");
+    let path = folder.write("broken.comp", &map("x[i] +* 2.0").replace("uint i", "uint j, i"));
+    let error = Glsl::file(&path).compile().unwrap_err();
+    let text = folder.brief(&error);
+    assert!(text.starts_with("GLSL: DIR/broken.comp:7: '' :  syntax error"), "{text}");
+    let error = Glsl::file(folder.0.join("none.comp")).compile().unwrap_err();
+    assert!(matches!(&error, Error::Glsl(GlslError::File { .. })), "{error:?}");
+    assert_eq!(folder.brief(&error), "GLSL: DIR/none.comp: No such file or directory (os error 2)");
+    let error = Glsl::source("nul", "void main() {}\0").compile().unwrap_err();
+    assert_eq!(error.to_string(), "GLSL: nul has a NUL character, which the compiler takes for its end");
+    let several = "#version 460\nvoid main() {\n    a = 1;\n    b = 2;\n}\n";
+    let error = Glsl::source("two", several).compile().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "GLSL: two:3: 'a' : undeclared identifier\ntwo:4: 'b' : undeclared identifier"
+    );
+}
+
+/// The harness fails the test if a byte behind a tensor is written.
+#[test]
+fn an_index_out_of_bounds_is_clamped_to_the_last_element() {
+    let gpu = gpu();
+    let kernel = Glsl::source("reads", map("x[i + 1000000000u] + x[int(i) - 1000]")).compile().unwrap();
+    assert_eq!(run(&gpu, &kernel, &[1.0, 2.0, 3.0]), [6.0; 3]);
+
+    let writes = format!("{HEAD}void main() {{ y[gl_GlobalInvocationID.x * 100000000u] = x[0]; }}");
+    let kernel = Glsl::source("writes", writes).compile().unwrap();
+    // What is not written is zero, although the shader calls it writeonly.
+    assert_eq!(run(&gpu, &kernel, &[7.0; 5]), [7.0, 0.0, 0.0, 0.0, 7.0]);
+}
+
+#[test]
+fn what_has_a_length_of_its_own_is_clamped_too() {
+    let gpu = gpu();
+    let text = "#version 460
+        layout(local_size_x = 1) in;
+        layout(constant_id = 3) const uint N = 4;
+        layout(binding = 0) readonly buffer In { uvec4 first; uint at[]; };
+        layout(binding = 1) buffer Out { uint y[]; };
+        shared uint tile[N];
+        shared uint square[N][N];
+        const uint FIXED[3] = uint[3](10, 20, 30);
+        uint pick(inout uint list[2], uint at) { return list[at]; }
+        void main() {
+            for (uint i = 0; i < N; i++) tile[i] = 100 + i;
+            uint list[2] = uint[2](5, 6);
+            mat2 m = mat2(1, 2, 3, 4);
+            uint far = at[0];
+            y[0] = tile[far];
+            y[1] = FIXED[far];
+            y[2] = pick(list, far);
+            y[3] = uint(m[far][far]);
+            y[4] = first[far];
+            y[5] = (first + uvec4(1))[far];
+            list[far] = 9;
+            y[6] = list[1];
+            uvec2 v = uvec2(1);
+            v[far] = 8;
+            y[7] = v.y;
+            square[far][far] = 77;
+            atomicAdd(y[far], square[N - 1][N - 1]);
+        }";
+    let kernel = Glsl::source("lengths", text).compile().unwrap();
+    let x = gpu.upload(&[1u32, 2, 3, 4, 0xffff_fff0], [5]).unwrap();
+    for n in [2u32, 4, 16] {
+        let run = Dispatch::new(&kernel).input(&x).output([9], DType::U32).specialize(3, n);
+        let y: Vec<u32> = gpu.run(|r| r.dispatch(run)).unwrap()[0].read().unwrap();
+        assert_eq!(y, [99 + n, 30, 6, 4, 4, 5, 9, 8, 77]);
+    }
+    let run = Dispatch::new(&kernel).input(&x).output([9], DType::U32).specialize(3, 0u32);
+    assert_eq!(
+        gpu.run(|r| r.dispatch(run)).unwrap_err().to_string(),
+        "kernel lengths: specialization constant 3 is 0, and is the length of a shared array"
+    );
+    let run = Dispatch::new(&kernel).input(&x).output([9], DType::U32).specialize(3, 1u32 << 10);
+    let limit = gpu.device().limits.shared_bytes;
+    assert_eq!(
+        gpu.run(|r| r.dispatch(run)).unwrap_err().to_string(),
+        format!(
+            "kernel lengths: its shared variables take 4198400 bytes, the device has {limit} for a workgroup"
+        )
+    );
+}
+
+#[test]
+fn texels_are_clamped_by_their_views() {
+    let gpu = gpu();
+    let text = "#version 460
+        layout(local_size_x = 1) in;
+        layout(binding = 0, rgba32f) readonly uniform imageBuffer x;
+        layout(binding = 1, r32f) writeonly uniform imageBuffer y;
+        layout(binding = 2, r32ui) uniform uimageBuffer n;
+        void main() {
+            imageStore(y, 1 << 30, imageLoad(x, -5));
+            imageAtomicAdd(n, 1 << 29, 3u);
+        }";
+    let kernel = Glsl::source("texels", text).compile().unwrap();
+    let x: Vec<f32> = (0..8).map(|i| i as f32).collect();
+    let t = gpu.upload(&x, [8]).unwrap();
+    let run = Dispatch::new(&kernel).input(&t).output([3], DType::F32).output([2], DType::U32);
+    let kept = gpu.run(|r| r.dispatch(run)).unwrap();
+    assert_eq!(kept[0].read::<f32>().unwrap(), [0.0, 0.0, 4.0]);
+    assert_eq!(kept[1].read::<u32>().unwrap(), [0, 3]);
+}
+
+#[test]
+#[allow(unsafe_code, reason = "what the safe way refuses")]
+fn what_cannot_be_guarded_is_refused_by_name() {
+    let refused = |text: &str| Glsl::source("k", text).compile().unwrap_err().to_string();
+    let tail = "; this can't be kept inside its bindings, so only `compile_unguarded` takes it";
+    let twice = "#version 460
+        layout(binding = 0) readonly buffer A { float a[]; };
+        layout(binding = 0) readonly buffer B { vec4 b[]; };
+        layout(binding = 1) buffer C { float c; };
+        void main() { c = a[0] + b[0].x; }";
+    assert_eq!(refused(twice), format!("GLSL: k declares set 0 binding 0 twice{tail}"));
+    // SAFETY: it is never dispatched.
+    assert!(unsafe { Glsl::source("k", twice).compile_unguarded() }.is_ok());
+    let sized = "#version 460
+        layout(constant_id = 0) const uint N = 4;
+        layout(binding = 0) buffer A { float a[N]; };
+        void main() { a[1] = 2; }";
+    assert_eq!(
+        refused(sized),
+        format!("GLSL: k has an array in a buffer whose length is a specialization constant{tail}")
+    );
+    let local = "#version 460
+        layout(binding = 0) buffer A { uint a; };
+        void main() { uint list[1 << 20]; for (uint i = 0; i < 9; i++) list[i * a] = i; a = list[a]; }";
+    assert_eq!(
+        refused(local),
+        format!("GLSL: k has 4194308 bytes of local variables or more, 65536 are the most{tail}")
+    );
+    let intrinsics = "#version 460
+        #extension GL_EXT_spirv_intrinsics : enable
+        #define PASTE(a, b) a ## b
+        PASTE(spirv, _instruction)(id = 128) uint added(uint a, uint b);
+        layout(binding = 0) buffer A { uint a; };
+        void main() { a = added(1, 2); }";
+    assert_eq!(refused(intrinsics), format!("GLSL: k uses GL_EXT_spirv_intrinsics{tail}"));
+}
+
+#[test]
+fn a_file_that_changes_is_another_kernel() {
+    let (gpu, folder) = (gpu(), Folder::new("reload"));
+    let path = folder.write("live.comp", &map("x[i] + 1.0"));
+    let glsl = Glsl::file(&path);
+    let first = glsl.compile().unwrap();
+    folder.write("live.comp", &map("x[i] * 8.0"));
+    let second = glsl.compile().unwrap();
+    assert_eq!(run(&gpu, &first, &[2.0]), [3.0]);
+    assert_eq!(run(&gpu, &second, &[2.0]), [16.0]);
+}
+
+#[test]
+fn the_example_sees_the_file_change() {
+    let (gpu, folder) = (gpu(), Folder::new("watch"));
+    let path = folder.write("live.comp", &map("x[i] + 1.0"));
+    let mut seen = Vec::new();
+    custom_kernel::watch(&gpu, &Glsl::file(&path), &path, |result| {
+        seen.push(result.map_err(|error| folder.brief(&error)));
+        match seen.len() {
+            1 => drop(folder.write("live.comp", &map("x[i] + nothing"))),
+            2 => drop(folder.write("live.comp", &map("x[i] * 2.0"))),
+            _ => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(seen[0].as_deref().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+    assert_eq!(seen[1], Err("GLSL: DIR/live.comp:7: 'nothing' : undeclared identifier".to_owned()));
+    assert_eq!(seen[2].as_deref().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]);
+}
