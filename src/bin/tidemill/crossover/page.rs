@@ -148,8 +148,11 @@ mod tests {
         let page = page("a <device>", &cells);
         assert!(page.contains("a &lt;device>") && page.contains("3 cells, 1 on the device"));
         assert_eq!((page.matches("<figure>").count(), page.matches("<circle").count()), (2, 3));
-        for number in page.split(&['"', ' ', ','][..]).filter_map(|word| word.parse::<f64>().ok()) {
-            assert!((-1.0..=SIZE[0]).contains(&number), "{number}");
+        for (attribute, most) in [(" cx=\"", SIZE[0]), (" cy=\"", SIZE[1]), (" points=\"", SIZE[0])] {
+            let values = page.split(attribute).skip(1).filter_map(|rest| rest.split('"').next());
+            let numbers: Vec<f64> =
+                values.flat_map(|value| value.split([' ', ','])).map(|n| n.parse().unwrap()).collect();
+            assert!(!numbers.is_empty() && numbers.iter().all(|n| (0.0..=most).contains(n)), "{numbers:?}");
         }
     }
 }
