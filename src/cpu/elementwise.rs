@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::parallel::{Grain, pieces};
+use super::simd;
 use super::view::{View, check_length};
-use super::{simd, streaming};
 use crate::error::Result;
 use crate::shape::broadcast::broadcast;
 use crate::shape::{Element, MAX_RANK, Shape};
@@ -13,7 +13,7 @@ use crate::shape::{Element, MAX_RANK, Shape};
 const BLOCK: usize = 1024;
 
 /// An operation of one operand.
-pub(super) fn unary<'a, A: Element, R: Element>(
+pub(super) fn unary<'a, A: Element, R: Send>(
     op: &'static str,
     x: impl Into<View<'a, A>>,
     out: &mut [R],
@@ -23,21 +23,12 @@ pub(super) fn unary<'a, A: Element, R: Element>(
     let x = x.into().checked(op)?;
     check_length(op, x.shape(), out.len())?;
     let data = x.data();
-    straight(out, grain, |first, out| simd::map1(&data[first..first + out.len()], out, f));
+    pieces(out, grain, |first, out| simd::map1(&data[first..first + out.len()], out, f));
     Ok(x.shape())
 }
 
-/// Calls `kernel` on stretches of a result whose operands go along with it.
-fn straight<R: Element>(out: &mut [R], grain: Grain, kernel: impl Fn(usize, &mut [R]) + Sync + Send) {
-    if streaming::pays::<R>(out.len()) {
-        pieces(out, grain, |first, out| streaming::blocks(out, |begin, block| kernel(first + begin, block)));
-    } else {
-        pieces(out, grain, kernel);
-    }
-}
-
 /// An operation of two operands, which broadcast.
-pub(super) fn binary<A: Element, R: Element>(
+pub(super) fn binary<A: Element, R: Send>(
     op: &'static str,
     lhs: View<'_, A>,
     rhs: View<'_, A>,
@@ -49,7 +40,7 @@ pub(super) fn binary<A: Element, R: Element>(
 }
 
 /// Calls `kernel` on stretches of operands that broadcast, written out where they repeat one element.
-pub(super) fn broadcast_map<A: Element, R: Element, const N: usize>(
+pub(super) fn broadcast_map<A: Element, R: Send, const N: usize>(
     op: &'static str,
     operands: [View<'_, A>; N],
     out: &mut [R],
@@ -68,7 +59,7 @@ pub(super) fn broadcast_map<A: Element, R: Element, const N: usize>(
     check_length(op, shape, out.len())?;
     let data = operands.map(|operand| operand.data());
     if operands.iter().all(|operand| operand.shape() == shape) {
-        straight(out, grain, |first, out| kernel(data.map(|x| &x[first..first + out.len()]), out));
+        pieces(out, grain, |first, out| kernel(data.map(|x| &x[first..first + out.len()]), out));
         return Ok(shape);
     }
     let runs = Runs::new(operands.map(|operand| operand.shape()), &shape);

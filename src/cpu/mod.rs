@@ -38,7 +38,6 @@ mod parallel;
 mod reduce;
 mod simd;
 mod softmax;
-mod streaming;
 mod unary;
 pub(crate) mod view;
 
