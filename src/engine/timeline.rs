@@ -23,8 +23,7 @@ use crate::vk::raw::TimelinePoint;
 const PENDING_UPLOAD_BYTES: u64 = 64 << 20;
 /// The same, by number: each holds a block of staging memory however small it is.
 const PENDING_UPLOADS: usize = 256;
-/// So many finished submissions may wait for their times to be read. Each keeps its slot, or its copy of a plan; asking
-/// lavapipe for the times of one takes 50 us on an idle queue.
+/// So many finished submissions may wait for their times to be read. Each keeps its slot, or its copy of a plan.
 const UNREAD: usize = 256;
 
 #[derive(Debug)]
