@@ -2,8 +2,10 @@
 
 mod glsl;
 mod host;
+mod kernel;
 pub(crate) mod parameters;
 mod profiling;
+mod refused;
 mod stream;
 
 use std::fmt;
@@ -12,7 +14,10 @@ use std::sync::Arc;
 
 pub use self::glsl::{GlslError, GlslMistake};
 pub use self::host::HostError;
+pub use self::kernel::KernelMismatch;
 pub use self::profiling::{MeasurementError, ProfileError};
+pub use self::refused::RefusedDevice;
+use self::refused::{NoDevice, Refusals};
 pub use self::stream::StreamError;
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::spirv::ReflectError;
@@ -51,10 +56,12 @@ pub enum Error {
         search: String,
     },
     /// There are drivers, but no device that Tidemill can use.
-    #[error("no usable Vulkan device among {}: {}", .refused.len(), Refusals(.refused))]
+    #[error("{}", NoDevice(.refused, .search))]
     NoUsableDevice {
         /// Every device that was seen, with the reason why it is not usable.
         refused: Vec<RefusedDevice>,
+        /// Where the loader looked for drivers.
+        search: String,
     },
     /// The device that was asked for (by [`Config`](crate::Config) or `TIDEMILL_DEVICE`) is not there or not usable.
     #[error("no device matches {wanted}; there are: {}", Refusals(.available))]
@@ -88,6 +95,19 @@ pub enum Error {
         call: &'static str,
         /// The result code's name.
         result: String,
+    },
+    /// The device has no memory of a kind that Vulkan promises.
+    #[error(
+        "no memory {purpose}: none of the device's {types} memory types that a buffer may use (mask {allowed:#b}) is; \
+         Vulkan demands one, so update the driver"
+    )]
+    NoMemoryType {
+        /// What the memory is for.
+        purpose: &'static str,
+        /// How many types there are.
+        types: usize,
+        /// A bit for each type that the buffer allows.
+        allowed: u32,
     },
     /// The device is gone: it hung, was reset or was removed. Sticky; build a new accelerator
     /// (`Accelerator::global()` does so by itself).
@@ -158,6 +178,21 @@ pub enum Error {
         /// The shape that was asked for.
         shape: Shape,
         /// Its size.
+        bytes: u64,
+        /// The device's limit.
+        limit: u64,
+    },
+
+    /// An operation would have to see more of a tensor at once than the device lets a binding span.
+    #[error(
+        "{op}: shape {shape} needs {bytes} bytes in one binding, the device allows {limit}; work in smaller pieces"
+    )]
+    Binding {
+        /// The operation.
+        op: &'static str,
+        /// The operand's shape.
+        shape: Shape,
+        /// What must be seen at once.
         bytes: u64,
         /// The device's limit.
         limit: u64,
@@ -437,123 +472,6 @@ pub enum Error {
         /// What disagrees.
         mismatch: KernelMismatch,
     },
-}
-
-/// What disagrees between a dispatch's arguments and a kernel's reflection.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KernelMismatch {
-    /// The number of bound tensors.
-    #[error("it has {expected} bindings, {got} were given")]
-    BindingCount {
-        /// Bindings in the shader.
-        expected: usize,
-        /// Arguments given.
-        got: usize,
-    },
-    /// A binding whose argument can't serve it.
-    #[error("binding {binding} is {declared}, the argument is {given}")]
-    Binding {
-        /// The binding's number.
-        binding: u32,
-        /// What the shader declares.
-        declared: String,
-        /// What was given.
-        given: &'static str,
-    },
-    /// A fixed-size binding that the tensor is too small for.
-    #[error("binding {binding} needs at least {needs} bytes, the tensor has {got}")]
-    BindingSize {
-        /// The binding's number.
-        binding: u32,
-        /// What the shader's block takes.
-        needs: u64,
-        /// The tensor's size.
-        got: u64,
-    },
-    /// A tensor larger than the device lets a binding be.
-    #[error("binding {binding} would span {got} bytes, the device allows {limit}")]
-    BindingLimit {
-        /// The binding's number.
-        binding: u32,
-        /// The tensor's size.
-        got: u64,
-        /// The device's limit.
-        limit: u64,
-    },
-    /// The number of push-constant bytes.
-    #[error("its push constants are {expected} bytes, {got} were given")]
-    PushConstants {
-        /// Bytes in the shader.
-        expected: u32,
-        /// Bytes given.
-        got: usize,
-    },
-    /// A specialization id that the shader has not.
-    #[error("it has no specialization constant {id}; it has {}", List(.known))]
-    Specialization {
-        /// The id given.
-        id: u32,
-        /// The ids it has.
-        known: Vec<u32>,
-    },
-    /// More workgroups than the device allows, or none given.
-    #[error("{got:?} workgroups are outside the device's {limit:?}")]
-    Groups {
-        /// What was asked for.
-        got: [u32; 3],
-        /// The device's limit.
-        limit: [u32; 3],
-    },
-    /// A shared array of no elements.
-    #[error("specialization constant {id} is 0, and is the length of a shared array")]
-    EmptyShared {
-        /// The constant's id.
-        id: u32,
-    },
-    /// More shared memory than the device has for a workgroup.
-    #[error("its shared variables take {got} bytes, the device has {limit} for a workgroup")]
-    SharedMemory {
-        /// What the shader's variables take under the specialization given.
-        got: u64,
-        /// The device's limit.
-        limit: u64,
-    },
-    /// A workgroup larger than the device allows.
-    #[error("a workgroup of {got:?} invocations exceeds the device's {limit:?} ({total_limit} in total)")]
-    LocalSize {
-        /// The resolved local size.
-        got: [u32; 3],
-        /// The device's limit per dimension.
-        limit: [u32; 3],
-        /// The device's limit of their product.
-        total_limit: u32,
-    },
-}
-
-/// A device that was seen and not used, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedDevice {
-    /// The device's name.
-    pub name: String,
-    /// Why it was not used.
-    pub why: String,
-}
-
-/// Writes `name (why)` for each device.
-struct Refusals<'a>(&'a [RefusedDevice]);
-
-impl fmt::Display for Refusals<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("none at all");
-        }
-        for (i, device) in self.0.iter().enumerate() {
-            let separator = if i == 0 { "" } else { "; " };
-            write!(f, "{separator}{} ({})", device.name, device.why)?;
-        }
-        Ok(())
-    }
 }
 
 /// Writes the items with commas, or `none`.

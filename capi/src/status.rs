@@ -109,7 +109,7 @@ fn code(error: &Error) -> tm_status {
         Error::NoUsableDevice { .. } | Error::DeviceNotFound { .. } => TM_NO_DEVICE,
         Error::LayerMissing { .. } => TM_LAYER_MISSING,
         Error::CacheFolder { .. } => TM_CACHE_FOLDER,
-        Error::Vulkan { .. } => TM_VULKAN,
+        Error::Vulkan { .. } | Error::NoMemoryType { .. } => TM_VULKAN,
         Error::DeviceLost { .. } => TM_DEVICE_LOST,
         Error::Profile(_) | Error::NoDisassembly { .. } => TM_PROFILE,
         Error::Stream(StreamError::Full { .. }) => TM_STREAM_FULL,
@@ -117,7 +117,7 @@ fn code(error: &Error) -> tm_status {
         Error::Stream(_) => TM_STREAM,
         Error::StillInUse { .. } => TM_STILL_IN_USE,
         Error::OutOfMemory { .. } | Error::OverCap { .. } => TM_OUT_OF_MEMORY,
-        Error::TooLarge { .. } => TM_TOO_LARGE,
+        Error::TooLarge { .. } | Error::Binding { .. } => TM_TOO_LARGE,
         Error::Rank { .. }
         | Error::Length { .. }
         | Error::Shapes { .. }

@@ -29,6 +29,16 @@ pub(crate) enum MemoryKind {
     Readback,
 }
 
+impl MemoryKind {
+    fn purpose(self) -> &'static str {
+        match self {
+            MemoryKind::Device => "for tensors",
+            MemoryKind::Upload => "that the host can write",
+            MemoryKind::Readback => "that the host can read",
+        }
+    }
+}
+
 /// A buffer, bound to its memory for life.
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -152,8 +162,8 @@ impl Buffer {
         let Some(index) =
             memory_type(&device.memory_types, &device.heaps, kind, requirements.memory_type_bits)
         else {
-            let result = "no memory type fits".to_owned();
-            return Err(Error::Vulkan { call: "vkGetBufferMemoryRequirements", result });
+            let (types, allowed) = (device.memory_types.len(), requirements.memory_type_bits);
+            return Err(Error::NoMemoryType { purpose: kind.purpose(), types, allowed });
         };
         // The choice is made here, so the allocator gets no other.
         requirements.memory_type_bits = 1 << index;

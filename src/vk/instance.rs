@@ -46,7 +46,7 @@ fn load_entry() -> Result<ash::Entry> {
 }
 
 /// Where the loader looks for drivers, in a user's words.
-fn driver_search() -> String {
+pub(super) fn driver_search() -> String {
     let set = |name| std::env::var(name).ok().map(|value| format!("{name} is {value:?}"));
     set("VK_DRIVER_FILES").or_else(|| set("VK_ICD_FILENAMES")).unwrap_or_else(|| {
         "it looks for driver files in vulkan/icd.d below /usr/share, /usr/local/share and /etc".to_owned()

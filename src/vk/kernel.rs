@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Result;
-use crate::spirv::Reflection;
 use crate::spirv::shared::SharedMemory;
+use crate::spirv::{Capability, Reflection};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -47,6 +47,8 @@ impl Kernel {
     /// - access only elements inside its bindings,
     /// - write only to bindings that it does not declare `readonly`, and, from different invocations without
     ///   synchronization, never to the same element,
+    /// - write all of every output that it declares `writeonly`: such an output is not zero before, so what is left out
+    ///   shows bytes of whoever had the memory last,
     /// - end: a loop that never does hangs the device.
     ///
     /// # Errors
@@ -91,6 +93,13 @@ impl Kernel {
     /// Whether it is the engine's own: those read 16 bytes at a time and mask what lies behind a tensor's end.
     pub(crate) fn is_embedded(&self) -> bool {
         matches!(self.0.words, Cow::Borrowed(_))
+    }
+
+    /// Whether its subgroups must have the size that the device tells: the engine's own that shuffle. Users' kernels
+    /// know `gl_SubgroupSize`.
+    pub(crate) fn counts_on_subgroup_size(&self) -> bool {
+        let shuffles = |c: &Capability| c.to_string().starts_with("GroupNonUniformShuffle");
+        self.is_embedded() && self.0.reflection.capabilities.iter().any(shuffles)
     }
 
     /// Whether nobody but its guard vouches for it.

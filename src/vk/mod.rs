@@ -27,6 +27,7 @@
 #![allow(unsafe_code, reason = "this is the layer for it; the contract is above")]
 
 pub(crate) mod buffer;
+pub(crate) mod choice;
 pub(crate) mod clock;
 pub(crate) mod command;
 pub(crate) mod debug;

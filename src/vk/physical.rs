@@ -1,4 +1,4 @@
-//! What devices there are, what they can do, and which one to take.
+//! What devices there are, and what they can do.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::check;
 use super::instance::Instance;
-use crate::error::{Error, RefusedDevice, Result};
+use crate::error::{RefusedDevice, Result};
 
 /// What kind of device it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,7 +26,7 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    fn score(self) -> u32 {
+    pub(super) fn score(self) -> u32 {
         match self {
             DeviceKind::Discrete => 4,
             DeviceKind::Integrated => 3,
@@ -36,7 +36,7 @@ impl DeviceKind {
         }
     }
 
-    fn from_name(name: &str) -> Option<DeviceKind> {
+    pub(super) fn from_name(name: &str) -> Option<DeviceKind> {
         [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Virtual, DeviceKind::Cpu]
             .into_iter()
             .find(|kind| kind.to_string().eq_ignore_ascii_case(name))
@@ -52,54 +52,6 @@ impl fmt::Display for DeviceKind {
             DeviceKind::Cpu => "cpu",
             DeviceKind::Other => "other",
         })
-    }
-}
-
-/// Which device an accelerator should take.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DeviceChoice {
-    /// The best one: discrete before integrated before virtual before CPU. `TIDEMILL_DEVICE` overrides it.
-    #[default]
-    Best,
-    /// The device with this index in [`Accelerator::devices`](crate::Accelerator::devices).
-    Index(usize),
-    /// The first device whose name contains this text, whatever the case.
-    Name(String),
-    /// The first device of this kind.
-    Kind(DeviceKind),
-}
-
-impl DeviceChoice {
-    /// What a user writes into `TIDEMILL_DEVICE`: an index, a kind, or a part of a name.
-    pub fn parse(text: &str) -> DeviceChoice {
-        if let Ok(index) = text.parse() {
-            return DeviceChoice::Index(index);
-        }
-        match DeviceKind::from_name(text) {
-            Some(kind) => DeviceChoice::Kind(kind),
-            None => DeviceChoice::Name(text.to_owned()),
-        }
-    }
-
-    fn matches(&self, device: &DeviceInfo) -> bool {
-        match self {
-            DeviceChoice::Best => true,
-            DeviceChoice::Index(index) => device.index == *index,
-            DeviceChoice::Name(part) => device.name.to_lowercase().contains(&part.to_lowercase()),
-            DeviceChoice::Kind(kind) => device.kind == *kind,
-        }
-    }
-}
-
-impl fmt::Display for DeviceChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DeviceChoice::Best => f.write_str("the best device"),
-            DeviceChoice::Index(index) => write!(f, "index {index}"),
-            DeviceChoice::Name(part) => write!(f, "a name with {part:?}"),
-            DeviceChoice::Kind(kind) => write!(f, "kind {kind}"),
-        }
     }
 }
 
@@ -133,8 +85,13 @@ pub struct Limits {
     pub push_constant_bytes: u32,
     /// Bytes of shared memory per workgroup.
     pub shared_bytes: u32,
-    /// Invocations of one subgroup.
+    /// Invocations of one subgroup, as the device tells it.
     pub subgroup_size: u32,
+    /// The fewest and the most invocations that a subgroup may really have. Where they differ, a shader's subgroups are of
+    /// `subgroup_size` only if that is asked for.
+    pub subgroup_sizes: [u32; 2],
+    /// Subgroups of one workgroup whose subgroup size is asked for.
+    pub subgroups: u32,
     /// Granularity of flushes of memory that is not coherent.
     pub(crate) non_coherent_atom: u64,
 }
@@ -157,6 +114,12 @@ pub struct Features {
     pub storage_texel: bool,
     /// Storage texel formats beyond the basic ones, `rg32f` and the like.
     pub extended_formats: bool,
+    /// Subgroup operations on 8-, 16- and 64-bit types, where shaders have those.
+    pub subgroup_extended_types: bool,
+    /// The size of subgroups can be asked for in compute shaders.
+    pub subgroup_size_control: bool,
+    /// Subgroups without idle invocations can be asked for in compute shaders.
+    pub full_subgroups: bool,
     /// 64-bit integers in shaders.
     pub int64: bool,
     /// 64-bit floats in shaders.
@@ -186,6 +149,9 @@ pub struct TimestampClock {
     /// Nanoseconds per tick, not always a whole number.
     pub period_ns: f64,
 }
+
+/// Invocations of the largest workgroup in which the engine's kernels shuffle.
+const MOST_SHUFFLING: u32 = 64;
 
 /// A Vulkan device, and whether Tidemill can use it.
 #[derive(Clone, Debug)]
@@ -227,7 +193,20 @@ impl DeviceInfo {
         self.refused.is_empty()
     }
 
-    fn refusal(&self, otherwise: &str) -> RefusedDevice {
+    /// Whether kernels run in subgroups of [`Limits::subgroup_size`], since there are no others or since those can be asked
+    /// for. Otherwise nothing of the engine's may count on it.
+    pub(crate) fn has_known_subgroups(&self) -> bool {
+        let Limits { subgroup_size, subgroup_sizes: [least, most], subgroups, .. } = self.limits;
+        let enough = subgroup_size.saturating_mul(subgroups) >= MOST_SHUFFLING;
+        (least == most && most == subgroup_size) || (self.features.subgroup_size_control && enough)
+    }
+
+    /// Whether the engine's kernels may shuffle.
+    pub(crate) fn shuffles(&self) -> bool {
+        self.features.subgroup_shuffle && self.has_known_subgroups()
+    }
+
+    pub(super) fn refusal(&self, otherwise: &str) -> RefusedDevice {
         let why = if self.is_usable() { otherwise.to_owned() } else { self.refused.join(", ") };
         RefusedDevice { name: self.name.clone(), why }
     }
@@ -249,23 +228,6 @@ pub(crate) fn enumerate(instance: &Instance) -> Result<Vec<DeviceInfo>> {
         .collect())
 }
 
-/// The device to use, or why there is none.
-pub(crate) fn choose(devices: &[DeviceInfo], choice: &DeviceChoice) -> Result<DeviceInfo> {
-    let best = devices
-        .iter()
-        .filter(|d| d.is_usable() && choice.matches(d))
-        // Among equals, the loader's order holds.
-        .max_by_key(|d| (d.kind.score(), std::cmp::Reverse(d.index)));
-    if let Some(best) = best {
-        return Ok(best.clone());
-    }
-    let list = |otherwise: &str| devices.iter().map(|d| d.refusal(otherwise)).collect();
-    Err(match choice {
-        DeviceChoice::Best => Error::NoUsableDevice { refused: list("usable") },
-        _ => Error::DeviceNotFound { wanted: choice.to_string(), available: list("does not match") },
-    })
-}
-
 fn text(chars: std::result::Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
     chars.map(|c| c.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -277,11 +239,17 @@ pub(crate) fn describe(
     raw: vk::PhysicalDevice,
     queue_family: Option<u32>,
 ) -> DeviceInfo {
+    // SAFETY: contract 1; needs no more than Vulkan 1.0.
+    let version = unsafe { instance.get_physical_device_properties(raw) }.api_version;
+    // SAFETY: contract 1.
+    let extensions = unsafe { instance.enumerate_device_extension_properties(raw) };
+    let extensions = check("vkEnumerateDeviceExtensionProperties", extensions);
+    let has = |name: &CStr| extensions.iter().flatten().any(|e| e.extension_name_as_c_str() == Ok(name));
+
     let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
-    // SAFETY: contract 1; needs no more than Vulkan 1.0.
-    let version = unsafe { instance.get_physical_device_properties(raw) }.api_version;
+    let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
     let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroup);
     if version >= vk::API_VERSION_1_2 {
         properties = properties.push_next(&mut driver);
@@ -289,15 +257,14 @@ pub(crate) fn describe(
     if version >= vk::API_VERSION_1_3 {
         properties = properties.push_next(&mut maintenance4);
     }
-    // SAFETY: contracts 1 and 6; the chain holds only structs of the device's version.
+    if version >= vk::API_VERSION_1_3 || has(ash::ext::subgroup_size_control::NAME) {
+        properties = properties.push_next(&mut sizes);
+    }
+    // SAFETY: contracts 1 and 6; the chain holds only structs of the device's version and extensions.
     unsafe { instance.get_physical_device_properties2(raw, &mut properties) };
     let properties = properties.properties;
     let limits = &properties.limits;
 
-    // SAFETY: contract 1.
-    let extensions = unsafe { instance.enumerate_device_extension_properties(raw) };
-    let extensions = check("vkEnumerateDeviceExtensionProperties", extensions);
-    let has = |name: &CStr| extensions.iter().flatten().any(|e| e.extension_name_as_c_str() == Ok(name));
     // RenderDoc hides Vulkan 1.3 where it can't replay buffer addresses, which nothing here uses; the same functions
     // are there as extensions of 1.2.
     let needed_extensions = [ash::khr::synchronization2::NAME, ash::khr::maintenance4::NAME];
@@ -431,6 +398,8 @@ pub(crate) fn describe(
             push_constant_bytes: limits.max_push_constants_size,
             shared_bytes: limits.max_compute_shared_memory_size,
             subgroup_size: subgroup.subgroup_size,
+            subgroup_sizes: [sizes.min_subgroup_size, sizes.max_subgroup_size],
+            subgroups: sizes.max_compute_workgroup_subgroups,
             non_coherent_atom: limits.non_coherent_atom_size.max(1),
         },
         features: Features {
@@ -441,6 +410,10 @@ pub(crate) fn describe(
             subgroup_arithmetic: subgroup_op(vk::SubgroupFeatureFlags::ARITHMETIC),
             storage_texel: format.buffer_features.contains(vk::FormatFeatureFlags::STORAGE_TEXEL_BUFFER),
             extended_formats: core.shader_storage_image_extended_formats == vk::TRUE,
+            subgroup_extended_types: v12.shader_subgroup_extended_types == vk::TRUE,
+            subgroup_size_control: v13.subgroup_size_control == vk::TRUE
+                && sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE),
+            full_subgroups: v13.compute_full_subgroups == vk::TRUE,
             int64: core.shader_int64 == vk::TRUE,
             float64: core.shader_float64 == vk::TRUE,
             float16: v12.shader_float16 == vk::TRUE,
@@ -463,13 +436,43 @@ pub(crate) fn describe(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn device_choice_is_read_from_text() {
-        assert_eq!(DeviceChoice::parse("1"), DeviceChoice::Index(1));
-        assert_eq!(DeviceChoice::parse("Discrete"), DeviceChoice::Kind(DeviceKind::Discrete));
-        assert_eq!(DeviceChoice::parse("RTX"), DeviceChoice::Name("RTX".into()));
+impl DeviceInfo {
+    /// A card with the limits that Vulkan 1.3 asks for at least, for tests of what is planned by them.
+    pub(crate) fn example(kind: DeviceKind) -> DeviceInfo {
+        DeviceInfo {
+            index: 0,
+            name: "Example".to_owned(),
+            kind,
+            driver: "driver 1.2".to_owned(),
+            api_version: (1, 3, 0),
+            limits: Limits {
+                storage_range_bytes: 1 << 27,
+                uniform_range_bytes: 1 << 14,
+                storage_bindings: 8,
+                uniform_bindings: 12,
+                texel_elements: 1 << 16,
+                texel_bindings: 4,
+                offset_alignment: 256,
+                buffer_bytes: 1 << 30,
+                groups: [65_535; 3],
+                local_size: [128, 128, 64],
+                invocations: 128,
+                push_constant_bytes: 128,
+                shared_bytes: 1 << 14,
+                subgroup_size: 32,
+                subgroup_sizes: [32; 2],
+                subgroups: 4,
+                non_coherent_atom: 256,
+            },
+            features: Features { subgroup_shuffle: true, storage_texel: true, ..Features::default() },
+            memory_bytes: 1 << 30,
+            timestamps: None,
+            refused: Vec::new(),
+            raw: vk::PhysicalDevice::null(),
+            queue_family: 0,
+            calibration: None,
+            clamped: false,
+            cache_key: "Example|driver 1.2|0000:0000:0000|00".to_owned(),
+        }
     }
 }

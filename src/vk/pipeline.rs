@@ -9,6 +9,7 @@ use ash::vk;
 use super::check;
 use super::device::Device;
 use super::kernel::Kernel;
+use super::physical::{DeviceInfo, Limits};
 use crate::error::Result;
 use crate::spirv::TexelFormat;
 
@@ -144,14 +145,20 @@ impl Pipeline {
                 size: 4,
             })
             .collect();
+        let subgroups = Subgroups::of(kernel, specialization, &device.info);
         let data: Vec<u8> = specialization.iter().flat_map(|(_, bits)| bits.to_ne_bytes()).collect();
         let specialization = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
         let entry_point = super::debug::c_name(&kernel.reflection().entry_point);
-        let stage = vk::PipelineShaderStageCreateInfo::default()
+        let mut required = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default();
+        let mut stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(&entry_point)
             .specialization_info(&specialization);
+        if let Some(subgroups) = subgroups {
+            required.required_subgroup_size = subgroups.size;
+            stage = stage.flags(subgroups.flags()).push_next(&mut required);
+        }
         let flags = match device.executables {
             Some(_) => {
                 vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR
@@ -207,6 +214,33 @@ impl Drop for Pipeline {
         unsafe { self.device.raw.destroy_pipeline_layout(self.layout, None) };
         // SAFETY: as above.
         unsafe { self.device.raw.destroy_descriptor_set_layout(self.set_layout, None) };
+    }
+}
+
+/// The subgroups that a pipeline asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Subgroups {
+    size: u32,
+    full: bool,
+}
+
+impl Subgroups {
+    /// What a kernel counts on is asked for wherever it can be: modules of SPIR-V 1.6 do not get it unasked where a device
+    /// has several sizes. A workgroup that is less than a subgroup gets the smallest that holds it.
+    fn of(kernel: &Kernel, specialization: &[(u32, u32)], info: &DeviceInfo) -> Option<Subgroups> {
+        let Limits { subgroup_size, subgroup_sizes: [least, _], subgroups, .. } = info.limits;
+        let [x, y, z] = kernel.reflection().local_size_with(specialization);
+        let size = (x * y * z).next_power_of_two().max(least).min(subgroup_size);
+        let possible = info.features.subgroup_size_control && x * y * z <= size.saturating_mul(subgroups);
+        let full = info.features.full_subgroups && x.is_multiple_of(size);
+        (kernel.counts_on_subgroup_size() && possible).then_some(Subgroups { size, full })
+    }
+
+    fn flags(self) -> vk::PipelineShaderStageCreateFlags {
+        match self.full {
+            true => vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS,
+            false => vk::PipelineShaderStageCreateFlags::empty(),
+        }
     }
 }
 

@@ -10,9 +10,12 @@ use crate::vk::physical::{DeviceInfo, Features, describe};
 pub const FEATURES_NEEDED: [&str; 3] = ["timelineSemaphore", "synchronization2", "maintenance4"];
 
 /// The features that are used where they are enabled: some for speed, some for users' own kernels.
-pub const FEATURES_USED: [&str; 9] = [
+pub const FEATURES_USED: [&str; 12] = [
+    "subgroupSizeControl",
+    "computeFullSubgroups",
     "hostQueryReset",
     "shaderStorageImageExtendedFormats",
+    "shaderSubgroupExtendedTypes",
     "shaderInt64",
     "shaderFloat64",
     "shaderInt16",
@@ -38,8 +41,11 @@ impl FeatureChain<'_> {
             "timelineSemaphore" => &mut self.v12.timeline_semaphore,
             "synchronization2" => &mut self.v13.synchronization2,
             "maintenance4" => &mut self.v13.maintenance4,
+            "subgroupSizeControl" => &mut self.v13.subgroup_size_control,
+            "computeFullSubgroups" => &mut self.v13.compute_full_subgroups,
             "hostQueryReset" => &mut self.v12.host_query_reset,
             "shaderStorageImageExtendedFormats" => &mut self.core.shader_storage_image_extended_formats,
+            "shaderSubgroupExtendedTypes" => &mut self.v12.shader_subgroup_extended_types,
             "shaderInt64" => &mut self.core.shader_int64,
             "shaderFloat64" => &mut self.core.shader_float64,
             "shaderInt16" => &mut self.core.shader_int16,
@@ -67,8 +73,11 @@ impl FeatureChain<'_> {
 /// Whether a device was found to have a feature of [`FEATURES_USED`].
 fn found<'f>(features: &'f mut Features, name: &str) -> Option<&'f mut bool> {
     Some(match name {
+        "subgroupSizeControl" => &mut features.subgroup_size_control,
+        "computeFullSubgroups" => &mut features.full_subgroups,
         "hostQueryReset" => &mut features.host_query_reset,
         "shaderStorageImageExtendedFormats" => &mut features.extended_formats,
+        "shaderSubgroupExtendedTypes" => &mut features.subgroup_extended_types,
         "shaderInt64" => &mut features.int64,
         "shaderFloat64" => &mut features.float64,
         "shaderInt16" => &mut features.int16,
@@ -179,11 +188,14 @@ impl DeviceNeeds {
         v11.storage_buffer16_bit_access |= chain.v11.storage_buffer16_bit_access;
         v12.timeline_semaphore |= chain.v12.timeline_semaphore;
         v12.host_query_reset |= chain.v12.host_query_reset;
+        v12.shader_subgroup_extended_types |= chain.v12.shader_subgroup_extended_types;
         v12.shader_float16 |= chain.v12.shader_float16;
         v12.shader_int8 |= chain.v12.shader_int8;
         v12.storage_buffer8_bit_access |= chain.v12.storage_buffer8_bit_access;
         v13.synchronization2 |= chain.v13.synchronization2;
         v13.maintenance4 |= chain.v13.maintenance4;
+        v13.subgroup_size_control |= chain.v13.subgroup_size_control;
+        v13.compute_full_subgroups |= chain.v13.compute_full_subgroups;
     }
 }
 
@@ -282,6 +294,7 @@ unsafe fn read_struct(chain: &mut FeatureChain<'_>, kind: vk::StructureType, at:
             let given = unsafe { &*at.cast::<vk::PhysicalDeviceVulkan12Features<'_>>() };
             chain.v12.timeline_semaphore |= given.timeline_semaphore;
             chain.v12.host_query_reset |= given.host_query_reset;
+            chain.v12.shader_subgroup_extended_types |= given.shader_subgroup_extended_types;
             chain.v12.shader_float16 |= given.shader_float16;
             chain.v12.shader_int8 |= given.shader_int8;
             chain.v12.storage_buffer8_bit_access |= given.storage_buffer8_bit_access;
@@ -291,6 +304,14 @@ unsafe fn read_struct(chain: &mut FeatureChain<'_>, kind: vk::StructureType, at:
             let given = unsafe { &*at.cast::<vk::PhysicalDeviceVulkan13Features<'_>>() };
             chain.v13.synchronization2 |= given.synchronization2;
             chain.v13.maintenance4 |= given.maintenance4;
+            chain.v13.subgroup_size_control |= given.subgroup_size_control;
+            chain.v13.compute_full_subgroups |= given.compute_full_subgroups;
+        }
+        Kind::PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES => {
+            // SAFETY: the caller vouches for it.
+            let given = unsafe { &*at.cast::<vk::PhysicalDeviceSubgroupSizeControlFeatures<'_>>() };
+            chain.v13.subgroup_size_control |= given.subgroup_size_control;
+            chain.v13.compute_full_subgroups |= given.compute_full_subgroups;
         }
         Kind::PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES => {
             // SAFETY: the caller vouches for it.
@@ -311,6 +332,11 @@ unsafe fn read_struct(chain: &mut FeatureChain<'_>, kind: vk::StructureType, at:
             // SAFETY: the caller vouches for it.
             let given = unsafe { &*at.cast::<vk::PhysicalDeviceHostQueryResetFeatures<'_>>() };
             chain.v12.host_query_reset |= given.host_query_reset;
+        }
+        Kind::PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES => {
+            // SAFETY: the caller vouches for it.
+            let given = unsafe { &*at.cast::<vk::PhysicalDeviceShaderSubgroupExtendedTypesFeatures<'_>>() };
+            chain.v12.shader_subgroup_extended_types |= given.shader_subgroup_extended_types;
         }
         Kind::PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES => {
             // SAFETY: the caller vouches for it.
@@ -352,16 +378,19 @@ mod tests {
     fn what_a_device_was_made_with_is_read_from_any_kind_of_struct() {
         let mut timeline = vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(true);
         let mut v13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true);
+        let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default().subgroup_size_control(true);
         let core = vk::PhysicalDeviceFeatures::default().shader_int64(true);
         let names = [ash::khr::push_descriptor::NAME.as_ptr()];
         let info = vk::DeviceCreateInfo::default()
             .enabled_extension_names(&names)
             .enabled_features(&core)
             .push_next(&mut timeline)
-            .push_next(&mut v13);
+            .push_next(&mut v13)
+            .push_next(&mut sizes);
         // SAFETY: all of it is alive.
         let enabled = unsafe { Enabled::from_create_info(&info) };
-        assert_eq!(enabled.features, ["timelineSemaphore", "synchronization2", "shaderInt64"]);
+        let expected = ["timelineSemaphore", "synchronization2", "subgroupSizeControl", "shaderInt64"];
+        assert_eq!(enabled.features, expected);
         assert!(enabled.has_extension(ash::khr::push_descriptor::NAME));
 
         let mut features2 = vk::PhysicalDeviceFeatures2 { features: core, ..Default::default() };
