@@ -1,7 +1,12 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
+//! build: LOAD=TEXEL STORE=TOGETHER OPS=PLAIN
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef STORE
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : require
+#endif
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
@@ -13,7 +18,8 @@
 // channels a lane, and handed round by shuffles.
 //
 // The input has zeros around it where the kernel reaches out of it, and rows of whole vecs. Weights are
-// [group][channel][kernel row][tap][channels of the result].
+// [group][channel][kernel row][tap][channels of the result]. Modules with STORE are for one image of one group, for rows of whole
+// vecs, whole tiles and whole subgroups.
 
 layout(local_size_x_id = 0) in;                // LANES, if weights are handed round
 layout(constant_id = 1) const uint LANES = 8;  // of a subgroup that take part
@@ -41,6 +47,7 @@ struct Operands {
     uint taps_y;      // rows of the kernel
     uint chunk;       // kernel rows of all channels that one workgroup adds up
 };
+#define SPAN LANES
 #include "lib/epilogue.glsl"
 
 const uint VECS = (3 * STRIDE + (TAPS - 1) * DILATION) / 4 + 1;
@@ -52,7 +59,11 @@ void main() {
     uint across = (operands.quads + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
     uint number = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint group = number / across / tiles, tile = number / across % tiles;
+#ifdef STORE
+    const uint first_batch = 0;
+#else
     if (group >= operands.groups) return;
+#endif
     uint index = number % across * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     uint lane = ROWS > 4 ? gl_SubgroupInvocationID : 0;
     // All lanes take part in shuffles: those without work do that of the last one, and store nothing.
@@ -102,6 +113,13 @@ void main() {
             tap_y = wraps ? 0 : tap_y;
         }
     }
+#ifdef STORE
+    uint proven_row = proven(tile) * ROWS, proven_column = 4 * proven(number % across) * LANES;
+    begin_columns(4 * quad);
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        store_together(epilogue(acc[r], tile * ROWS + r, 4 * quad), proven_row + r, proven_column);
+    }
+#else
     if (index >= operands.quads) return;
     uint part = gl_WorkGroupID.z * (operands.quads / per_image) + image;
     begin_batch(first_batch + image, c_base + part * c_batch);
@@ -114,4 +132,5 @@ void main() {
         store_columns(acc[0], row + r, at, operands.width - 4 * column);
         [[unroll]] for (uint i = 1; i < ROWS; i++) acc[i - 1] = acc[i];
     }
+#endif
 }

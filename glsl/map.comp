@@ -5,8 +5,16 @@
 //! build: LOAD=BUFFER,TEXEL INPUTS=1,2 STEPS=1 OUTPUTS=1 OPS=ALL
 //! build: LOAD=BUFFER,TEXEL INPUTS=4 STEPS=4 OUTPUTS=1 OPS=ALL
 //! build: LOAD=BUFFER,TEXEL INPUTS=4 STEPS=16 OUTPUTS=4 OPS=LIGHT
+//! build: LOAD=TEXEL STORE=TOGETHER INPUTS=1,2 STEPS=1 OUTPUTS=1 OPS=PLAIN,LIGHT,ALL
+//! build: LOAD=TEXEL STORE=TOGETHER INPUTS=4 STEPS=4 OUTPUTS=1 OPS=PLAIN
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef STORE
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 #define IN_PLACE
 #include "lib/load.glsl"
 #include "lib/division.glsl"
@@ -16,7 +24,8 @@
 #endif
 
 // An elementwise program over dense outputs: a list of operations in specialization constants, on inputs that are
-// dense, scalars, or strided (broadcast, permuted, sliced). Four elements at a time.
+// dense, scalars, or strided (broadcast, permuted, sliced). Four elements at a time. Modules with STORE are for whole
+// workgroups of whole subgroups, and for words.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint VECS = 8;    // groups of four elements per invocation
@@ -39,7 +48,9 @@ layout(constant_id = 25) const uint HALVES = 0;  // f16: inputs from bit 0 on, o
 #define UNUSED 15
 
 struct Input {
+#if OPS != PLAIN
     uint strides[4];  // innermost first, in elements
+#endif
     uint offset;      // in elements
 };
 
@@ -51,6 +62,9 @@ layout(push_constant, std430) uniform Push {
     uint shifts;      // and a shift, 8 bits each
     uint scalars[3];
     Input inputs[INPUTS];
+#ifdef STORE
+    uint octal[8];    // 0 to 7
+#endif
 };
 
 INPUT(0, input0)
@@ -63,7 +77,11 @@ INPUT(2, input2)
 #if INPUTS > 3
 INPUT(3, input3)
 #endif
+#ifdef STORE
+layout(binding = INPUTS, std430) writeonly buffer Out0 { u64vec4 result0[]; };
+#else
 layout(binding = INPUTS, std430) writeonly buffer Out0 { uvec4 result0[]; };
+#endif
 #if OUTPUTS > 1
 layout(binding = INPUTS + 1, std430) writeonly buffer Out1 { uvec4 result1[]; };
 layout(binding = INPUTS + 2, std430) writeonly buffer Out2 { uvec4 result2[]; };
@@ -151,6 +169,22 @@ uvec4 stored(uint k) {
     return steps[(STORED >> (8u * k)) & 255u];
 }
 
+#ifdef STORE
+
+#include "lib/together.glsl"
+
+void main() {
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint subgroup = group * gl_NumSubgroups + gl_SubgroupID;
+    uint begin = subgroup * SPAN * VECS, at = proven(subgroup) * SPAN * VECS;
+    [[unroll]] for (uint v = 0; v < VECS; v++) {
+        compute(begin + v * SPAN + gl_SubgroupInvocationID);
+        STORE_TOGETHER(result0, at + v * SPAN, stored(0))
+    }
+}
+
+#else
+
 // Four elements to the i-th place, and one of fewer than four.
 #if OPS == PLAIN
 #define STORE(k, result) result[i] = stored(k);
@@ -205,3 +239,5 @@ void main() {
         }
     }
 }
+
+#endif

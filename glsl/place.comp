@@ -19,7 +19,7 @@ layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the input, so t
 
 layout(push_constant, std430) uniform Push {
     uint count;       // elements of the input
-    uint from;        // where they begin in the input's binding, a multiple of 4
+    uint from;        // where they begin in the input's binding
     uint to;          // where the box begins in the output's binding
     uint extents[3];  // of the input, innermost first
     uint magic[3];
@@ -44,11 +44,14 @@ void main() {
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
+    // A first group may begin before the first element: such elements wrap, and are never stored.
+    uint skipped = FIT == ALIGNED ? 0 : from & 3u;
     [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint element = 4 * (begin + v * SPAN);
-        if (element >= count) break;
-        uvec4 elements = source((from + element) >> 2);
-        uint q = DIMS == 1 ? 0 : divide(element, magic[0], shifts & 31u);
+        uint group4 = begin + v * SPAN;
+        uint element = 4 * group4 - skipped;
+        if (int(element) >= int(count)) break;
+        uvec4 elements = source((from >> 2) + group4);
+        uint q = DIMS == 1 ? 0 : divide(max(int(element), 0), magic[0], shifts & 31u);
         uint column = element - q * extents[0];
         if (DIMS == 1) column = element;
         uint row = row_begin(q);

@@ -1,7 +1,12 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
+//! build: LOAD=TEXEL STORE=TOGETHER OPS=PLAIN
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef STORE
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : require
+#endif
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
@@ -9,7 +14,8 @@
 #include "lib/ops.glsl"
 
 // A matrix product without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds
-// WIDTH vecs of columns; A is loaded once per subgroup, lane by lane, and handed round by shuffles.
+// WIDTH vecs of columns; A is loaded once per subgroup, lane by lane, and handed round by shuffles. Modules with STORE are for
+// results of whole tiles, and for whole subgroups.
 
 layout(local_size_x_id = 0) in;                // LANES: the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 1) const uint LANES = 8;
@@ -17,17 +23,31 @@ layout(constant_id = 2) const uint ROWS = 16;
 layout(constant_id = 3) const uint WIDTH = 2;
 layout(constant_id = 4) const bool TAIL = false;  // k may end anywhere; else operands are padded with zeros to steps of k
 layout(constant_id = 5) const bool ROLLED = false;  // rows are stored one by one: compiles in half the time
+layout(constant_id = 6) const uint K_STEP = 4;  // of k at a time: 4 or 8
+layout(constant_id = 7) const bool LOOSE = false;  // rows of B begin anywhere: places and strides in it are elements
 
 INPUT(0, a)
 INPUT(1, b)
+#define SPAN LANES
 #include "lib/product.glsl"
 #include "lib/factors.glsl"
 
-// Longer steps are hardly faster and take a multiple of the time to compile.
-#define K_STEP 4
+// Four neighbours of B. Beyond its end stands anything; that is no part of the result.
+vec4 columns_of_b(uint i) {
+    if (!LOOSE) return rhs(i);
+    uint last = (operands.k * n - 1) >> 2, shift = i & 3u;
+    uvec4 low = b(min(i >> 2, last)), high = b(min((i >> 2) + 1, last));
+    low = shift > 1 ? uvec4(low.zw, high.xy) : low;
+    uint next = shift > 1 ? high.z : high.x;
+    return F((shift & 1u) != 0 ? uvec4(low.yzw, next) : low);
+}
 
 void main() {
+#ifdef STORE
+    find_tile(4 * LANES * WIDTH);
+#else
     if (!find_tile(4 * LANES * WIDTH)) return;
+#endif
     uint lane = gl_SubgroupInvocationID;
     uint row = first_row + tile.m * ROWS;
     // Rows and columns that are not there are read from the last ones that are, and not stored.
@@ -37,7 +57,8 @@ void main() {
         a_at[r] = tile.a + min(row + min(r * LANES + lane, ROWS - 1), m - 1) * operands.a_row + (tile.k_begin >> 2);
     [[unroll]] for (uint j = 0; j < WIDTH; j++) {
         uint first = tile.n * LANES * WIDTH;
-        b_at[j] = tile.b + tile.n * operands.b_panel + min(first + j * LANES + lane, operands.b_width - 1) - first + tile.k_begin * operands.b_row;
+        uint vec = min(first + j * LANES + lane, operands.b_width - 1) - first;
+        b_at[j] = tile.b + tile.n * operands.b_panel + (LOOSE ? 4 * vec : vec) + tile.k_begin * operands.b_row;
     }
     vec4 acc[ROWS * WIDTH];
     [[unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) acc[i] = vec4(0);
@@ -46,22 +67,17 @@ void main() {
     [[dont_unroll]] for (; TAIL ? k_at + K_STEP <= tile.k_end : k_at < tile.k_end; k_at += K_STEP) {
         vec4 bv[K_STEP * WIDTH];
         [[unroll]] for (uint kk = 0; kk < K_STEP; kk++)
-            [[unroll]] for (uint j = 0; j < WIDTH; j++) bv[kk * WIDTH + j] = rhs(b_at[j] + kk * operands.b_row);
+            [[unroll]] for (uint j = 0; j < WIDTH; j++) bv[kk * WIDTH + j] = columns_of_b(b_at[j] + kk * operands.b_row);
         [[unroll]] for (uint j = 0; j < WIDTH; j++) b_at[j] += K_STEP * operands.b_row;
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
-            vec4 av = lhs(a_at[r]++);
+            vec4 av[K_STEP / 4];
+            [[unroll]] for (uint h = 0; h < K_STEP / 4; h++) av[h] = lhs(a_at[r]++);
+            // Row by row: a software driver keeps one row's accumulators in registers at a time.
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i++) {
-                float s[K_STEP];
-                [[unroll]] for (uint kk = 0; kk < K_STEP; kk++) s[kk] = subgroupShuffle(av[kk], i);
-                // k innermost: a software driver keeps one accumulator in a register at a time.
-                [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-                    vec4 sum = acc[(r * LANES + i) * WIDTH + j];
-                    [[unroll]] for (uint q = 0; q < 4; q++) {
-                        float x = sum[q];
-                        [[unroll]] for (uint kk = 0; kk < K_STEP; kk++) x += s[kk] * bv[kk * WIDTH + j][q];
-                        sum[q] = x;
-                    }
-                    acc[(r * LANES + i) * WIDTH + j] = sum;
+                [[unroll]] for (uint kk = 0; kk < K_STEP; kk++) {
+                    float s = subgroupShuffle(av[kk / 4][kk % 4], i);
+                    [[unroll]] for (uint j = 0; j < WIDTH; j++)
+                        acc[(r * LANES + i) * WIDTH + j] += s * bv[kk * WIDTH + j];
                 }
             }
         }
@@ -70,7 +86,7 @@ void main() {
     [[dont_unroll]] for (; TAIL && k_at < tile.k_end; k_at++) {
         vec4 bv[WIDTH];
         [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-            bv[j] = rhs(b_at[j]);
+            bv[j] = columns_of_b(b_at[j]);
             b_at[j] += operands.b_row;
         }
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
@@ -81,6 +97,16 @@ void main() {
             }
         }
     }
+#ifdef STORE
+    uint proven_row = first_row + proven(tile.m) * ROWS, proven_column = 4 * proven(tile.n) * LANES * WIDTH;
+    [[unroll]] for (uint j = 0; j < WIDTH; j++) {
+        uint at = 4 * (tile.n * LANES * WIDTH + j * LANES + lane);
+        begin_columns(at);
+        [[unroll]] for (uint i = 0; i < ROWS; i++) {
+            store_together(epilogue(acc[i * WIDTH + j], row + i, at), proven_row + i, proven_column + 4 * j * LANES);
+        }
+    }
+#else
     if (ROLLED) {
         // Accumulators can't be indexed at run time without leaving their registers, so they move up.
         [[dont_unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) {
@@ -97,4 +123,5 @@ void main() {
         begin_columns(at);
         [[unroll]] for (uint i = 0; i < ROWS; i++) store(acc[i * WIDTH + j], row + i, at);
     }
+#endif
 }

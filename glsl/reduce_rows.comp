@@ -54,15 +54,9 @@ vec4 mean = vec4(0);
 
 #ifdef STEPS
 #include "lib/program.glsl"
-layout(constant_id = 5) const uint SINGLE = 0;  // a bit for each input that is one element for all
+#include "lib/head.glsl"
 
-uvec4 term_at(uint texel) {
-    loaded[0] = (SINGLE & 1u) != 0 ? input0(0).xxxx : input0(texel);
-    loaded[1] = (SINGLE & 2u) != 0 ? input1(0).xxxx : input1(texel);
-    loaded[2] = (SINGLE & 4u) != 0 ? input2(0).xxxx : input2(texel);
-    run_program();
-    return term(steps[COUNT - 1], uvec4(0), mean);
-}
+uvec4 term_at(uint texel) { return term(made(texel), uvec4(0), mean); }
 #else
 uvec4 term_at(uint texel) {
 #if INPUTS > 1

@@ -81,27 +81,20 @@ void main() {
             x[j] = four(e + j * inner);
             widen(range, x[j]);
         }
-        vec4 risen = peak(range), scale = weight(U(min(top, risen)), risen), w[BLOCK];
-#define TAKE(j) w[j] = weight(x[j], risen);
+        rescale(sum, rest, top, peak(range));
+        vec4 w[BLOCK];
+#define TAKE(j) w[j] = weight(x[j], top);
         FOUR_TIMES(TAKE)
 #undef TAKE
-        precise vec4 scaled = sum * scale, scaled_rest = rest * scale;
         precise vec4 all_four = (w[0] + w[1]) + (w[2] + w[3]);
-        sum = scaled;
-        rest = scaled_rest;
         add_exactly(sum, rest, all_four);
-        top = risen;
         e += BLOCK * inner;
     }
     [[dont_unroll]] for (; row < rows; row++) {
         uvec4 x = four(e);
         widen(range, x);
-        vec4 risen = peak(range), scale = weight(U(min(top, risen)), risen);
-        precise vec4 scaled = sum * scale, scaled_rest = rest * scale;
-        sum = scaled;
-        rest = scaled_rest;
-        add_exactly(sum, rest, weight(x, risen));
-        top = risen;
+        rescale(sum, rest, top, peak(range));
+        add_exactly(sum, rest, weight(x, top));
         e += inner;
     }
     if (MODE == PARTS) {

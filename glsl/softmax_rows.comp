@@ -1,52 +1,84 @@
 #version 460
 //! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=1,2
 //! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=1,2
+//! build: LOAD=TEXEL STORE=TOGETHER TREE=SHUFFLE INPUTS=1,2
+//! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
+//! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
+//! build: LOAD=TEXEL STORE=TOGETHER TREE=SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef STORE
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : require
+#endif
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
 #include "lib/division.glsl"
 #include "lib/lanes.glsl"
-#define BLOCK 4
+#define BLOCK 8
 #include "lib/span.glsl"
 #include "lib/sum.glsl"
 #include "lib/exp.glsl"
 #include "lib/softmax.glsl"
 
 // Softmax of rows: of [outer, extent] along the last axis. LANES invocations share a row. One that fits stays in
-// registers; a longer one is swept three times; one that is cut into parts takes two dispatches: the first leaves a
+// registers; a longer one is swept twice; one that is cut into parts takes two dispatches: the first leaves a
 // state for each part, the second (with two inputs) joins the states and makes the results.
+// Modules with STORE make whole results of whole workgroups: a subgroup takes LANES x VECS texels, which are a row, or
+// with two inputs a block of one. Modules with STEPS run an elementwise program as they load: its results are what
+// softmax is taken of.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 2) const uint MODE = 0;
 #define REGISTERS 0
 #define SWEEPS 1
 #define PARTS 2
-layout(constant_id = 4) const uint VECS = 8;      // texels of a row that a lane holds
+layout(constant_id = 4) const uint VECS = 8;      // texels that a lane holds
 layout(constant_id = 5) const bool FULL = false;  // rows are exactly LANES x VECS texels
 
 layout(push_constant, std430) uniform Push {
     uint units;        // parts of rows in this dispatch
     uint begin;        // the first of them
     uint parts;        // of one row
-    uint magic;        // division by the parts as a multiplication
+    uint magic;        // division by the units of a row as a multiplication
     uint magic_shift;  // and a shift
     uint extent;       // elements of a row
     uint chunk;        // elements of a part, but for the last
     uint origin;       // where the binding begins in the input
     uint out_origin;   // and in the output
+#ifdef STEPS
+    uint scalars[3];
+#endif
+#ifdef STORE
+    uint octal[8];     // 0 to 7
+#endif
 };
 
 INPUT(0, input0)
-#if INPUTS > 1
+#if INPUTS == 2
 INPUT(1, states)
 #endif
+#ifdef STEPS
+INPUT(1, input1)
+INPUT(2, input2)
+#include "lib/ops.glsl"
+#include "lib/program.glsl"
+#include "lib/head.glsl"
+#define element(i) made(i)
+#else
+#define element(i) input0(i)
+#endif
+#ifdef STORE
+layout(binding = INPUTS, std430) writeonly restrict buffer Out { u64vec4 result[]; };
+#define SPAN LANES
+#include "lib/together.glsl"
+#else
 layout(binding = INPUTS, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 // A texel's elements; those outside of the row are -infinity, which has no weight.
 uvec4 texel(Span s, uint i) {
-    return mix(uvec4(MINUS_INFINITY), input0(i), lessThan(places(s, i), uvec4(s.size)));
+    return mix(uvec4(MINUS_INFINITY), element(i), lessThan(places(s, i), uvec4(s.size)));
 }
 
 void store(Span s, uint shift, uint i, uvec4 r) {
@@ -60,6 +92,7 @@ void store(Span s, uint shift, uint i, uvec4 r) {
         [[dont_unroll]] for (; k < 4 && place[k] < s.size; k++) result[o][k] = r[k];
     }
 }
+#endif
 
 void join_range(inout Range range) {
     range.high.xy = max(range.high.xy, range.high.zw);
@@ -88,26 +121,25 @@ void join_sum(inout vec4 sum, inout vec4 rest) {
     rest = rest.xxxx;
 }
 
-void whole_in_registers(Span s, uint lane, bool live, uint shift) {
-    uint last = (s.begin + s.size - 1) >> 2;
-    uvec4 v[VECS];
-    Range range = nothing();
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
-        uint i = s.first + lane + j * LANES;
-        if (FULL) {
-            v[j] = input0(i);
-        } else {
-            v[j] = mix(uvec4(MINUS_INFINITY), input0(min(i, last)), lessThan(places(s, i), uvec4(s.size)));
-        }
-        widen(range, v[j]);
-    }
+#if INPUTS != 2
+
+// A row in registers: its elements; once weighed, their weights, unless it is the logarithm that is wanted.
+uvec4 held[VECS];
+
+void hold(uint j, uvec4 bits, inout Range range) {
+    held[j] = bits;
+    widen(range, bits);
+}
+
+void weigh(inout Range range, out vec4 top, out vec4 d) {
     join_range(range);
     // Eights first, then their sum: few enough for the errors to stay small without being collected.
-    vec4 top = peak(range), rest = vec4(0);
+    top = peak(range);
+    vec4 rest = vec4(0);
     precise vec4 sum = vec4(0), eight = vec4(0);
     [[unroll]] for (uint j = 0; j < VECS; j++) {
-        vec4 e = weight(v[j], top);
-        if (!LOGARITHM) v[j] = U(e);
+        vec4 e = weight(held[j], top);
+        if (!LOGARITHM) held[j] = U(e);
         eight = eight + e;
         if (j % 8 == 7) {
             sum = sum + eight;
@@ -116,14 +148,37 @@ void whole_in_registers(Span s, uint lane, bool live, uint shift) {
     }
     sum = sum + eight;
     join_sum(sum, rest);
-    vec4 d = divisor(sum, rest);
+    d = divisor(sum, rest);
+}
+
+uvec4 weighed(uint j, vec4 top, vec4 d, bvec4 lost) {
+    precise vec4 logarithm = (F(held[j]) - top) - d, share = F(held[j]) * d;
+    return mix(LOGARITHM ? U(logarithm) : U(share), uvec4(NOT_A_NUMBER), lost);
+}
+
+#endif
+#if INPUTS != 2 && !defined(STORE)
+
+void whole_in_registers(Span s, uint lane, bool live, uint shift) {
+    uint last = (s.begin + s.size - 1) >> 2;
+    Range range = nothing();
+    [[unroll]] for (uint j = 0; j < VECS; j++) {
+        uint i = s.first + lane + j * LANES;
+        if (FULL) {
+            hold(j, element(i), range);
+        } else {
+            bvec4 inside = lessThan(places(s, i), uvec4(s.size));
+            hold(j, mix(uvec4(MINUS_INFINITY), element(min(i, last)), inside), range);
+        }
+    }
+    vec4 top, d;
+    weigh(range, top, d);
     bvec4 lost = is_lost(range);
     // The texels at the ends are put aside: stores in parts, many times over, would take seconds to compile.
     uint whole = (s.begin + s.size) >> 2;
     uvec4 head = uvec4(0), tail = uvec4(0);
     [[unroll]] for (uint j = 0; j < VECS; j++) {
-        precise vec4 logarithm = (F(v[j]) - top) - d, share = F(v[j]) * d;
-        uvec4 r = mix(LOGARITHM ? U(logarithm) : U(share), uvec4(NOT_A_NUMBER), lost);
+        uvec4 r = weighed(j, top, d, lost);
         uint i = s.first + lane + j * LANES;
         if (FULL) {
             if (live) result[i + shift] = r;
@@ -139,36 +194,37 @@ void whole_in_registers(Span s, uint lane, bool live, uint shift) {
     if ((last - s.first) % LANES == lane && last >= s.inside && last >= whole) store(s, shift, last, tail);
 }
 
-#if INPUTS == 1
-
-void sweep_range(Span s, uint lane, inout Range range) {
+// One walk for both: a new largest element scales the sum down. Each of a lane's four sums has its own until the end.
+void sweep(Span s, uint lane, inout Range range, inout vec4 sum, inout vec4 rest) {
+    vec4 top = vec4(0);
     uint i = s.inside + lane;
     [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
-        [[unroll]] for (uint j = 0; j < BLOCK; j++) widen(range, input0(i + j * LANES));
-        i += LANES * BLOCK;
-    }
-    [[dont_unroll]] for (uint j = lane; j < s.singles; j += LANES) widen(range, texel(s, single(s, j)));
-    join_range(range);
-}
-
-void sweep_sum(Span s, uint lane, vec4 top, inout vec4 sum, inout vec4 rest) {
-    uint i = s.inside + lane;
-    [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
-        vec4 e[BLOCK];
-#define TAKE(j) e[j] = weight(input0(i + j * LANES), top);
-        FOUR_TIMES(TAKE)
+        uvec4 x[BLOCK];
+        [[unroll]] for (uint j = 0; j < BLOCK; j++) {
+            x[j] = element(i + j * LANES);
+            widen(range, x[j]);
+        }
+        rescale(sum, rest, top, peak(range));
+        vec4 w[BLOCK];
+#define TAKE(j) w[j] = weight(x[j], top);
+        EIGHT_TIMES(TAKE)
 #undef TAKE
-        precise vec4 four = (e[0] + e[1]) + (e[2] + e[3]);
-        add_exactly(sum, rest, four);
+        precise vec4 eight = ((w[0] + w[1]) + (w[2] + w[3])) + ((w[4] + w[5]) + (w[6] + w[7]));
+        add_exactly(sum, rest, eight);
         i += LANES * BLOCK;
     }
     [[dont_unroll]] for (uint j = lane; j < s.singles; j += LANES) {
-        add_exactly(sum, rest, weight(texel(s, single(s, j)), top));
+        uvec4 x = texel(s, single(s, j));
+        widen(range, x);
+        rescale(sum, rest, top, peak(range));
+        add_exactly(sum, rest, weight(x, top));
     }
+    join_range(range);
+    rescale(sum, rest, top, peak(range));
     join_sum(sum, rest);
 }
 
-#else
+#elif INPUTS == 2
 
 // The whole row's range and sum, from the states of its parts.
 void join_states(uint outer, uint lane, inout Range range, inout vec4 sum, inout vec4 rest) {
@@ -191,6 +247,31 @@ void join_states(uint outer, uint lane, inout Range range, inout vec4 sum, inout
 
 #endif
 
+#ifdef STORE
+
+void main() {
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint unit = group * gl_NumSubgroups + gl_SubgroupID, lane = gl_SubgroupInvocationID;
+    uint first = ((begin + unit) * chunk - origin) >> 2, at = ((begin + proven(unit)) * chunk - out_origin) >> 2;
+    Range range = nothing();
+    vec4 top, d;
+#if INPUTS != 2
+    [[unroll]] for (uint j = 0; j < VECS; j++) hold(j, element(first + j * LANES + lane), range);
+    weigh(range, top, d);
+#define RESULT(j) weighed(j, top, d, lost)
+#else
+    vec4 sum = vec4(0), rest = vec4(0);
+    join_states(divide(begin + unit, magic, magic_shift), lane, range, sum, rest);
+    top = peak(range);
+    d = divisor(sum, rest);
+#define RESULT(j) outcome(input0(first + j * LANES + lane), top, d, lost)
+#endif
+    bvec4 lost = is_lost(range);
+    [[unroll]] for (uint j = 0; j < VECS; j++) STORE_TOGETHER(result, at + j * LANES, RESULT(j))
+}
+
+#else
+
 void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint unit = group * (gl_WorkGroupSize.x / LANES) + row_in_group(), lane = lane_in_row();
@@ -203,13 +284,12 @@ void main() {
     uint shift = (origin >> 2) - (out_origin >> 2);
     Range range = nothing();
     vec4 sum = vec4(0), rest = vec4(0);
-#if INPUTS == 1
+#if INPUTS != 2
     if (MODE == REGISTERS) {
         whole_in_registers(s, lane, live, shift);
         return;
     }
-    sweep_range(s, lane, range);
-    sweep_sum(s, lane, peak(range), sum, rest);
+    sweep(s, lane, range, sum, rest);
     if (MODE == PARTS) {
         if (live && lane == 0) result[at] = uvec4(range.high.x, range.low.x, U(sum.x), U(rest.x));
         return;
@@ -222,8 +302,8 @@ void main() {
     uint i = s.inside + lane;
     [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
         uvec4 r[BLOCK];
-#define TAKE(j) r[j] = outcome(input0(i + j * LANES), top, d, lost);
-        FOUR_TIMES(TAKE)
+#define TAKE(j) r[j] = outcome(element(i + j * LANES), top, d, lost);
+        EIGHT_TIMES(TAKE)
 #undef TAKE
         [[unroll]] for (uint j = 0; j < BLOCK; j++) {
             if (live) result[i + j * LANES + shift] = r[j];
@@ -232,6 +312,8 @@ void main() {
     }
     [[dont_unroll]] for (uint j = lane; j < s.singles; j += LANES) {
         uint k = single(s, j);
-        if (live) store(s, shift, k, outcome(input0(k), top, d, lost));
+        if (live) store(s, shift, k, outcome(element(k), top, d, lost));
     }
 }
+
+#endif

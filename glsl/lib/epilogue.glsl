@@ -2,7 +2,8 @@
 // products and convolutions; both give rows of columns: C[batch][m][n].
 //
 // Needs lib/load.glsl, lib/half.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
-// below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants.
+// below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With STORE
+// there is one batch, all of the result is inside, and subgroups store together.
 
 layout(constant_id = 32) const bool WIDE = true;  // columns come in aligned groups of four that are all inside
 layout(constant_id = 33) const uint STEPS = 0;    // of the epilogue
@@ -22,26 +23,35 @@ layout(constant_id = 41) const uint MODE1 = 0;
 #define COMMON 4  // added: the same for every row
 #define HALF 8    // added: f16
 
-struct Extra {
-    uint batch_outer, batch_inner, row;  // strides in elements
+struct BatchStrides {
+    uint outer, inner;
 };
 
 layout(push_constant, std430) uniform Push {
     Operands operands;
-    uint m, n;         // rows and columns of one result
-    uint first_row;    // where this dispatch's part of C begins
-    uint first_batch;
-    uint batch_inner;  // extent of the inner batch dimension
-    uint c_row;        // strides in elements
-    uint c_batch;
+    uint m, n;           // rows and columns of one result
+    uint first_row;      // where this dispatch's part of C begins
+    uint c_row;          // strides in elements
     uint c_base;
     float alpha;
     uint scalars[4];
-    Extra extras[2];
+    uint extra_rows[2];  // strides in elements
+#ifdef STORE
+    uint octal[8];       // 0 to 7
+#else
+    uint first_batch;
+    uint batch_inner;    // extent of the inner batch dimension
+    uint c_batch;
+    BatchStrides extra_batches[2];
+#endif
 };
 
 INPUT(2, extra0)
 INPUT(3, extra1)
+#ifdef STORE
+layout(binding = 4, std430) writeonly restrict buffer Out { u64vec4 result[]; };
+#include "lib/together.glsl"
+#else
 layout(binding = 4, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 // The batch that a workgroup works for: its coordinates, and where its result begins, in elements. The kernel says it.
@@ -56,6 +66,7 @@ void begin_batch(uint number, uint c) {
     batch.inner = number % batch_inner;
     batch.c = c;
 }
+#endif
 
 uvec4 extra(uint which, uint i) {
     return which == 0 ? extra0(i) : extra1(i);
@@ -76,7 +87,10 @@ uvec4 fetch_extra(uint which, uint mode, uint row, uint column) {
     bool is_half = (mode & HALF) != 0;
     mode &= ~(COMMON | HALF);
     if (mode == ABSENT) return uvec4(0);
-    uint at = batch.outer * extras[which].batch_outer + batch.inner * extras[which].batch_inner + row * extras[which].row;
+    uint at = row * extra_rows[which];
+#ifndef STORE
+    at += batch.outer * extra_batches[which].outer + batch.inner * extra_batches[which].inner;
+#endif
     if (mode == SPLAT) return uvec4(extra_one(which, is_half, at));
     at += column;
     if (mode == VECTOR) return extra_four(which, is_half, at >> 2);
@@ -120,6 +134,12 @@ uvec4 epilogue(vec4 product, uint row, uint column) {
     return results[STEPS - 1];
 }
 
+#ifdef STORE
+// Stores four columns of each lane, all of them neighbours. Row and column of the first lane are proven.
+void store_together(uvec4 words, uint row, uint column) {
+    STORE_TOGETHER(result, (c_base + (row - first_row) * c_row + column) >> 2, words)
+}
+#else
 // Stores the first `count` of four neighbouring columns from `column` on; all four where rows are WIDE.
 void store_columns(vec4 product, uint row, uint column, uint count) {
     uvec4 words = epilogue(product, row, column);
@@ -138,3 +158,4 @@ void store_columns(vec4 product, uint row, uint column, uint count) {
 void store(vec4 product, uint row, uint column) {
     if (row < m && column < n) store_columns(product, row, column, n - column);
 }
+#endif

@@ -2,11 +2,10 @@
 
 // exp(t) for t <= 0, to 0.99 ULP (over every f32); 0 below -87, where results would become denormal.
 vec4 exp_not_above_one(vec4 t) {
-    vec4 x = max(t, vec4(-87.0));
-    // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits, too.
-    precise vec4 shifted = x * 1.44269504 + 12582912.0;
+    // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits, too. Below -87 all of this is noise.
+    precise vec4 shifted = t * 1.44269504 + 12582912.0;
     precise vec4 n = shifted - 12582912.0;
-    precise vec4 r = (x - n * 0.693359375) + n * 2.12194440e-4;
+    precise vec4 r = (t - n * 0.693359375) + n * 2.12194440e-4;
     precise vec4 p = r * 1.9875691500e-4 + 1.3981999507e-3;
     p = p * r + 8.3334519073e-3;
     p = p * r + 4.1665795894e-2;

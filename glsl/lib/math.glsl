@@ -56,6 +56,15 @@ vec4 exp_tail(vec4 r) {
     return p;
 }
 
+// The same with half as many results that wait for each other, which software drivers gain by (`bench gelu_16m`); 0.02 ULP less exact.
+vec4 exp_tail_in_pairs(vec4 r) {
+    precise vec4 square = r * r;
+    precise vec4 p = (1.9875691500e-4 * r + 1.3981999507e-3) * square + (8.3334519073e-3 * r + 4.1665795894e-2);
+    p = p * square + (1.6666665459e-1 * r + 5.0000001201e-1);
+    p = p * square;
+    return p;
+}
+
 // exp(x + low) = p * 2^n.
 vec4 exp_parts(vec4 x, vec4 low, out ivec4 n) {
     vec4 r = reduce_by_ln2(x, low, n);
@@ -134,7 +143,8 @@ vec4 softplus_f32(vec4 x) {
 // x / (1 + exp(-w)); for x that is bounded below, so that the quotient of infinities doesn't come up.
 vec4 logistic_times(vec4 x, vec4 w) {
     ivec4 n;
-    vec4 p = exp_parts(at_least(at_most(-w, 94.2), -87.0), vec4(0.0), n);
+    vec4 e = reduce_by_ln2(at_least(at_most(-w, 94.2), -87.0), vec4(0.0), n);
+    precise vec4 p = 1.0 + (e + exp_tail_in_pairs(e));
     // Far down the quotient is still a number when exp(-w) no longer is: there both sides are made smaller.
     bvec4 far = lessThan(w, vec4(-64.0));
     vec4 unit = mix(vec4(1.0), vec4(0.00390625), far);

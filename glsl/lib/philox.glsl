@@ -14,7 +14,8 @@ uvec4 philox(uvec4 counter, uvec2 key) {
 
 // Numbers in [0, 1): the upper 24 bits, which a float holds exactly.
 vec4 unit(uvec4 bits) {
-    return vec4(bits >> 8) * (1.0 / 16777216.0);
+    precise vec4 r = vec4(bits >> 8) * (1.0 / 16777216.0);
+    return r;
 }
 
 // ln(u) for u in (0, 1] that is a multiple of 2^-24: exponent apart, then the series of atanh.
@@ -31,7 +32,7 @@ vec2 log_of_unit(vec2 u) {
 }
 
 // sin and cos of a whole turn's fraction t in [0, 1): the nearest quarter exactly, then polynomials on an eighth.
-void sin_cos_of_turn(vec2 t, out vec2 s, out vec2 c) {
+void sin_cos_of_turn(vec2 t, precise out vec2 s, precise out vec2 c) {
     vec2 quarter = floor(t * 4.0 + 0.5);
     precise vec2 x = (t - quarter * 0.25) * 6.283185307179586;
     precise vec2 y = x * x;
@@ -46,10 +47,10 @@ void sin_cos_of_turn(vec2 t, out vec2 s, out vec2 c) {
 
 // Two pairs of independent normal numbers (Box and Muller).
 vec4 normal(uvec4 bits) {
-    vec2 u = vec2((bits.xz >> 8) + 1u) * (1.0 / 16777216.0);
+    precise vec2 u = vec2((bits.xz >> 8) + 1u) * (1.0 / 16777216.0);
     precise vec2 radius = sqrt(-2.0 * log_of_unit(u));
-    vec2 s, c;
-    sin_cos_of_turn(vec2(bits.yw >> 8) * (1.0 / 16777216.0), s, c);
+    precise vec2 turn = vec2(bits.yw >> 8) * (1.0 / 16777216.0), s, c;
+    sin_cos_of_turn(turn, s, c);
     precise vec4 r = vec4(radius.x * c.x, radius.x * s.x, radius.y * c.y, radius.y * s.y);
     return r;
 }

@@ -4,20 +4,22 @@
 // four elements.
 //
 // Needs lib/load.glsl, lib/half.glsl and lib/ops.glsl. The kernel declares INPUT(0, a) and INPUT(1, b), and the specialization
-// constants below 32.
+// constants below 32. With STORE there is one batch, and k is not split.
 
 struct Operands {
     uint k;
-    uint k_chunk;      // of k that one workgroup sums up
     uint tiles_m;      // tiles of rows in this dispatch
     uint band;         // those that are walked through before the next tile of columns
-    uint batches;      // in this dispatch
     uint a_row;        // strides in vecs
-    uint a_outer, a_inner;
     uint b_row;
     uint b_panel;      // from one tile of columns to the next
-    uint b_outer, b_inner;
     uint b_width;      // vecs in a row of B
+#ifndef STORE
+    uint k_chunk;      // of k that one workgroup sums up
+    uint batches;      // in this dispatch
+    uint a_outer, a_inner;
+    uint b_outer, b_inner;
+#endif
 };
 #include "lib/epilogue.glsl"
 
@@ -38,10 +40,15 @@ bool find_tile(uint columns) {
     uint height = min(operands.band, operands.tiles_m - min(first, operands.tiles_m - 1));
     tile.m = first + within % height;
     tile.n = within / height;
+#ifdef STORE
+    tile.a = tile.b = tile.k_begin = 0;
+    tile.k_end = operands.k;
+#else
     begin_batch(first_batch + gl_WorkGroupID.z % operands.batches, c_base + gl_WorkGroupID.z * c_batch);
     tile.a = batch.outer * operands.a_outer + batch.inner * operands.a_inner;
     tile.b = batch.outer * operands.b_outer + batch.inner * operands.b_inner;
     tile.k_begin = gl_WorkGroupID.z / operands.batches * operands.k_chunk;
     tile.k_end = min(operands.k, tile.k_begin + operands.k_chunk);
+#endif
     return first < operands.tiles_m && within < height * tiles_n;
 }

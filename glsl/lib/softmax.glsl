@@ -37,6 +37,15 @@ vec4 weight(uvec4 bits, vec4 top) {
     return exp_not_above_one(t);
 }
 
+// Scales a sum of weights from one largest element to another one, which is not below it unless there was nothing to sum.
+void rescale(inout vec4 sum, inout vec4 rest, inout vec4 top, vec4 risen) {
+    vec4 scale = weight(U(min(top, risen)), risen);
+    precise vec4 scaled = sum * scale, scaled_rest = rest * scale;
+    sum = scaled;
+    rest = scaled_rest;
+    top = risen;
+}
+
 // What the results are made with: the reciprocal of the sum, or its logarithm.
 vec4 divisor(vec4 sum, vec4 rest) {
     precise vec4 total = sum + rest;
