@@ -70,6 +70,7 @@ pub use engine::dispatch::Dispatch;
 pub use engine::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 pub use engine::housekeeping::PrewarmStatus;
 pub use engine::inspect::{CompiledKernel, compiled_kernels};
+pub use engine::outputs::Outputs;
 pub use engine::pipelines::PipelineStats;
 pub use engine::plan::Plan;
 pub use engine::pool::PoolStats;
@@ -77,8 +78,8 @@ pub use engine::profile::Profiling;
 pub use engine::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
 pub use engine::profile::measurement::{Measurement, Pace, checksum};
 pub use engine::profile::row::{HostTime, Profile, Row};
-pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, Session};
-pub use engine::recording::{Operand, Outputs, Recording, Value};
+pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, RunGraph, Session};
+pub use engine::recording::{Operand, Recording, Value};
 pub use engine::submission::Submission;
 pub use engine::tensor::{Filler, Tensor};
 pub use error::{
@@ -97,10 +98,11 @@ pub use stream::{
     Batch, Consumer, IdleTime, Producer, Slot, Stream, StreamBuilder, StreamReport, StreamStats,
 };
 pub use tune::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
+pub use vk::choice::DeviceChoice;
 #[cfg(feature = "shaderc")]
 pub use vk::glsl::Glsl;
 pub use vk::kernel::Kernel;
-pub use vk::physical::{DeviceChoice, DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
+pub use vk::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
 pub use vk::raw;
 
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 pub(crate) mod axes;
 pub(crate) mod broadcast;
 mod half;
+pub(crate) mod layout;
 pub(crate) mod ranges;
 
 use std::fmt;
@@ -48,11 +49,14 @@ impl Shape {
     /// How many elements there are: the product of the extents, 1 for a scalar. Saturates instead of
     /// overflowing, so that an absurd shape is refused for its size and never wraps to a small one.
     pub fn elements(&self) -> usize {
-        self.dims().iter().try_fold(1usize, |n, &d| n.checked_mul(d)).unwrap_or_else(|| {
-            // A zero anywhere wins over the overflow.
-            if self.dims().contains(&0) { 0 } else { usize::MAX }
-        })
+        product(self.dims())
     }
+}
+
+/// The product of extents: saturates, and a zero anywhere wins over that.
+pub(crate) fn product(extents: &[usize]) -> usize {
+    let checked = extents.iter().try_fold(1usize, |n, &extent| n.checked_mul(extent));
+    checked.unwrap_or(if extents.contains(&0) { 0 } else { usize::MAX })
 }
 
 impl fmt::Display for Shape {

@@ -56,6 +56,8 @@ pub(crate) struct Variant {
     pub(crate) local_size: u32,
     /// Groups of four elements per invocation; most of them, where that depends on the shape.
     pub(crate) vecs: u32,
+    /// Whether the invocations of a subgroup store together where they can: `glsl/lib/together.glsl`.
+    pub(crate) together: bool,
     suits: Suits,
 }
 
@@ -64,13 +66,16 @@ pub(crate) struct Variant {
 pub(crate) enum Suits {
     Gpu,
     Software,
-    /// Nobody's default: for tests and for the tuner.
+    /// Nobody's default: for the tuner.
     Candidate,
+    /// Nobody's choice: comes to every branch of the lowering with small shapes.
+    Tests,
 }
 
 /// Every variant there is.
 static VARIANTS: &[Variant] = &[
     // 64 lanes x 8 is what `bench elementwise` likes best on lavapipe.
+    variant(Family::Map, "texel-together", Load::Texel, Tree::Apart, 64, 8, Suits::Software).together(),
     variant(Family::Map, "texel-64x8", Load::Texel, Tree::Apart, 64, 8, Suits::Software),
     variant(Family::Map, "buffer-256x1", Load::Buffer, Tree::Apart, 256, 1, Suits::Gpu),
     variant(Family::Map, "buffer-64x8", Load::Buffer, Tree::Apart, 64, 8, Suits::Candidate),
@@ -78,6 +83,8 @@ static VARIANTS: &[Variant] = &[
     variant(Family::Reduce, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
     variant(Family::Reduce, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 8, Suits::Candidate),
     // 40 texels in each of 8 lanes hold a row of 1024 wherever it begins.
+    variant(Family::Softmax, "texel-together", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software)
+        .together(),
     variant(Family::Softmax, "texel-shuffle", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software),
     variant(Family::Softmax, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
     variant(Family::Softmax, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 40, Suits::Candidate),
@@ -93,7 +100,14 @@ const fn variant(
     vecs: u32,
     suits: Suits,
 ) -> Variant {
-    Variant { family, name, load, tree, local_size, vecs, suits }
+    Variant { family, name, load, tree, local_size, vecs, together: false, suits }
+}
+
+impl Variant {
+    const fn together(mut self) -> Variant {
+        self.together = true;
+        self
+    }
 }
 
 impl Family {
@@ -135,8 +149,10 @@ pub(crate) struct Catalog {
     possible: Vec<&'static Variant>,
     /// Whether kernels may load through texel views.
     texels: bool,
-    /// Whether kernels may shuffle among the invocations of a subgroup.
+    /// Whether kernels may shuffle among the invocations of a subgroup: the device can, and its size is known.
     pub(crate) shuffles: bool,
+    /// Whether the invocations of a subgroup may store together: `glsl/lib/together.glsl`.
+    pub(crate) together: bool,
     kernels: Arc<[OnceLock<Kernel>]>,
     pub(crate) limits: Limits,
 }
@@ -152,17 +168,22 @@ impl Catalog {
         // The texel path needs a texel view of the engine's format.
         let software = device.kind == DeviceKind::Cpu && device.features.storage_texel;
         let suits = if software { Suits::Software } else { Suits::Gpu };
+        let shuffles = device.shuffles();
+        let together = shuffles && device.features.subgroup_extended_types && device.features.int64;
         // A variant that is asked for by name is taken in any case, and its kernels say what they lack.
         let possible = |v: &Variant| {
             (v.load != Load::Texel || device.features.storage_texel)
-                && (v.tree != Tree::Shuffle || device.features.subgroup_shuffle)
+                && (v.tree != Tree::Shuffle || shuffles)
+                && (!v.together || together)
+                && v.local_size <= device.limits.invocations.min(device.limits.local_size[0])
         };
         let choose = |family: Family| {
             let of_family = || VARIANTS.iter().filter(move |v| v.family == family);
             let asked = wanted.iter().rev().find(|(f, _)| f == family.name());
             let asked = asked.and_then(|(_, name)| of_family().find(|v| v.name == name));
             let suited = |suits: Suits| of_family().find(move |v| v.suits == suits && possible(v));
-            asked.or_else(|| suited(suits)).or_else(|| suited(Suits::Gpu)).unwrap_or(&VARIANTS[0])
+            let default = suited(suits).or_else(|| suited(Suits::Gpu)).or_else(|| suited(Suits::Candidate));
+            asked.or(default).unwrap_or(&VARIANTS[0])
         };
         let linear = [choose(Family::Map), choose(Family::Reduce), choose(Family::Softmax)];
         let defaults =
@@ -173,7 +194,8 @@ impl Catalog {
             fixed: wanted.iter().map(|(family, _)| family.clone()).collect(),
             possible: VARIANTS.iter().filter(|v| possible(v)).collect(),
             texels: device.features.storage_texel,
-            shuffles: device.features.subgroup_shuffle,
+            shuffles,
+            together,
             kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
         })
@@ -228,6 +250,7 @@ impl Catalog {
             possible: self.possible.clone(),
             texels: self.texels,
             shuffles: self.shuffles,
+            together: self.together,
             kernels: self.kernels.clone(),
             limits: self.limits,
         };
@@ -236,19 +259,20 @@ impl Catalog {
         catalog
     }
 
-    /// The families, each with the variants that the device can run.
+    /// The families, each with the variants that the device can run and that may win.
     pub(crate) fn candidates(&self) -> Vec<(&'static str, Vec<&'static str>)> {
-        let all = self.all_possible();
+        let mut all = self.all_possible();
+        all.retain(|(.., suits)| *suits != Suits::Tests);
         let of = |family| all.iter().filter(move |(known, ..)| *known == family).map(|(_, name, _)| *name);
         families().map(|family| (family, of(family).collect())).collect()
     }
 
     fn possible_products(&self) -> impl Iterator<Item = &'static Scheme> {
-        SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles))
+        SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles, &self.limits))
     }
 
     fn possible_convolutions(&self) -> impl Iterator<Item = &'static convolutions::Scheme> {
-        convolutions::SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles))
+        convolutions::SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles, &self.limits))
     }
 
     /// Family and name of every variant that the device can run, and whose default it is.
@@ -326,7 +350,7 @@ impl Catalog {
         let limit = self.limits.storage_range_bytes;
         match accesses.iter().find(|a| !a.write && load == Load::Buffer && a.bytes > limit) {
             Some(large) => {
-                Err(Error::TooLarge { op, shape: graph.value(large.value).shape, bytes: large.bytes, limit })
+                Err(Error::Binding { op, shape: graph.value(large.value).shape, bytes: large.bytes, limit })
             }
             None => Ok(()),
         }
@@ -352,10 +376,11 @@ impl Catalog {
         }
     }
 
-    /// Family and name of the variants that the device can run and that are no software driver's.
+    /// Family and name of the variants that the device can run and that are meant for GPUs, or may win there.
     pub(crate) fn meant_for_gpus(&self) -> Vec<(&'static str, &'static str)> {
         let all = self.all_possible().into_iter();
-        all.filter(|(.., suits)| *suits != Suits::Software).map(|(family, name, _)| (family, name)).collect()
+        let meant = |suits| matches!(suits, Suits::Gpu | Suits::Candidate);
+        all.filter(|(.., suits)| meant(*suits)).map(|(family, name, _)| (family, name)).collect()
     }
 
     /// The kernel of an embedded module; reflected when first asked for.

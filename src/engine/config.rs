@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::profile::Profiling;
+use crate::vk::choice::DeviceChoice;
 use crate::vk::debug::MessageSink;
-use crate::vk::physical::{DeviceChoice, DeviceKind};
+use crate::vk::physical::DeviceKind;
 use crate::vk::raw::Entry;
 
 /// When the catalog's pipelines are made.

@@ -23,10 +23,10 @@ use super::timeline::Timeline;
 use super::wakers::Wakers;
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
+use crate::vk::choice::{DeviceChoice, choose};
 use crate::vk::device::{Device, Uses};
 use crate::vk::instance::Instance;
 use crate::vk::physical;
-use crate::vk::physical::DeviceChoice;
 use crate::vk::pipeline::PipelineCache;
 use crate::vk::raw::HostDevice;
 use crate::vk::renderdoc::RenderDoc;
@@ -94,7 +94,7 @@ impl Core {
             config.on_message.clone().map(|s| s.0),
         )?;
         let devices = physical::enumerate(&instance)?;
-        let info = physical::choose(&devices, &device_choice(config))?;
+        let info = choose(&devices, &device_choice(config))?;
         let names = config.validation || config.labels || renderdoc.is_ok();
         let device = Device::new(instance, info, Uses { names, executables: false })?;
         Core::on(device, renderdoc, config)

@@ -220,7 +220,7 @@ impl Recording {
             self.own(op, copy)?
         };
         storage.promise_recorded();
-        self.graph.values[id as usize].kept = Some(storage.clone());
+        self.graph.keep(id, storage.clone());
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl Recording {
     /// of it, and is not to be submitted.
     pub fn record_into(mut self, commands: HostCommands) -> Result<()> {
         let graph = std::mem::take(&mut self.graph);
-        let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
+        let kept = graph.kept.clone();
         let leases = std::mem::take(&mut self.leases);
         let (waits, signals) = (self.sync.waits.len(), self.sync.signals.len());
         let recorded = if waits + signals > 0 {

@@ -91,14 +91,6 @@ pub(crate) struct Epilogue {
     pub(crate) scalars: SmallVec<[u32; 2]>,
 }
 
-/// Strides of one extra input, as the shader takes them.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
-pub(crate) struct PushExtra {
-    batch: [u32; 2],
-    row: u32,
-}
-
 /// The push constants of `glsl/lib/epilogue.glsl`, which follow a kernel's own: where the result lies, and the
 /// program's scalars and strides.
 #[repr(C)]
@@ -107,14 +99,16 @@ pub(crate) struct PushResult {
     pub(crate) m: u32,
     pub(crate) n: u32,
     pub(crate) first_row: u32,
-    pub(crate) first_batch: u32,
-    pub(crate) batch_inner: u32,
     pub(crate) c_row: u32,
-    pub(crate) c_batch: u32,
     pub(crate) c_base: u32,
     pub(crate) alpha: f32,
     pub(crate) scalars: [u32; MAX_SCALARS],
-    pub(crate) extras: [PushExtra; MAX_EXTRAS],
+    pub(crate) extra_rows: [u32; MAX_EXTRAS],
+    /// From here on for batches.
+    pub(crate) first_batch: u32,
+    pub(crate) batch_inner: u32,
+    pub(crate) c_batch: u32,
+    pub(crate) extra_batches: [[u32; 2]; MAX_EXTRAS],
 }
 
 impl PushResult {
@@ -123,10 +117,16 @@ impl PushResult {
         for (to, from) in self.scalars.iter_mut().zip(&epilogue.scalars) {
             *to = *from;
         }
-        for (to, from) in self.extras.iter_mut().zip(&epilogue.extras) {
-            *to = PushExtra { batch: from.batch, row: from.row };
+        let strides = self.extra_rows.iter_mut().zip(&mut self.extra_batches);
+        for ((row, batch), extra) in strides.zip(&epilogue.extras) {
+            (*row, *batch) = (extra.row, extra.batch);
         }
         self
+    }
+
+    /// What modules for one batch take.
+    pub(crate) fn of_one_batch(&self) -> &[u8] {
+        &bytemuck::bytes_of(self)[..std::mem::offset_of!(PushResult, first_batch)]
     }
 }
 

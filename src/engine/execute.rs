@@ -87,7 +87,7 @@ pub(crate) fn settle(program: &Program, blocks: &[Lease], contents: Contents) {
             Home::Tensor(tensor) => tensor as usize,
             Home::None => continue,
         };
-        if let Some(storage) = &value_info.kept {
+        if let Some(storage) = program.graph.kept(value_info) {
             storage.settle(Some(blocks[block].clone()), contents);
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn give_memory(
         let mut pinned: SmallVec<[Option<Lease>; 16]> =
             SmallVec::from_elem(None, program.assignment.slots.len());
         for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
-            if let (Some(storage), Home::Slot(slot)) = (&value.kept, home) {
+            if let (Some(storage), Home::Slot(slot)) = (program.graph.kept(value), home) {
                 pinned[*slot as usize] = storage.pinned();
             }
         }
@@ -237,7 +237,7 @@ fn encode(
                 slot.fill(*to, *word);
             }
         }
-        Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) => {
+        Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) | Work::Softmax(_) => {
             unreachable!("lowered before")
         }
     }

@@ -9,7 +9,7 @@ use crate::shape::{DType, Shape};
 
 /// What a recording will do: as it was recorded and as it will run. Made by
 /// [`Recording::explain`](crate::Recording::explain). Displayed, it is a text for people;
-/// [`to_dot`](Explanation::to_dot) draws it.
+/// [`to_svg`](Explanation::to_svg) draws it, and [`to_dot`](Explanation::to_dot) lets Graphviz do so.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -113,7 +113,11 @@ impl Explanation {
                     Work::Dispatch { pipeline, .. } => pipeline.kernel.name().to_owned(),
                     Work::Copy => "copy".to_owned(),
                     Work::Fill { .. } => "fill".to_owned(),
-                    Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) => {
+                    Work::Map(_)
+                    | Work::Product(_)
+                    | Work::Convolution(_)
+                    | Work::Reduce(_)
+                    | Work::Softmax(_) => {
                         unreachable!("lowered before")
                     }
                 };

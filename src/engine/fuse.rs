@@ -2,8 +2,9 @@
 //!
 //! A program is joined into a later one that reads its result element for element, at the place of the later one. That
 //! is right if nobody else needs its results before that place: other readers come later (then the result is stored
-//! as one more output) or are part of the same program. Values are written once and before they are read, so moving a
-//! program down the list changes nothing that it reads.
+//! as one more output) or are part of the same program. The later one must read none of its results in any other layout,
+//! through whatever alias: only memory has elements of other places. Values are written once and before they are read, so
+//! moving a program down the list changes nothing that it reads.
 
 use smallvec::SmallVec;
 
@@ -112,7 +113,7 @@ fn join_one(graph: &Graph, nodes: &[Node], places: &Places, program: &Map, i: us
         let place = places.place_of_writer(root)?;
         let Work::Map(earlier) = &nodes[place as usize].work else { return None };
         let movable = place as usize != i
-            && reads_whole(graph, program, input)
+            && reads_whole_of(graph, program, earlier)
             && shape_of(graph, earlier) == shape_of(graph, program)
             && earlier.outputs.iter().all(|o| places.waits_for(graph.root(o.value), place, i as u32));
         if !movable {
@@ -137,6 +138,19 @@ pub(super) fn reads_whole(graph: &Graph, program: &Map, input: &MapInput) -> boo
     shape.dims() == shape_of(graph, program) && input.offset == 0 && input.strides == dense_strides(&shape)
 }
 
+/// Whether all that the program reads of the earlier one's results is read element for element: elements of other places
+/// are not there until the earlier one has run, and are nowhere if its results are not stored.
+fn reads_whole_of(graph: &Graph, program: &Map, earlier: &Map) -> bool {
+    let mut of_earlier = program.inputs.iter().filter(|input| made_by(graph, earlier, input).is_some());
+    of_earlier.all(|input| reads_whole(graph, program, input))
+}
+
+/// The program's result that the input reads, in whatever shape.
+fn made_by<'a>(graph: &Graph, program: &'a Map, input: &MapInput) -> Option<&'a MapOutput> {
+    let root = graph.root(input.value);
+    program.outputs.iter().find(|output| graph.root(output.value) == root)
+}
+
 /// Two programs as one. The earlier one's results are stored only if they are needed elsewhere.
 fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bool) -> Map {
     let mut both = earlier.clone();
@@ -144,13 +158,9 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
     let inputs: SmallVec<[Operand; 4]> = later
         .inputs
         .iter()
-        .map(|input| {
-            let root = graph.root(input.value);
-            let made = earlier.outputs.iter().find(|output| graph.root(output.value) == root);
-            match made {
-                Some(output) if reads_whole(graph, later, input) => stored(graph, output, &mut both),
-                _ => Operand::Input(position_or_push(&mut both.inputs, *input)),
-            }
+        .map(|input| match made_by(graph, earlier, input) {
+            Some(output) => stored(graph, output, &mut both),
+            None => Operand::Input(position_or_push(&mut both.inputs, *input)),
         })
         .collect();
     let scalars: SmallVec<[Operand; 4]> = later
@@ -246,6 +256,20 @@ mod tests {
             output
         }
 
+        /// A copy of a square with its dimensions exchanged.
+        fn transpose(&mut self, from: ValueId) -> ValueId {
+            let turned = self.op(OpCode::Copy, &[from]);
+            let Some(Node { work: Work::Map(map), .. }) = self.0.nodes.last_mut() else {
+                panic!("no program")
+            };
+            map.inputs[0].strides[..2].reverse();
+            turned
+        }
+
+        fn alias(&mut self, of: ValueId, shape: impl Into<Shape>) -> ValueId {
+            self.0.add_value(shape.into(), DType::F32, Origin::Alias(self.0.root(of)))
+        }
+
         fn copy(&mut self, from: ValueId) -> ValueId {
             let to = self.0.add_value(self.0.value(from).shape, DType::F32, Origin::Produced);
             let accesses = smallvec![self.0.whole(from, false), self.0.whole(to, true)];
@@ -318,6 +342,46 @@ mod tests {
         assert_eq!(nodes.len(), 2);
         let outputs = &program(&nodes[0]).outputs;
         assert_eq!(outputs.iter().map(|o| (o.step, o.value)).collect::<Vec<_>>(), [(0, first), (1, second)]);
+    }
+
+    /// The elements that a program reads of a value in another layout must be in memory when it runs.
+    #[test]
+    fn what_is_read_in_two_layouts_is_stored_first() {
+        let mut b = Build::new();
+        let (x, y) = (b.tensor([8, 8]), b.tensor([8, 8]));
+        let made = b.op(OpCode::MulF32, &[x, y]);
+        let turned = b.transpose(made);
+        let turned = b.op(OpCode::NegF32, &[turned]);
+        b.op(OpCode::AddF32, &[made, turned]);
+        let nodes = b.fused();
+        assert_eq!(nodes.len(), 2);
+        assert_eq!(program(&nodes[0]).outputs.as_slice(), [MapOutput { step: 0, value: made }]);
+        assert_eq!(program(&nodes[1]).steps.len(), 3);
+
+        // The same through an alias, and by way of a program that has two results.
+        let mut b = Build::new();
+        let x = b.tensor([8, 8]);
+        let first = b.op(OpCode::NegF32, &[x]);
+        let second = b.op(OpCode::AbsF32, &[first]);
+        let flat = b.alias(first, [64]);
+        let square = b.alias(flat, [8, 8]);
+        let turned = b.transpose(square);
+        b.op(OpCode::AddF32, &[second, turned]);
+        let nodes = b.fused();
+        assert_eq!(nodes.len(), 2);
+        assert_eq!(program(&nodes[0]).outputs.len(), 2);
+    }
+
+    #[test]
+    fn an_alias_of_the_same_shape_is_the_same_step() {
+        let mut b = Build::new();
+        let x = b.tensor([8, 8]);
+        let made = b.op(OpCode::NegF32, &[x]);
+        let same = b.alias(made, [8, 8]);
+        b.op(OpCode::AddF32, &[made, same]);
+        let nodes = b.fused();
+        assert_eq!(nodes.len(), 1);
+        assert_eq!(program(&nodes[0]).steps[1].operands[..2], [Operand::Step(0); 2]);
     }
 
     #[test]

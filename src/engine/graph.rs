@@ -11,6 +11,7 @@ use super::map::Map;
 use super::pipelines::PipelineKey;
 use super::product::Product;
 use super::reduce::Reduce;
+use super::softmax::Softmax;
 use super::tensor::Storage;
 use crate::shape::{DType, Shape};
 
@@ -23,8 +24,8 @@ pub(crate) struct ValueInfo {
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     pub(crate) origin: Origin,
-    /// The tensor that it becomes, if it is kept.
-    pub(crate) kept: Option<Arc<Storage>>,
+    /// The tensor that it becomes, if it is kept: its index in the graph's.
+    pub(crate) kept: Option<u32>,
 }
 
 /// Where a value's memory comes from.
@@ -58,6 +59,8 @@ pub(crate) enum Work {
     Convolution(Box<Convolution>),
     /// A reduction, not yet lowered to dispatches.
     Reduce(Box<Reduce>),
+    /// A softmax, not yet lowered to dispatches.
+    Softmax(Box<Softmax>),
     /// A dispatch; its accesses are its arguments, in the order of the bindings.
     Dispatch { pipeline: PipelineKey, push: SmallVec<[u8; 128]>, groups: [u32; 3] },
     /// A copy from the first access to the second.
@@ -149,6 +152,14 @@ pub(crate) enum LabelName {
 }
 
 impl LabelName {
+    /// The operation's name for errors, which of several that became one program is none.
+    pub(crate) fn known(&self) -> &'static str {
+        match self {
+            LabelName::Op(name) => name,
+            LabelName::Text(_) => "elementwise program",
+        }
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         match self {
             LabelName::Op(name) => name,
@@ -175,6 +186,8 @@ impl fmt::Display for Label {
 pub(crate) struct Graph {
     pub(crate) values: Vec<ValueInfo>,
     pub(crate) nodes: Vec<Node>,
+    /// The tensors that values become.
+    pub(crate) kept: Vec<Arc<Storage>>,
     /// The variants to be tried out, instead of those that the accelerator uses.
     pub(crate) trial: Option<Arc<Catalog>>,
 }
@@ -183,6 +196,17 @@ impl Graph {
     pub(crate) fn add_value(&mut self, shape: Shape, dtype: DType, origin: Origin) -> ValueId {
         self.values.push(ValueInfo { shape, dtype, origin, kept: None });
         (self.values.len() - 1) as ValueId
+    }
+
+    /// Makes a value a tensor.
+    pub(crate) fn keep(&mut self, id: ValueId, tensor: Arc<Storage>) {
+        self.values[id as usize].kept = Some(self.kept.len() as u32);
+        self.kept.push(tensor);
+    }
+
+    /// The tensor that a value becomes, if it is kept.
+    pub(crate) fn kept(&self, value: &ValueInfo) -> Option<&Arc<Storage>> {
+        value.kept.map(|tensor| &self.kept[tensor as usize])
     }
 
     pub(crate) fn value(&self, id: ValueId) -> &ValueInfo {

@@ -1,4 +1,4 @@
-//! Elementwise heads: a program whose result only a reduction of rows reads becomes part of that reduction, and the
+//! Elementwise heads: a program whose result only a reduction or a softmax of rows reads becomes part of that, and the
 //! result itself is never stored. A pure function from nodes to nodes.
 
 use smallvec::SmallVec;
@@ -8,10 +8,10 @@ use super::graph::{Graph, Label, Node, Work};
 use super::map::{Map, MapInput};
 use crate::shape::{DType, MAX_RANK};
 
-/// Puts every head that fits into the reduction behind it, at the reduction's place.
+/// Puts every head that fits into what is behind it, at that one's place.
 pub(crate) fn absorb_heads(graph: &mut Graph) {
     let mut nodes = std::mem::take(&mut graph.nodes);
-    if nodes.iter().any(|node| matches!(node.work, Work::Reduce(_))) {
+    if nodes.iter().any(|node| matches!(node.work, Work::Reduce(_) | Work::Softmax(_))) {
         let mut places = Places::new(graph, &nodes);
         for i in 0..nodes.len() {
             if let Some((head, joined)) = absorb_one(graph, &nodes, &places, i) {
@@ -24,26 +24,34 @@ pub(crate) fn absorb_heads(graph: &mut Graph) {
     graph.nodes = nodes;
 }
 
-/// The reduction at `i` with the program that makes its input, and that program's place.
+/// The reduction or softmax at `i` with the program that makes its input, and that program's place.
 fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Option<(usize, Node)> {
-    let Work::Reduce(reduce) = &nodes[i].work else { return None };
-    let root = graph.root(reduce.input);
+    let (input, output) = match &nodes[i].work {
+        Work::Reduce(reduce) => (reduce.input, reduce.output),
+        Work::Softmax(softmax) => (softmax.input, softmax.output),
+        _ => return None,
+    };
+    let root = graph.root(input);
     let place = places.place_of_writer(root)?;
     let Work::Map(head) = &nodes[place as usize].work else { return None };
     let only_here = graph.value(root).kept.is_none() && !places.read_elsewhere(root, [i as u32; 2]);
-    if !only_here || !makes_one_dense_result(graph, head) || !reduce.takes(head) {
+    if !only_here || !makes_one_dense_result(graph, head) {
         return None;
     }
-    let mut reduce = reduce.clone();
-    reduce.head = Some(head.clone());
+    let mut work = nodes[i].work.clone();
+    match &mut work {
+        Work::Reduce(reduce) if reduce.takes(head) => reduce.head = Some(head.clone()),
+        Work::Softmax(softmax) if softmax.takes(head) => softmax.head = Some(head.clone()),
+        _ => return None,
+    }
     let label = Label {
         op: joined_label(&nodes[place as usize].label, &nodes[i].label).op,
         ..nodes[i].label.clone()
     };
     let mut accesses: SmallVec<[_; 4]> =
         head.inputs.iter().map(|input| graph.whole(input.value, false)).collect();
-    accesses.push(graph.whole(reduce.output, true));
-    Some((place as usize, Node::new(label, Work::Reduce(reduce), accesses)))
+    accesses.push(graph.whole(output, true));
+    Some((place as usize, Node::new(label, work, accesses)))
 }
 
 /// Whether its last step is all that it stores, and every input is read element for element or is one element for all.
@@ -63,6 +71,7 @@ mod tests {
     use crate::engine::map::{OpCode, Operand, dense_strides};
     use crate::engine::reduce::Reduce;
     use crate::engine::reduction::Reduction;
+    use crate::engine::softmax::Softmax;
     use crate::engine::span::Geometry;
     use crate::shape::Shape;
     use smallvec::smallvec;
@@ -113,6 +122,14 @@ mod tests {
             output
         }
 
+        fn softmax(&mut self, input: ValueId, axis: usize) {
+            let output = self.0.add_value(self.1, DType::F32, Origin::Produced);
+            let geometry = Geometry::along(&self.1, axis);
+            let softmax = Softmax { op: "softmax", logarithm: false, input, head: None, geometry, output };
+            let accesses = smallvec![self.0.whole(input, false), self.0.whole(output, true)];
+            self.0.nodes.push(Node::new(self.label("softmax"), Work::Softmax(Box::new(softmax)), accesses));
+        }
+
         fn absorbed(mut self) -> Vec<Node> {
             absorb_heads(&mut self.0);
             self.0.nodes
@@ -132,6 +149,19 @@ mod tests {
         assert_eq!(nodes[0].label.to_string(), "op+sum 8x100 f32");
         let touched: Vec<_> = nodes[0].accesses.iter().map(|a| (a.value, a.write)).collect();
         assert_eq!(touched, [(x, false), (x + 1, false), (sum, true)]);
+    }
+
+    #[test]
+    fn softmax_takes_a_head_where_rows_are_not_long() {
+        for (extents, axis, nodes) in [([8, 100], 1, 1), ([8, 100], 0, 2), ([2, 100_000], 1, 2)] {
+            let mut b = Build::new(extents);
+            let x = b.tensor();
+            let made = b.op(OpCode::MulF32, x, dense_strides(&extents.into()));
+            b.softmax(made, axis);
+            let absorbed = b.absorbed();
+            assert_eq!(absorbed.len(), nodes, "{extents:?}");
+            assert_eq!(absorbed[0].label.to_string().starts_with("op+softmax"), nodes == 1);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::core::device_choice;
 use super::modules::MODULES;
 use super::pipelines::{Making, PipelineKey, Pipelines};
 use crate::error::Result;
+use crate::vk::choice::choose;
 use crate::vk::device::Device;
 use crate::vk::instance::Instance;
 use crate::vk::physical::{self, DeviceInfo};
@@ -23,8 +24,8 @@ const LOCAL_SIZE: u32 = 64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompiledKernel {
-    /// The family, as in [`VariantInfo`](crate::VariantInfo); `other` for kernels that have no variants, which are
-    /// compiled once, with their defaults.
+    /// The family, as in [`VariantInfo`](crate::VariantInfo); `other` for modules that no variant's common calls ask for,
+    /// which are compiled once, with their defaults.
     pub family: &'static str,
     /// The variant.
     pub variant: &'static str,
@@ -39,8 +40,9 @@ pub struct CompiledKernel {
 }
 
 /// Compiles every variant of the catalog that is meant for GPUs and that the device can run, for what common calls ask
-/// for (of products also for operands that lie otherwise, of those and of convolutions also with an epilogue), and
-/// gives what came of it. Nothing is dispatched, so a driver without hardware will do.
+/// for (of products also for operands that lie otherwise, of those and of convolutions also of halves and with epilogues),
+/// then with their defaults the modules that were not among those, but for such as load texels; and gives what came of
+/// it. Nothing is dispatched, so a driver without hardware will do.
 ///
 /// ```no_run
 /// # fn main() -> tidemill::Result<()> {
@@ -59,7 +61,7 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
     let sink = config.on_message.clone().map(|s| s.0);
     let instance = Instance::new(config.entry.clone().map(|e| e.0), config.validation, sink)?;
     let devices = physical::enumerate(&instance)?;
-    let info = physical::choose(&devices, &device_choice(config))?;
+    let info = choose(&devices, &device_choice(config))?;
     let device = Device::with_executables(instance, info)?;
     let pipelines = Pipelines::new(&device, PipelineCache::new(&device, None)?);
     let mut compiled: Vec<CompiledKernel> = Vec::new();
@@ -74,10 +76,9 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
             }
         }
     }
-    // Kernels without variants, and those of other axes.
-    let kernel_of = |module: &str| module.split('.').next().unwrap_or_default().to_owned();
+    // Kernels without variants, those of other axes, and those for programs that only recordings have.
     for module in MODULES.iter().filter(|module| !module.name.contains(".texel")) {
-        if !compiled.iter().any(|one| kernel_of(&one.kernel) == kernel_of(module.name)) {
+        if !compiled.iter().any(|one| one.kernel == module.name) {
             let kernel = all.kernel(module.name)?.clone();
             let key = PipelineKey { kernel, specialization: smallvec![(0, LOCAL_SIZE)] };
             compiled.push(compile(&pipelines, OTHERS, "defaults", &key)?);

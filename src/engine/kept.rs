@@ -1,8 +1,9 @@
-//! Files about a device that are kept between runs: measured peaks, and what tuning has found.
+//! Files about a device that are kept between runs: measured peaks, calibrations, and what tuning has found.
 
 use std::path::{Path, PathBuf};
 
 use super::choices::Winner;
+use super::config::CacheDir;
 use super::core::Core;
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 use crate::vk::pipeline::{fnv1a, write_atomically};
@@ -22,16 +23,55 @@ pub(crate) fn file(info: &DeviceInfo, folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}-{:016x}.txt", fnv1a(key(info).as_bytes())))
 }
 
-/// A text that is kept by this name for a device; `None` if there is none.
+/// A text that is kept by this name for a device; `None` if there is none, or not as it was written.
 pub(crate) fn read(core: &Core, name: &str) -> Option<String> {
-    std::fs::read_to_string(file(&core.device.info, core.folder()?, name)).ok()
+    let info = &core.device.info;
+    let text = std::fs::read_to_string(file(info, core.folder()?, name)).ok()?;
+    unsealed(&text, &key(info)).map(str::to_owned)
 }
 
 /// Keeps a text by this name, or nothing where nothing is kept on disk.
 pub(crate) fn write(core: &Core, name: &str, text: &str) {
     if let Some(folder) = core.folder() {
-        write_atomically(&file(&core.device.info, folder, name), text.as_bytes());
+        let info = &core.device.info;
+        write_atomically(&file(info, folder, name), sealed(&key(info), text).as_bytes());
     }
+}
+
+/// The file of this name on a machine without a device, in the platform's own cache folder.
+fn file_without_device(name: &str) -> Option<PathBuf> {
+    Some(CacheDir::Platform.path()?.join(format!("{name}.txt")))
+}
+
+/// As [`read`], on a machine without a device.
+pub(crate) fn read_without_device(name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file_without_device(name)?).ok()?;
+    unsealed(&text, env!("CARGO_PKG_VERSION")).map(str::to_owned)
+}
+
+/// As [`write`], on a machine without a device.
+pub(crate) fn write_without_device(name: &str, text: &str) {
+    if let Some(file) = file_without_device(name) {
+        // A disk that refuses costs the next start its speed and nothing else.
+        let _ = file.parent().map(std::fs::create_dir_all);
+        write_atomically(&file, sealed(env!("CARGO_PKG_VERSION"), text).as_bytes());
+    }
+}
+
+/// The text between whom it is for and a checksum of both.
+fn sealed(key: &str, text: &str) -> String {
+    let text = format!("for {key}\n{text}");
+    let sum = fnv1a(text.as_bytes());
+    text + &format!("sum {sum:016x}\n")
+}
+
+/// What was sealed, if it is whole and for this one.
+fn unsealed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let (body, sum) = text.strip_suffix('\n')?.rsplit_once("sum ")?;
+    if sum != format!("{:016x}", fnv1a(body.as_bytes())) {
+        return None;
+    }
+    body.strip_prefix("for ")?.strip_prefix(key)?.strip_prefix('\n')
 }
 
 /// The file of what tuning has found.
@@ -55,12 +95,11 @@ pub(crate) fn save_tuning(info: &DeviceInfo, folder: &Path, winners: &[Winner]) 
 }
 
 fn to_text(key: &str, winners: &[Winner]) -> String {
-    let mut text = format!("for {key}\n");
+    let mut text = String::new();
     for Winner { family, class, variant } in winners {
         text += &format!("{family} {} {variant}\n", class.name());
     }
-    let sum = fnv1a(text.as_bytes());
-    text + &format!("sum {sum:016x}\n")
+    sealed(key, &text)
 }
 
 fn from_text(
@@ -68,22 +107,34 @@ fn from_text(
     key: &str,
     find: impl Fn(&str, &str, &str) -> Option<Winner>,
 ) -> Option<Vec<Winner>> {
-    let (body, sum) = text.strip_suffix('\n')?.rsplit_once("sum ")?;
-    if sum != format!("{:016x}", fnv1a(body.as_bytes())) {
-        return None;
-    }
-    let rest = body.strip_prefix("for ")?.strip_prefix(key)?.strip_prefix('\n')?;
     let winner = |line: &str| match line.split(' ').collect::<Vec<_>>()[..] {
         [family, class, variant] => find(family, class, variant),
         _ => None,
     };
-    rest.lines().map(winner).collect()
+    unsealed(text, key)?.lines().map(winner).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::catalog::find_winner;
+
+    #[test]
+    fn files_are_of_one_device_driver_and_version() {
+        let info = DeviceInfo::example(DeviceKind::Discrete);
+        let key = key(&info);
+        for part in [info.name.as_str(), info.driver.as_str(), env!("CARGO_PKG_VERSION")] {
+            assert!(key.contains(part), "{part} in {key}");
+        }
+        let mut other = info.clone();
+        other.cache_key = other.cache_key.replace("driver 1.2", "driver 1.3");
+        let folder = Path::new("folder");
+        assert_ne!(tuning_file(&info, folder), tuning_file(&other, folder));
+        // On a software driver the number of cores counts.
+        let software = DeviceInfo { kind: DeviceKind::Cpu, ..info.clone() };
+        assert_ne!(super::key(&software), key);
+        assert_eq!(tuning_file(&info, folder), tuning_file(&info.clone(), folder));
+    }
 
     #[test]
     fn a_file_of_winners_is_taken_only_whole_and_for_its_own_device() {

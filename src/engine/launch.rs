@@ -23,7 +23,7 @@ impl Launch<'_> {
         &self,
         graph: &Graph,
         (module, specialization): (&'static str, Specialization),
-        push: &impl bytemuck::NoUninit,
+        push: &[u8],
         (tiles, z): (u64, u32),
         accesses: SmallVec<[Access; 4]>,
     ) -> Result<Node> {
@@ -31,7 +31,7 @@ impl Launch<'_> {
         let x = tiles.clamp(1, u64::from(self.catalog.limits.groups[0]));
         let groups = [x as u32, tiles.div_ceil(x) as u32, z];
         let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
-        let push = SmallVec::from_slice(bytemuck::bytes_of(push));
+        let push = SmallVec::from_slice(push);
         let mut node = Node::new(self.label.clone(), Work::Dispatch { pipeline, push, groups }, accesses);
         node.cost.flops = None;
         Ok(node)

@@ -2,8 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::catalog::{Family, Load, Variant};
-use super::core::Core;
+use super::catalog::{Catalog, Family, Load, Variant};
 use super::graph::Work;
 use super::pipelines::PipelineKey;
 use crate::error::{Error, Result};
@@ -14,28 +13,27 @@ use crate::vk::physical::Limits;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear {
     variant: &'static Variant,
-    load: Load,
+    pub(crate) load: Load,
     limits: Limits,
 }
 
 impl Linear {
-    /// For a kernel with so many inputs of these sizes.
-    pub(crate) fn new(core: &Core, inputs: usize, input_bytes: &[u64]) -> Linear {
-        let limits = core.catalog.limits;
-        let elements = input_bytes.iter().max().map_or(0, |bytes| bytes / 4);
-        let variant = core.catalog.variant(Family::Map, elements);
-        let fits = inputs <= limits.texel_bindings as usize
+    /// For a kernel that moves or makes so many elements, with inputs of these sizes.
+    pub(crate) fn new(catalog: &Catalog, elements: u64, input_bytes: &[u64]) -> Linear {
+        let limits = catalog.limits;
+        let variant = catalog.variant(Family::Map, elements);
+        let fits = input_bytes.len() <= limits.texel_bindings as usize
             && input_bytes.iter().all(|bytes| bytes / 16 < limits.texel_elements);
         let load = if variant.load == Load::Texel && fits { Load::Texel } else { Load::Buffer };
         Linear { variant, load, limits }
     }
 
     /// Refuses inputs that no single binding can span.
-    pub(crate) fn check_inputs(&self, core: &Core, op: &'static str, shapes: &[Shape]) -> Result<()> {
-        let limit = core.catalog.limits.storage_range_bytes;
+    pub(crate) fn check_inputs(&self, op: &'static str, shapes: &[Shape]) -> Result<()> {
+        let limit = self.limits.storage_range_bytes;
         let bytes = |shape: &Shape| 4 * shape.elements() as u64;
         match shapes.iter().find(|shape| self.load == Load::Buffer && bytes(shape) > limit) {
-            Some(shape) => Err(Error::TooLarge { op, shape: *shape, bytes: bytes(shape), limit }),
+            Some(shape) => Err(Error::Binding { op, shape: *shape, bytes: bytes(shape), limit }),
             None => Ok(()),
         }
     }
@@ -44,20 +42,25 @@ impl Linear {
         u64::from(self.variant.local_size * self.variant.vecs * 4)
     }
 
+    /// Elements that one dispatch can walk over; some groups of four are left for what lies before the first.
+    pub(crate) fn most_elements(&self) -> u64 {
+        let groups = u64::from(self.limits.groups[0]) * u64::from(self.limits.groups[1]);
+        (self.per_group() * groups).min(1 << 30) - 4
+    }
+
     /// The parts of an output that one dispatch each can write: (first element, elements).
     pub(crate) fn windows(&self, elements: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let groups = u64::from(self.limits.groups[0]) * u64::from(self.limits.groups[1]);
-        let most = (self.limits.storage_range_bytes / 4).min(self.per_group() * groups).min(1 << 30);
+        let most = (self.limits.storage_range_bytes / 4).min(self.most_elements());
         // Windows begin where bindings may.
         let step = self.per_group().max(self.limits.offset_alignment);
-        let window = most / step * step;
+        let window = (most / step).max(1) * step;
         (0..elements.div_ceil(window)).map(move |i| (i * window, window.min(elements - i * window)))
     }
 
     /// A dispatch over `count` elements.
     pub(crate) fn dispatch(
         &self,
-        core: &Core,
+        catalog: &Catalog,
         kernel: &'static str,
         specialization: &[(u32, u32)],
         push: &impl bytemuck::NoUninit,
@@ -74,7 +77,7 @@ impl Linear {
         let span = self.limits.subgroup_size.clamp(1, local_size);
         let mut all: SmallVec<[(u32, u32); 8]> = smallvec![(0, local_size), (1, vecs), (2, span)];
         all.extend_from_slice(specialization);
-        let pipeline = PipelineKey { kernel: core.catalog.kernel(module)?.clone(), specialization: all };
+        let pipeline = PipelineKey { kernel: catalog.kernel(module)?.clone(), specialization: all };
         let groups = count.div_ceil(self.per_group());
         let x = groups.clamp(1, u64::from(self.limits.groups[0]));
         let groups = [x as u32, groups.div_ceil(x) as u32, 1];

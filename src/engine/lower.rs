@@ -1,94 +1,26 @@
 //! Elementwise programs become dispatches of `glsl/map.comp`.
 
+use std::ops::Range;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::catalog::{Catalog, Family, Load, Variant};
 use super::division::Divisions;
 use super::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
 use super::map::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand, dense_strides};
-use super::map_modules::map_module;
+use super::map_modules::{MapModule, map_module, map_module_together};
 use super::op_code::OpSet;
 use super::pipelines::{PipelineKey, Specialization};
+use super::space::{Mode, Space};
+use super::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 use crate::error::{Error, Result};
 use crate::shape::{DType, MAX_RANK, Shape};
+use crate::vk::physical::Limits;
 
-/// How the shader indexes an input; numbers as there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Dense = 0,
-    Scalar = 1,
-    Vector = 2,
-    Splat = 3,
-    Strided = 4,
-    Gather = 5,
-}
-
-/// The index space with as few dimensions as the inputs allow, innermost first.
-#[derive(Debug, PartialEq, Eq)]
-struct Space {
-    extents: SmallVec<[u32; MAX_RANK]>,
-    strides: SmallVec<[[u32; MAX_RANK]; MAX_INPUTS]>,
-}
-
-impl Space {
-    /// Drops dimensions of one element, and merges neighbours that every input walks through in one go.
-    fn collapse(shape: &Shape, inputs: &[MapInput]) -> Space {
-        let mut space = Space { extents: smallvec![], strides: smallvec![[0; MAX_RANK]; inputs.len()] };
-        for d in (0..shape.rank()).rev() {
-            let extent = shape.dims()[d] as u32;
-            if extent == 1 {
-                continue;
-            }
-            let top = space.extents.len();
-            let merges = top > 0
-                && inputs.iter().zip(&space.strides).all(|(input, strides)| {
-                    input.strides[d] == strides[top - 1].wrapping_mul(space.extents[top - 1])
-                });
-            if merges {
-                space.extents[top - 1] *= extent;
-                continue;
-            }
-            space.extents.push(extent);
-            for (input, strides) in inputs.iter().zip(&mut space.strides) {
-                strides[top] = input.strides[d];
-            }
-        }
-        space
-    }
-
-    /// How many bytes of its inputs, of elements of these sizes, `count` elements of the output need, at the most.
-    fn bytes_read(&self, count: u64, sizes: &[u64]) -> u64 {
-        let distinct = |strides: &[u32; MAX_RANK]| -> u64 {
-            let walked = self.extents.iter().zip(strides).filter(|(_, stride)| **stride != 0);
-            walked.map(|(extent, _)| u64::from(*extent)).product()
-        };
-        self.strides.iter().zip(sizes).map(|(strides, size)| size * distinct(strides).min(count)).sum()
-    }
-
-    fn mode(&self, k: usize, offset: u32) -> Mode {
-        let (rank, strides) = (self.extents.len(), &self.strides[k]);
-        if strides[..rank].iter().all(|&s| s == 0) {
-            return Mode::Scalar;
-        }
-        let mut dense = 1u32;
-        let is_dense = self.extents.iter().zip(strides).all(|(extent, &stride)| {
-            let expected = dense;
-            dense = dense.wrapping_mul(*extent);
-            stride == expected
-        });
-        if is_dense && offset.is_multiple_of(4) {
-            return Mode::Dense;
-        }
-        // A last group of fewer than four elements would run over the end of its row.
-        if !self.extents[0].is_multiple_of(4) {
-            return Mode::Gather;
-        }
-        match strides[0] {
-            0 => Mode::Splat,
-            1 if offset.is_multiple_of(4) && strides[1..rank].iter().all(|s| s % 4 == 0) => Mode::Vector,
-            _ => Mode::Strided,
-        }
-    }
+/// Where the storage binding of some elements begins, and its size: both in bytes.
+fn binding(elements: Range<u64>, size: u64, limits: &Limits) -> (u64, u64) {
+    let offset = size * elements.start / limits.offset_alignment * limits.offset_alignment;
+    (offset, (size * elements.end - offset).next_multiple_of(4))
 }
 
 /// The push constants of `glsl/map.comp`, before those of the inputs.
@@ -107,8 +39,18 @@ struct Push {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushInput {
+    /// Plain modules don't have them.
     strides: [u32; MAX_RANK],
     offset: u32,
+}
+
+impl PushInput {
+    fn append(self, module: &MapModule, bytes: &mut SmallVec<[u8; 128]>) {
+        if module.ops != OpSet::Plain {
+            bytes.extend_from_slice(bytemuck::bytes_of(&self.strides));
+        }
+        bytes.extend_from_slice(bytemuck::bytes_of(&self.offset));
+    }
 }
 
 /// Elements that one dispatch may cover: indices stay below 2^31.
@@ -147,28 +89,40 @@ impl Map {
         let limits = &catalog.limits;
         let variant = catalog.variant(Family::Map, elements);
         let space = Space::collapse(&shape, &self.inputs);
-        let modes: SmallVec<[Mode; MAX_INPUTS]> =
-            self.inputs.iter().enumerate().map(|(k, input)| space.mode(k, input.offset)).collect();
-        let load = self.load_path(graph, catalog, variant, &modes)?;
+        let modes = space.modes(&self.inputs);
+        let load = self.load_path(label.op.known(), graph, catalog, variant, (&space, &modes))?;
         let strided = modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar));
         let halves = self.halves(graph);
-        let module = map_module(load, self, strided || halves != 0);
-        let kernel = catalog.kernel(module.name)?;
+        let any_size = map_module(load, self, strided || halves != 0);
+        let together = variant.together && load == Load::Texel && halves == 0;
+        let together = together && whole_subgroups(variant.local_size, limits);
+        let together = together.then(|| map_module_together(self, strided)).flatten();
         let mut specialization = self.specialization(catalog, variant, &space, &modes);
         specialization.extend((halves != 0).then_some((HALVES, halves)));
         let size = |value| graph.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
 
         let per_group = u64::from(variant.local_size * variant.vecs * 4);
-        let window = WINDOW_ELEMENTS
-            .min(limits.storage_range_bytes / 4)
-            .min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
+        let mut begins = self.inputs.iter().zip(&sizes).map(|(input, size)| size * u64::from(input.offset));
+        let aligned = begins.all(|begin| begin.is_multiple_of(limits.offset_alignment));
+        // A binding begins up to one alignment early.
+        let early = if aligned { 0 } else { limits.offset_alignment };
+        let mut window = WINDOW_ELEMENTS.min((limits.storage_range_bytes - early) / 4);
+        if variant.vecs > 1 {
+            // Whole workgroups look for no end, so there must be none too many: the grid is a line.
+            window = window.min(per_group * u64::from(limits.groups[0]));
+        } else {
+            window = window.min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
+        }
+        if together.is_some() {
+            window = window.min(MOST_SUBGROUPS * u64::from(limits.subgroup_size * variant.vecs * 4));
+        }
         // Windows begin where bindings may.
         let unit = per_group.max(limits.offset_alignment);
         let window = window / unit * unit;
         // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
         // sizes share one.
-        let unguarded_from = if module.ops < OpSet::All { 0 } else { TAIL_APART_ELEMENTS };
+        let unguarded_from = if any_size.ops < OpSet::All { 0 } else { TAIL_APART_ELEMENTS };
         let divisions = Divisions::new(&space.extents);
         let mut scalars = [0; MAX_SCALARS];
         scalars[..self.scalars.len()].copy_from_slice(&self.scalars);
@@ -179,9 +133,12 @@ impl Map {
             let tail_apart = variant.vecs > 1 && rest >= TAIL_APART_ELEMENTS;
             let count = if tail_apart { without_tail } else { rest };
             let whole = variant.vecs > 1 && count == without_tail && count >= unguarded_from;
+            let together = together.filter(|_| whole);
+            let module = together.unwrap_or(any_size);
+            let unguarded = (whole && together.is_none()).then_some((WHOLE, 1));
             let pipeline = PipelineKey {
-                kernel: kernel.clone(),
-                specialization: specialization.iter().copied().chain(whole.then_some((WHOLE, 1))).collect(),
+                kernel: catalog.kernel(module.name)?.clone(),
+                specialization: specialization.iter().copied().chain(unguarded).collect(),
             };
             let push = Push {
                 count: count as u32,
@@ -197,24 +154,28 @@ impl Map {
                 let mut access = graph.whole(input.value, false);
                 access.bytes = graph.bytes(graph.root(input.value));
                 let mut offset = u64::from(input.offset);
+                let mut reach = space.reach(k, input.offset);
                 if *mode == Mode::Dense {
                     // A storage binding is moved to the window; a texel view spans the whole, and the index moves.
                     offset += first;
-                    if load == Load::Buffer {
-                        access.offset = sizes[k] * offset / limits.offset_alignment * limits.offset_alignment;
-                        offset -= access.offset / sizes[k];
-                        access.bytes = (sizes[k] * (offset + count)).next_multiple_of(4);
-                    }
+                    reach = offset..offset + count;
                 }
-                let input = PushInput { strides: space.strides[k], offset: offset as u32 };
-                bytes.extend_from_slice(bytemuck::bytes_of(&input));
+                let moves = *mode == Mode::Dense || access.bytes > limits.storage_range_bytes;
+                if load == Load::Buffer && moves {
+                    (access.offset, access.bytes) = binding(reach, sizes[k], limits);
+                    offset -= access.offset / sizes[k];
+                }
+                PushInput { strides: space.strides[k], offset: offset as u32 }.append(module, &mut bytes);
                 accesses.push(access);
             }
             // Bindings that the program does not use must have something behind them.
             let spare = accesses.first().copied();
             while accesses.len() < module.inputs {
                 accesses.extend(spare);
-                bytes.extend_from_slice(bytemuck::bytes_of(&PushInput { strides: [0; MAX_RANK], offset: 0 }));
+                PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, &mut bytes);
+            }
+            if together.is_some() {
+                bytes.extend_from_slice(bytemuck::bytes_of(&OCTAL));
             }
             for k in 0..module.outputs {
                 let output = self.outputs.get(k).unwrap_or(&self.outputs[0]);
@@ -258,9 +219,32 @@ impl Map {
         (0..inputs).filter(|&k| k >= modes.len() || dense(k)).fold(0, |all, k| all | 1 << k)
     }
 
+    /// Refuses a program with an input of which more must be seen at once than a binding can span.
+    pub(crate) fn check(&self, op: &'static str, graph: &Graph, catalog: &Catalog) -> Result<()> {
+        let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
+        let shape =
+            self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
+        let large = |input: &MapInput| bytes(input) > catalog.limits.storage_range_bytes;
+        if shape.elements() == 0 || !self.inputs.iter().any(large) {
+            return Ok(());
+        }
+        let variant = catalog.variant(Family::Map, shape.elements() as u64);
+        let space = Space::collapse(&shape, &self.inputs);
+        let modes = space.modes(&self.inputs);
+        self.load_path(op, graph, catalog, variant, (&space, &modes)).map(|_| ())
+    }
+
     /// The variant's load path, or storage buffers where a limit of texel buffers is in the way.
-    fn load_path(&self, graph: &Graph, catalog: &Catalog, variant: &Variant, modes: &[Mode]) -> Result<Load> {
+    fn load_path(
+        &self,
+        op: &'static str,
+        graph: &Graph,
+        catalog: &Catalog,
+        variant: &Variant,
+        (space, modes): (&Space, &[Mode]),
+    ) -> Result<Load> {
         let limits = &catalog.limits;
+        let limit = limits.storage_range_bytes;
         let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
         let fits = self.inputs.iter().all(|input| bytes(input) / 16 < limits.texel_elements)
             && MAX_INPUTS <= limits.texel_bindings as usize;
@@ -268,18 +252,18 @@ impl Map {
             return Ok(Load::Texel);
         }
         // A strided input can't be cut into windows: any part of the output may need any part of it.
-        let large = |(input, mode): &(&MapInput, &Mode)| {
-            !matches!(mode, Mode::Dense | Mode::Scalar) && bytes(input) > limits.storage_range_bytes
-        };
-        match self.inputs.iter().zip(modes).find(large) {
-            Some((input, _)) => Err(Error::TooLarge {
-                op: "strided operand",
-                shape: graph.value(input.value).shape,
-                bytes: bytes(input),
-                limit: limits.storage_range_bytes,
-            }),
-            None => Ok(Load::Buffer),
+        for (k, (input, mode)) in self.inputs.iter().zip(modes).enumerate() {
+            if *mode == Mode::Dense || bytes(input) <= limit {
+                continue;
+            }
+            let value = graph.value(input.value);
+            let reach = space.reach(k, input.offset);
+            let (_, bytes) = binding(reach, value.dtype.size_bytes() as u64, limits);
+            if bytes > limit {
+                return Err(Error::Binding { op, shape: value.shape, bytes, limit });
+            }
         }
+        Ok(Load::Buffer)
     }
 
     fn specialization(
@@ -370,31 +354,4 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
         }
     }
     Ok(keys)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn input(strides: [u32; 4]) -> MapInput {
-        MapInput { value: 0, strides, offset: 0 }
-    }
-
-    #[test]
-    fn dimensions_collapse_where_every_input_allows() {
-        let shape = Shape::from([2, 3, 4, 8]);
-        let dense = input(dense_strides(&shape));
-        let space = Space::collapse(&shape, &[dense]);
-        assert_eq!((space.extents.as_slice(), space.mode(0, 0)), (&[192][..], Mode::Dense));
-        let row = input([0, 0, 0, 1]);
-        let space = Space::collapse(&shape, &[dense, row]);
-        assert_eq!(space.extents.as_slice(), [8, 24]);
-        assert_eq!((space.mode(0, 0), space.mode(1, 0)), (Mode::Dense, Mode::Vector));
-        let column = input([12, 4, 1, 0]);
-        let space = Space::collapse(&shape, &[dense, column]);
-        assert_eq!((space.extents.as_slice(), space.mode(1, 0)), (&[8, 24][..], Mode::Splat));
-        let transposed = input([96, 32, 1, 4]);
-        assert_eq!(Space::collapse(&shape, &[transposed]).mode(0, 0), Mode::Strided);
-        assert_eq!(Space::collapse(&shape, &[input([0; 4])]).mode(0, 0), Mode::Scalar);
-    }
 }

@@ -43,6 +43,17 @@ static MAP_MODULES: &[MapModule] = &[
     map("map.texel.4.4.1.all", Load::Texel, [4, 4, 1], OpSet::All),
 ];
 
+/// Those whose subgroups store together.
+static TOGETHER: &[MapModule] = &[
+    map("map.texel.together.1.1.1.plain", Load::Texel, [1, 1, 1], OpSet::Plain),
+    map("map.texel.together.2.1.1.plain", Load::Texel, [2, 1, 1], OpSet::Plain),
+    map("map.texel.together.1.1.1.light", Load::Texel, [1, 1, 1], OpSet::Light),
+    map("map.texel.together.2.1.1.light", Load::Texel, [2, 1, 1], OpSet::Light),
+    map("map.texel.together.1.1.1.all", Load::Texel, [1, 1, 1], OpSet::All),
+    map("map.texel.together.2.1.1.all", Load::Texel, [2, 1, 1], OpSet::All),
+    map("map.texel.together.4.4.1.plain", Load::Texel, [4, 4, 1], OpSet::Plain),
+];
+
 /// Whether some module can run the program, however its inputs are indexed. Fusion asks before it joins.
 pub(crate) fn map_fits(program: &Map) -> bool {
     program.scalars.len() <= MAX_SCALARS && MAP_MODULES.iter().any(|module| module.holds(program, true))
@@ -53,6 +64,11 @@ pub(crate) fn map_module(load: Load, program: &Map, strided: bool) -> &'static M
     // Ops append programs of one step, which always fit; fusion joins only what does.
     let found = MAP_MODULES.iter().find(|module| module.load == load && module.holds(program, strided));
     found.unwrap_or(&MAP_MODULES[0])
+}
+
+/// The module that stores together and holds the program, if there is one.
+pub(crate) fn map_module_together(program: &Map, strided: bool) -> Option<&'static MapModule> {
+    TOGETHER.iter().find(|module| module.holds(program, strided))
 }
 
 impl MapModule {

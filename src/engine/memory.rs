@@ -103,6 +103,8 @@ pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
             let goes_on =
                 |a: &Access| a.write && !dying.contains(&a.value) && out.homes[a.value as usize] == home;
             match home {
+                // A result that nobody reads dies together with what it was written over.
+                Home::Slot(slot) if free.contains(&(slot, stretch)) => {}
                 Home::Slot(slot) if !node.accesses.iter().any(goes_on) => free.push((slot, stretch)),
                 _ => {}
             }
@@ -265,6 +267,22 @@ mod tests {
             assign(&graph, false).homes[1],
             "read in another way, too"
         );
+    }
+
+    #[test]
+    fn a_result_that_nobody_reads_gives_its_slot_back_once() {
+        let mut graph = Graph::default();
+        let [t, dead, a, b, c] = [0; 5].map(|_| value(&mut graph, 1000));
+        node(&mut graph, &[], t);
+        in_place(&mut graph, &[t], dead);
+        node(&mut graph, &[], a);
+        node(&mut graph, &[a], b);
+        node(&mut graph, &[a, b], c);
+        for tight in [false, true] {
+            let homes = assign(&graph, tight).homes;
+            assert_eq!(homes[t as usize], homes[dead as usize]);
+            assert_ne!(homes[a as usize], homes[b as usize], "both are read at the end");
+        }
     }
 
     #[test]

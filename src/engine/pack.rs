@@ -154,6 +154,6 @@ impl Pack {
     }
 
     fn too_large(&self, graph: &Graph, bytes: u64, limit: u64) -> Error {
-        Error::TooLarge { op: self.op, shape: graph.value(self.source).shape, bytes, limit }
+        Error::Binding { op: self.op, shape: graph.value(self.source).shape, bytes, limit }
     }
 }

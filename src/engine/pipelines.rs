@@ -218,6 +218,10 @@ pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
             return Err(lacks(format!("the SPIR-V capability {capability}")));
         }
     }
+    if kernel.counts_on_subgroup_size() && !device.info.has_known_subgroups() {
+        let [least, most] = limits.subgroup_sizes;
+        return Err(lacks(format!("subgroups of {}, not of {least} to {most}", limits.subgroup_size)));
+    }
     if reflection.push_constant_bytes > limits.push_constant_bytes {
         return Err(lacks(format!("{} bytes of push constants", reflection.push_constant_bytes)));
     }

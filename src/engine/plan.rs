@@ -1,14 +1,16 @@
 //! Plans: a recording kept to be submitted again and again with no re-recording.
 
+mod encoding;
+
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::commands::{BlockUse, Commands, Job, Replay};
+use self::encoding::{Copy, Encoding, Segment};
+use super::commands::{BlockUse, Commands, Job};
 use super::core::Core;
-use super::execute::{Sent, Wish, encode_nodes, finish, last_labels};
+use super::execute::{Sent, Wish, last_labels};
 use super::graph::{Graph, Label, Work};
 use super::memory::Home;
 use super::pipelines::Making;
@@ -27,10 +29,6 @@ use crate::vk::raw::HostSync;
 /// Nodes of one command buffer. When a tensor's memory has changed, only the command buffers that bind it are encoded
 /// anew; shorter ones would cost the device more than that saves.
 const SEGMENT_NODES: usize = 32;
-/// So many encoded copies are made before an idle one is encoded anew for other memory: enough for the slots of a
-/// stream.
-const COPIES: usize = 8;
-
 /// A recording kept to be submitted again and again: everything is decided and encoded once, and
 /// [`submit`](Plan::submit) hands over what is there.
 ///
@@ -103,29 +101,6 @@ struct Output {
     bytes: u64,
 }
 
-/// Nodes that share a command buffer.
-struct Segment {
-    nodes: Range<usize>,
-    /// The blocks from outside that they use.
-    binds: Vec<usize>,
-}
-
-/// An encoded copy, and what it was encoded for.
-struct Copy {
-    replay: Arc<Replay>,
-    mode: Profiling,
-    /// For each segment, if it is encoded, the serial numbers of the blocks it binds. They are not held: a block that
-    /// is gone has a number that never comes again.
-    bound: Vec<Option<Vec<u64>>>,
-}
-
-impl Copy {
-    /// Whether nobody but the plan refers to it: no submission in flight.
-    fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.replay) == 1
-    }
-}
-
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
@@ -158,7 +133,7 @@ impl Plan {
         };
         let (mut outputs, mut aliases) = (Vec::new(), Vec::new());
         for (id, value) in program.graph.values.iter().enumerate() {
-            let Some(storage) = &value.kept else { continue };
+            let Some(storage) = program.graph.kept(value) else { continue };
             match program.assignment.homes[id] {
                 Home::Slot(slot) => {
                     let binding = Binding::new(storage.clone(), value.shape);
@@ -389,95 +364,4 @@ pub(super) fn make_pipelines(core: &Core, graph: &Graph) -> Result<Making> {
         }
     }
     Ok(making)
-}
-
-/// What a copy is encoded from.
-struct Encoding<'a> {
-    core: &'a Core,
-    program: &'a Program,
-    segments: &'a [Segment],
-    /// The plan's own blocks, and those from outside, by number.
-    own: &'a [Option<Lease>],
-    blocks: &'a [Option<Lease>],
-    probe: &'a Probe,
-    mode: Profiling,
-}
-
-impl Encoding<'_> {
-    /// Finds a copy that is idle and encoded for these blocks, or makes it so; gives its place.
-    fn choose(&self, copies: &mut Vec<Copy>) -> Result<usize> {
-        let misses = |copy: &Copy| (0..self.segments.len()).filter(|&i| !self.is_bound(copy, i)).count();
-        let best = (0..copies.len()).filter(|&i| copies[i].is_idle()).min_by_key(|&i| misses(&copies[i]));
-        // As long as there are few, a set of blocks that is new gets a copy of its own: it may come again.
-        let reused = best.filter(|&i| copies.len() >= COPIES || misses(&copies[i]) == 0);
-        let chosen = reused.unwrap_or(copies.len());
-        if chosen == copies.len() {
-            copies.push(self.fresh()?);
-        }
-        self.encode(&mut copies[chosen])?;
-        Ok(chosen)
-    }
-
-    /// A copy of which nothing is encoded yet.
-    fn fresh(&self) -> Result<Copy> {
-        let slots: Result<Vec<_>> = self.segments.iter().map(|_| self.core.timeline.make_slot()).collect();
-        let replay = Arc::new(Replay { slots: slots?, own: self.own_uses() });
-        Ok(Copy { replay, mode: self.mode, bound: vec![None; self.segments.len()] })
-    }
-
-    fn own_uses(&self) -> Vec<BlockUse> {
-        let blocks = self.own.iter().zip(&self.program.usage);
-        let uses = blocks.filter_map(|(lease, usage)| {
-            Some(BlockUse { lease: lease.clone()?, usage: self.probe.usage(*usage) })
-        });
-        uses.collect()
-    }
-
-    fn is_bound(&self, copy: &Copy, segment: usize) -> bool {
-        let known = copy.bound[segment].as_ref().filter(|_| copy.mode == self.mode);
-        known.is_some_and(|known| known.iter().copied().eq(self.serials(segment)))
-    }
-
-    /// The blocks from outside that a segment binds, by their serial numbers.
-    fn serials(&self, segment: usize) -> impl Iterator<Item = u64> {
-        self.segments[segment].binds.iter().map(|&block| self.block(block).block().serial)
-    }
-
-    fn block(&self, block: usize) -> &Lease {
-        match self.blocks[block].as_ref().or(self.own[block].as_ref()) {
-            Some(lease) => lease,
-            None => unreachable!("a block is the plan's own or comes from outside"),
-        }
-    }
-
-    /// Encodes what is not encoded for these blocks yet.
-    fn encode(&self, copy: &mut Copy) -> Result<()> {
-        let current: SmallVec<[bool; 8]> = (0..self.segments.len()).map(|i| self.is_bound(copy, i)).collect();
-        let Some(replay) = Arc::get_mut(&mut copy.replay) else {
-            unreachable!("nobody but the plan refers to a copy that is idle")
-        };
-        if copy.mode != self.mode {
-            copy.mode = self.mode;
-            replay.own = self.own_uses();
-        }
-        for (i, (segment, slot)) in self.segments.iter().zip(&mut replay.slots).enumerate() {
-            if current[i] {
-                slot.rearm();
-                continue;
-            }
-            copy.bound[i] = None;
-            slot.reset()?;
-            slot.begin_replayed()?;
-            let buffer = |block: usize| &self.block(block).block().buffer;
-            // Its pipelines were made with the plan.
-            let _ = encode_nodes(self.core, slot, self.program, segment.nodes.clone(), buffer, self.probe)?;
-            if i + 1 == self.segments.len() {
-                finish(slot, self.probe)?
-            } else {
-                slot.end()?
-            }
-            copy.bound[i] = Some(self.serials(i).collect());
-        }
-        Ok(())
-    }
 }

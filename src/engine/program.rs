@@ -10,7 +10,7 @@ use super::hazard::{BlockAccess, Hazards};
 use super::head::absorb_heads;
 use super::memory::{Assignment, Home, assign};
 use super::tail::absorb_tails;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How a program uses a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,14 +55,21 @@ pub(crate) struct Program {
 impl Program {
     /// Decides everything for a graph that reads so many tensors.
     pub(crate) fn new(catalog: &Catalog, fusion: bool, mut graph: Graph, tensors: usize) -> Result<Program> {
+        // Together, operations may ask more of bindings than each of them alone, which was checked when it was recorded.
+        let limit = catalog.limits.storage_range_bytes;
+        let large =
+            |graph: &Graph| graph.values.iter().any(|v| v.dtype.storage_bytes(v.shape.elements()) > limit);
+        let apart = (fusion && large(&graph)).then(|| graph.clone());
         if fusion {
-            // Tails that are chains first, so that programs don't grow beyond an epilogue; then those that had to be joined.
-            absorb_tails(&mut graph);
-            fuse(&mut graph);
-            absorb_tails(&mut graph);
-            absorb_heads(&mut graph);
+            fuse_all(&mut graph);
         }
-        lower(catalog, &mut graph)?;
+        match (lower(catalog, &mut graph), apart) {
+            (Err(Error::Binding { .. }), Some(apart)) => {
+                graph = apart;
+                lower(catalog, &mut graph)?;
+            }
+            (lowered, _) => lowered?,
+        }
         let mut program = Program {
             graph,
             assignment: Assignment::default(),
@@ -117,7 +124,16 @@ impl Program {
     }
 }
 
-/// Turns programs, products, convolutions and reductions into dispatches.
+/// All of fusion.
+pub(super) fn fuse_all(graph: &mut Graph) {
+    // Tails that are chains first, so that programs don't grow beyond an epilogue; then those that had to be joined.
+    absorb_tails(graph);
+    fuse(graph);
+    absorb_tails(graph);
+    absorb_heads(graph);
+}
+
+/// Turns programs, products, convolutions, reductions and softmax into dispatches.
 fn lower(catalog: &Catalog, graph: &mut Graph) -> Result<()> {
     let nodes = std::mem::take(&mut graph.nodes);
     let trial = graph.trial.take();
@@ -131,6 +147,7 @@ fn lower(catalog: &Catalog, graph: &mut Graph) -> Result<()> {
                 convolution.lower(&node.label, graph, catalog, &mut lowered)?;
             }
             Work::Reduce(reduce) => reduce.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Softmax(softmax) => softmax.lower(&node.label, graph, catalog, &mut lowered)?,
             Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
         }
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::catalog::Catalog;
 use super::core::Core;
 use super::execute::{Wish, execute};
 use super::explain::Explanation;
 use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use super::map::Map;
 use super::plan::Plan;
 use super::pool::Lease;
 use super::profile::Profiling;
@@ -164,10 +165,14 @@ impl Recording {
         let id = self.own("keep", value)?;
         let shape = self.graph.value(id).shape;
         let root = self.graph.root(id);
-        let core = &self.core;
-        let info = &mut self.graph.values[root as usize];
-        let storage =
-            info.kept.get_or_insert_with(|| Storage::new(core, info.dtype, None, Contents::Recorded)).clone();
+        let info = self.graph.value(root);
+        let storage = if let Some(storage) = self.graph.kept(info) {
+            storage.clone()
+        } else {
+            let storage = Storage::new(&self.core, info.dtype, None, Contents::Recorded);
+            self.graph.keep(root, storage.clone());
+            storage
+        };
         Ok(Tensor::from_parts(storage, shape))
     }
 
@@ -179,7 +184,7 @@ impl Recording {
     /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
     pub fn end_recording(mut self) -> Result<Submission> {
         let graph = std::mem::take(&mut self.graph);
-        let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
+        let kept = graph.kept.clone();
         let leases = std::mem::take(&mut self.leases);
         let submitted = execute(&self.core, graph, leases, self.wish, std::mem::take(&mut self.sync));
         if submitted.is_err() {
@@ -198,7 +203,7 @@ impl Recording {
     /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
     pub fn into_plan(mut self) -> Result<Plan> {
         let graph = std::mem::take(&mut self.graph);
-        let kept: Vec<Arc<Storage>> = graph.values.iter().filter_map(|value| value.kept.clone()).collect();
+        let kept = graph.kept.clone();
         let (tensors, sync) = (std::mem::take(&mut self.tensors), std::mem::take(&mut self.sync));
         let plan = Plan::new(&self.core, graph, tensors, self.profiling, sync);
         if plan.is_err() {
@@ -226,7 +231,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLarge`] if an operand is too large for the device's bindings.
+    /// [`Error::Binding`] if an operand is too large for the device's bindings.
     pub fn explain(&self) -> Result<Explanation> {
         Explanation::new(&self.core, &self.graph, self.leases.len())
     }
@@ -362,6 +367,37 @@ impl Recording {
         self.graph.nodes.push(node);
     }
 
+    /// Appends an elementwise program, unless it will not run.
+    pub(crate) fn push_map(&mut self, op: &'static str, map: Map) -> Result<()> {
+        map.check(op, &self.graph, self.catalog())?;
+        let output = map.outputs.first().map_or(0, |output| output.value);
+        self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
+        Ok(())
+    }
+
+    /// The kernels, in the variants that will run.
+    fn catalog(&self) -> &Catalog {
+        self.graph.trial.as_deref().unwrap_or(&self.core.catalog)
+    }
+
+    /// Appends reductions or a softmax, unless a binding can't span what one of them must see. Small operands always fit.
+    pub(crate) fn push_checked(&mut self, nodes: &[Node]) -> Result<()> {
+        let limit = self.core.catalog.limits.storage_range_bytes;
+        if nodes.iter().flat_map(|node| &node.accesses).any(|access| access.bytes > limit) {
+            let mut scratch = Graph { values: self.graph.values.clone(), ..Graph::default() };
+            for node in nodes {
+                let (label, lowered) = (&node.label, &mut Vec::new());
+                match &node.work {
+                    Work::Reduce(reduce) => reduce.lower(label, &mut scratch, self.catalog(), lowered)?,
+                    Work::Softmax(softmax) => softmax.lower(label, &mut scratch, self.catalog(), lowered)?,
+                    _ => {}
+                }
+            }
+        }
+        self.graph.nodes.extend_from_slice(nodes);
+        Ok(())
+    }
+
     /// Appends the nodes that `lower` makes. It may add values of its own; if it fails, nothing is appended.
     pub(crate) fn append(
         &mut self,
@@ -401,52 +437,6 @@ pub(super) fn discard(kept: &[Arc<Storage>]) {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let kept: Vec<_> = self.graph.values.iter().filter_map(|value| value.kept.clone()).collect();
-        discard(&kept);
-    }
-}
-
-/// What a closure given to [`Accelerator::run`](crate::Accelerator::run) may return: values, which become tensors.
-pub trait Outputs {
-    /// The same, kept.
-    type Kept;
-
-    /// Keeps all of them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ForeignValue`].
-    fn keep(self, recording: &mut Recording) -> Result<Self::Kept>;
-}
-
-impl Outputs for Value {
-    type Kept = Tensor;
-
-    fn keep(self, recording: &mut Recording) -> Result<Tensor> {
-        recording.keep(self)
-    }
-}
-
-impl Outputs for Vec<Value> {
-    type Kept = Vec<Tensor>;
-
-    fn keep(self, recording: &mut Recording) -> Result<Vec<Tensor>> {
-        self.into_iter().map(|value| recording.keep(value)).collect()
-    }
-}
-
-impl<A: Outputs, B: Outputs> Outputs for (A, B) {
-    type Kept = (A::Kept, B::Kept);
-
-    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
-        Ok((self.0.keep(recording)?, self.1.keep(recording)?))
-    }
-}
-
-impl<A: Outputs, B: Outputs, C: Outputs> Outputs for (A, B, C) {
-    type Kept = (A::Kept, B::Kept, C::Kept);
-
-    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
-        Ok((self.0.keep(recording)?, self.1.keep(recording)?, self.2.keep(recording)?))
+        discard(&self.graph.kept);
     }
 }

@@ -2,7 +2,7 @@
 //! ahead. Fused op lists are what this is for: no catalog can list them.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::catalog::Catalog;
 use super::modules::{self, MODULES};
@@ -42,12 +42,10 @@ pub(crate) struct Seen {
 impl Seen {
     /// Reads the file beside the pipeline cache's; one that is missing, foreign or corrupt is a miss. `key` tells
     /// devices and drivers apart.
-    pub(crate) fn open(pipeline_cache: Option<&std::path::Path>, key: &str) -> Seen {
+    pub(crate) fn open(pipeline_cache: Option<&Path>, key: &str) -> Seen {
         let Some(folder) = pipeline_cache.and_then(|file| file.parent()) else { return Seen::default() };
         let file = folder.join(format!("seen-{:016x}.txt", fnv1a(format!("{key}|{:x}", table()).as_bytes())));
-        let before =
-            std::fs::read_to_string(&file).ok().and_then(|text| from_text(&text)).unwrap_or_default();
-        Seen { file: Some(file), before, now: Vec::new(), saved: 0 }
+        Seen { before: read(&file), file: Some(file), now: Vec::new(), saved: 0 }
     }
 
     /// Takes note of a pipeline that is used for the first time in this process.
@@ -66,22 +64,38 @@ impl Seen {
         self.before.iter().filter_map(key).collect()
     }
 
-    /// What is to be written, and where, if anything was used that was not when this was last asked.
-    fn changes(&mut self) -> Option<(PathBuf, String)> {
+    /// The file, and what was used in this process, the last first, if any of it was not when this was last asked.
+    fn changes(&mut self) -> Option<(PathBuf, Vec<Entry>)> {
         let file = self.file.clone().filter(|_| self.saved < self.now.len())?;
         self.saved = self.now.len();
-        let older = self.before.iter().filter(|entry| !self.now.contains(entry));
-        let all: Vec<Entry> = self.now.iter().rev().chain(older).take(MOST).cloned().collect();
-        Some((file, to_text(&all)))
+        Some((file, self.now.iter().rev().cloned().collect()))
     }
 
     /// Writes the file if there is something new. A disk that refuses costs the next start some time and nothing else.
     pub(crate) fn save(seen: &parking_lot::Mutex<Seen>) {
         let changes = seen.lock().changes();
-        if let Some((file, text)) = changes {
-            write_atomically(&file, text.as_bytes());
+        if let Some((file, used)) = changes {
+            // Read again: other processes may have written what they used.
+            let all = with_older(used, read(&file));
+            write_atomically(&file, to_text(&all).as_bytes());
         }
     }
+}
+
+/// What a file has; nothing if it is missing, foreign or corrupt.
+fn read(file: &Path) -> Vec<Entry> {
+    std::fs::read_to_string(file).ok().and_then(|text| from_text(&text)).unwrap_or_default()
+}
+
+/// As many as are remembered: those just used, and then those that are known of old.
+fn with_older(mut used: Vec<Entry>, older: Vec<Entry>) -> Vec<Entry> {
+    for entry in older {
+        if !used.contains(&entry) {
+            used.push(entry);
+        }
+    }
+    used.truncate(MOST);
+    used
 }
 
 /// Changes whenever a module does: what its constants mean may have changed, too.
@@ -148,17 +162,34 @@ mod tests {
         assert_eq!(from_text(""), None);
     }
 
+    fn entry(bits: u32) -> Entry {
+        Entry { module: 0, specialization: smallvec![(0, bits)] }
+    }
+
     #[test]
     fn what_was_used_last_is_remembered_and_the_rest_is_bounded() {
-        let entry = |bits: u32| Entry { module: 0, specialization: smallvec![(0, bits)] };
-        let before: Vec<Entry> = (0..100).map(entry).collect();
-        let mut seen = Seen { file: Some(PathBuf::new()), before, ..Seen::default() };
+        let mut seen = Seen { file: Some(PathBuf::new()), ..Seen::default() };
         assert!(seen.changes().is_none(), "nothing was used");
         (90..150).for_each(|bits| seen.note(entry(bits)));
         seen.note(entry(90));
-        let written = from_text(&seen.changes().unwrap().1).unwrap();
+        let written = with_older(seen.changes().unwrap().1, (0..100).map(entry).collect());
         assert_eq!(written.len(), MOST);
         assert_eq!((&written[0], &written[59], &written[60]), (&entry(149), &entry(90), &entry(0)));
         assert!(seen.changes().is_none(), "already written");
+    }
+
+    #[test]
+    fn processes_side_by_side_keep_what_the_others_used() {
+        let folder = std::env::temp_dir().join(format!("tidemill-seen-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let open = || parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device"));
+        let (one, other) = (open(), open());
+        for (seen, bits) in [(&one, 1), (&other, 2), (&one, 3)] {
+            seen.lock().note(entry(bits));
+            Seen::save(seen);
+        }
+        let before = open().into_inner().before;
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(before, [3, 1, 2].map(entry));
     }
 }

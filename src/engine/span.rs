@@ -80,11 +80,15 @@ impl Layout {
         let by_input = if windowed { range / (4 * self.cut.chunk * inner) } else { u64::MAX };
         if by_input == 0 {
             let bytes = 4 * self.cut.chunk * inner;
-            return Err(Error::TooLarge { op, shape, bytes, limit: limits.storage_range_bytes });
+            return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
         }
         let per_slab = by_output.min(by_input).clamp(1, units);
         // One part's results alone are too many: a slab has some of the columns then.
         let per_slab_fours = if by_output == 0 { range / (4 * self.out_bytes) } else { fours };
+        if per_slab_fours == 0 {
+            let bytes = 4 * self.out_bytes;
+            return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
+        }
         let mut slabs = Vec::new();
         for begin in (0..units).step_by(per_slab as usize) {
             for first_four in (0..fours).step_by(per_slab_fours as usize) {
@@ -201,6 +205,8 @@ mod tests {
             push_constant_bytes: 128,
             shared_bytes: 1 << 15,
             subgroup_size: 8,
+            subgroup_sizes: [8; 2],
+            subgroups: 32,
             non_coherent_atom: 1,
         }
     }
@@ -232,6 +238,12 @@ mod tests {
             out_bytes: 4,
         };
         assert!(wide.slabs(true, shape, "test", &limits()).is_err());
+        let long = Layout {
+            geometry: Geometry { outer: 1, extent: 1 << 20, inner: 1 },
+            cut: Cut { chunk: 1 << 20, parts: 1 },
+            out_bytes: 4 << 20,
+        };
+        assert!(long.slabs(false, shape, "test", &limits()).is_err());
     }
 
     #[test]

@@ -30,7 +30,12 @@ impl Head<'_> {
                 let extents = [1, images, channels, pixels];
                 Some(Head { extents, epilogue: &convolution.epilogue, output: convolution.output })
             }
-            Work::Map(_) | Work::Reduce(_) | Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => None,
+            Work::Map(_)
+            | Work::Reduce(_)
+            | Work::Softmax(_)
+            | Work::Dispatch { .. }
+            | Work::Copy
+            | Work::Fill { .. } => None,
         }
     }
 }
@@ -48,7 +53,12 @@ fn with_tail(work: &Work, epilogue: Epilogue, output: ValueId) -> Option<Work> {
             (convolution.epilogue, convolution.output) = (epilogue, output);
             Some(Work::Convolution(convolution))
         }
-        Work::Map(_) | Work::Reduce(_) | Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => None,
+        Work::Map(_)
+        | Work::Reduce(_)
+        | Work::Softmax(_)
+        | Work::Dispatch { .. }
+        | Work::Copy
+        | Work::Fill { .. } => None,
     }
 }
 
@@ -78,18 +88,16 @@ fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Optio
     if half || usize::from(output.step) + 1 != program.steps.len() {
         return None;
     }
-    program.inputs.iter().enumerate().find_map(|(k, input)| {
+    program.inputs.iter().find_map(|input| {
         let root = graph.root(input.value);
         let place = places.place_of_writer(root)?;
         let node = &nodes[place as usize];
         let head = Head::of(&node.work).filter(|head| graph.root(head.output) == root)?;
         let only_here = graph.value(root).kept.is_none() && !places.read_elsewhere(root, [i as u32; 2]);
-        // A stored f16 is rounded; in an epilogue it would not be.
-        let rounded = [root, output.value].iter().any(|&value| graph.value(value).dtype == DType::F16);
-        if !only_here || rounded || !reads_whole(graph, program, input) {
+        if !only_here {
             return None;
         }
-        let epilogue = joined_epilogue(graph, &head, program, k)?;
+        let epilogue = joined_epilogue(graph, &head, program)?;
         let work = with_tail(&node.work, epilogue, output.value)?;
         let label = Label { op: joined_label(&node.label, &nodes[i].label).op, ..node.label.clone() };
         let mut accesses = node.accesses.clone();
@@ -101,18 +109,22 @@ fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Optio
     })
 }
 
-/// The epilogue followed by a program that takes its result as input `k`; `None` if that does not fit.
-fn joined_epilogue(graph: &Graph, head: &Head<'_>, program: &Map, k: usize) -> Option<Epilogue> {
+/// The epilogue followed by a program that reads its result; `None` if that does not fit, or reads other elements of it
+/// than the one that is at hand: they are never stored.
+fn joined_epilogue(graph: &Graph, head: &Head<'_>, program: &Map) -> Option<Epilogue> {
+    let root = graph.root(head.output);
     let mut joined = head.epilogue.clone();
     let result = joined.last();
     let before = joined.steps.len() as u8;
     let mut inputs: SmallVec<[Source; 4]> = SmallVec::new();
-    for (i, input) in program.inputs.iter().enumerate() {
-        inputs.push(if i == k {
-            result
-        } else {
+    for input in &program.inputs {
+        inputs.push(if graph.root(input.value) != root {
             let extra = extra(graph, head, program, input)?;
             Source::Extra(position_or_push(&mut joined.extras, extra))
+        } else if reads_whole(graph, program, input) {
+            result
+        } else {
+            return None;
         });
     }
     let scalars: SmallVec<[Source; 4]> = program
@@ -275,6 +287,24 @@ mod tests {
         let accesses = smallvec![b.0.whole(product, false)];
         b.0.nodes.push(Node::new(Build::label("reader"), Work::Copy, accesses));
         assert_eq!(b.absorbed().len(), 3);
+    }
+
+    #[test]
+    fn a_product_that_is_read_in_two_layouts_is_stored() {
+        let mut b = Build(Graph::default());
+        let product = b.product();
+        b.op(OpCode::AddF32, product, Some((product, [0, 1])));
+        let nodes = b.absorbed();
+        assert_eq!((nodes.len(), &epilogue(&nodes[0]).steps[..]), (2, &[][..]), "its first row for all rows");
+
+        let mut b = Build(Graph::default());
+        let product = b.product();
+        let same = b.0.add_value([M, N].into(), DType::F32, Origin::Alias(product));
+        b.op(OpCode::MulF32, product, Some((same, [N as u32, 1])));
+        let nodes = b.absorbed();
+        assert_eq!(nodes.len(), 1, "an alias of the same shape is the same element");
+        let tail = epilogue(&nodes[0]);
+        assert_eq!((tail.extras.len(), tail.steps[0].operands), (0, [Source::Product; 3]));
     }
 
     #[test]

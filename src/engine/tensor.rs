@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::{self, ThreadId};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::accelerator::Accelerator;
 use super::core::Core;
@@ -39,6 +40,8 @@ pub(crate) struct Storage {
     pub(crate) core: Arc<Core>,
     pub(crate) dtype: DType,
     state: Mutex<State>,
+    /// Told when a write in place has ended.
+    written: Condvar,
 }
 
 struct State {
@@ -59,6 +62,8 @@ pub(crate) enum Contents {
     Discarded,
     /// The host wrote them.
     Host,
+    /// The host is writing them in place, on this thread.
+    Writing(ThreadId),
     /// The submission of this number writes them.
     Submitted(u64),
     /// A command buffer that the host submits writes them.
@@ -80,12 +85,16 @@ impl Storage {
     ) -> Arc<Storage> {
         let state = Mutex::new(State { lease, contents });
         core.tensors.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Storage { core: core.clone(), dtype, state })
+        Arc::new(Storage { core: core.clone(), dtype, state, written: Condvar::new() })
     }
 
-    /// The memory and the contents, once there are any; an error that says why not otherwise.
+    /// The memory and the contents, once there are any; an error that says why not otherwise. Waits for a write in
+    /// place on another thread.
     pub(crate) fn settled(&self, op: &'static str, shape: Shape) -> Result<(Lease, Contents)> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        while matches!(state.contents, Contents::Writing(thread) if thread != thread::current().id()) {
+            self.written.wait(&mut state);
+        }
         match (state.contents, &state.lease) {
             (Contents::Host | Contents::Submitted(_) | Contents::Hosted, Some(lease)) => {
                 Ok((lease.clone(), state.contents))
@@ -97,25 +106,30 @@ impl Storage {
     }
 
     /// The memory, to be overwritten in place, if nobody else can see it: no submission in flight, no open recording.
-    /// It is taken out, so that the host's closure runs under no lock and finds no half-written contents.
-    fn take_unshared(&self, op: &'static str, shape: Shape) -> Result<Option<Lease>> {
+    /// It is taken out, so that the host's closure runs under no lock.
+    fn take_unshared(&self, op: &'static str, shape: Shape) -> Result<Option<InPlace<'_>>> {
         let mut state = self.state.lock();
         if matches!(state.contents, Contents::Recorded | Contents::Planned) {
             return Err(Error::NotSubmitted { op, shape });
         }
-        match &state.lease {
+        let lease = match &state.lease {
             // Written by a copy on the device, after whatever uses it now.
-            Some(lease) if lease.is_pinned() => return Ok(Some(lease.clone())),
-            Some(lease) if lease.is_unshared() => {}
+            Some(lease) if lease.is_pinned() => lease.clone(),
+            Some(lease) if lease.is_unshared() => lease.clone(),
             _ => return Ok(None),
+        };
+        let old = state.contents;
+        if !lease.is_pinned() {
+            state.lease = None;
+            state.contents = Contents::Writing(thread::current().id());
         }
-        state.contents = Contents::Unwritten;
-        Ok(state.lease.take())
+        Ok(Some(InPlace { storage: self, lease, old }))
     }
 
     /// Settles what a recording promised, or what the host wrote.
     pub(crate) fn settle(&self, lease: Option<Lease>, contents: Contents) {
         self.state.lock().settle(lease, contents);
+        self.written.notify_all();
     }
 
     /// The host's memory, if the tensor is that.
@@ -126,6 +140,28 @@ impl Storage {
     /// Makes it the result of an open recording.
     pub(crate) fn promise_recorded(&self) {
         self.state.lock().contents = Contents::Recorded;
+    }
+}
+
+/// A block that the host overwrites in place. Until that is done, whoever wants the tensor's contents waits.
+struct InPlace<'a> {
+    storage: &'a Storage,
+    lease: Lease,
+    old: Contents,
+}
+
+impl Drop for InPlace<'_> {
+    /// Gives the tensor back if the write has failed: as it was, where it was to be written through staging memory, and
+    /// without contents, where the block itself may be half written.
+    fn drop(&mut self) {
+        let mut state = self.storage.state.lock();
+        if state.contents == Contents::Writing(thread::current().id()) {
+            let intact = !self.lease.block().buffer.is_mapped();
+            let contents = if intact { self.old } else { Contents::Unwritten };
+            state.settle(intact.then(|| self.lease.clone()), contents);
+        }
+        drop(state);
+        self.storage.written.notify_all();
     }
 }
 
@@ -265,6 +301,10 @@ impl Tensor {
     /// Overwrites the contents. Never waits for the device: if anything still uses the old contents, they stay as
     /// they are for it, and the tensor gets new memory.
     ///
+    /// While one thread writes, others that read the tensor or use it in an op get the old contents or wait for the
+    /// new ones; of two that write at once, the last one to end wins. Without memory for the new contents, the old ones
+    /// stay.
+    ///
     /// # Errors
     ///
     /// [`Error::Type`], [`Error::Length`]; [`Error::NotSubmitted`] if an open recording is to write the tensor;
@@ -278,12 +318,13 @@ impl Tensor {
         })
     }
 
-    /// Overwrites the contents with what a closure writes straight into mapped memory.
+    /// Overwrites the contents with what a closure writes straight into mapped memory. Inside the closure the tensor may
+    /// have no contents; other threads wait for them, as with [`write`](Tensor::write).
     ///
     /// # Errors
     ///
     /// As [`write`](Tensor::write), and [`Error::Incomplete`] if the closure leaves elements unwritten; then the tensor
-    /// may be left unwritten.
+    /// may be left unwritten, as it may be if the closure panics.
     pub fn write_with<T: Element>(&self, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
         let op = "write_with";
         self.check::<T>(op, self.shape.elements())?;
@@ -296,7 +337,10 @@ impl Tensor {
         core.timeline.reclaim()?;
         let bytes = self.size_bytes();
         let in_place = self.storage.take_unshared(op, self.shape)?;
-        let lease = in_place.map_or_else(|| core.acquire(MemoryKind::Device, bytes), Ok)?;
+        let lease = match &in_place {
+            Some(in_place) => in_place.lease.clone(),
+            None => core.acquire(MemoryKind::Device, bytes)?,
+        };
         core.fill_block(&lease, bytes, write)?;
         self.storage.settle(Some(lease), Contents::Host);
         Ok(())
@@ -304,7 +348,7 @@ impl Tensor {
 
     fn check<T: Element>(&self, op: &'static str, len: usize) -> Result<()> {
         if T::DTYPE != self.storage.dtype {
-            return Err(Error::Type { op, expected: self.storage.dtype, got: T::DTYPE });
+            return Err(Error::Type { op, expected: T::DTYPE, got: self.storage.dtype });
         }
         if len != self.shape.elements() {
             return Err(Error::Length { op, shape: self.shape, got: len });

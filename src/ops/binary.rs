@@ -47,29 +47,35 @@ binary! {
     /// # Ok(()) }
     /// ```
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754; a device may take denormals for zeros.
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; a device may take denormals for zeros, and Vulkan does not
+    /// promise NaN and the signs of zeros.
     ///
     /// # Accuracy
     ///
-    /// Correctly rounded (½ ULP), as Vulkan guarantees.
+    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the device's
+    /// choice.
     add: Codes::all(OpCode::AddF32, OpCode::AddInt, OpCode::AddInt);
 
     /// `lhs - rhs`; f32, i32, u32. Integers wrap.
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754; a device may take denormals for zeros.
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; a device may take denormals for zeros, and Vulkan does not
+    /// promise NaN and the signs of zeros.
     ///
     /// # Accuracy
     ///
-    /// Correctly rounded (½ ULP), as Vulkan guarantees.
+    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the device's
+    /// choice.
     sub: Codes::all(OpCode::SubF32, OpCode::SubInt, OpCode::SubInt);
 
     /// `lhs * rhs`; f32, i32, u32. Integers wrap.
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754; a device may take denormals for zeros.
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; a device may take denormals for zeros, and Vulkan does not
+    /// promise NaN and the signs of zeros.
     ///
     /// # Accuracy
     ///
-    /// Correctly rounded (½ ULP), as Vulkan guarantees.
+    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the device's
+    /// choice.
     mul: Codes::all(OpCode::MulF32, OpCode::MulInt, OpCode::MulInt);
 
     /// `lhs / rhs`; f32, i32, u32.
@@ -79,7 +85,7 @@ binary! {
     ///
     /// # Accuracy
     ///
-    /// Measured ½ ULP; Vulkan guarantees 2.5 ULP for divisors from 2⁻¹²⁶ to 2¹²⁶.
+    /// At most ½ ULP on lavapipe; Vulkan guarantees 2.5 ULP for divisors from 2⁻¹²⁶ to 2¹²⁶.
     div: Codes::all(OpCode::DivF32, OpCode::DivI32, OpCode::DivU32);
 
     /// `lhs` to the power of `rhs`; f32.
@@ -96,13 +102,14 @@ binary! {
     ///
     /// Special values are those of [`f32::powf`] and C: 1 to any power and anything to the power of 0 are 1, NaN
     /// included; a negative number to a power that is no integer is NaN; zeros and infinities keep their sign for
-    /// odd integers only. Denormal operands count as what they are.
+    /// odd integers only. Denormal operands count as what they are, on every device; denormal results are what they are on
+    /// lavapipe, and may be 0 elsewhere.
     ///
     /// # Accuracy
     ///
     /// At most 5 ULP, measured on lavapipe with powers of every size; 1.2 ULP for exponents as small as 1.5. Made
-    /// of operations that Vulkan rounds correctly, and a division, for which it guarantees 2.5 ULP, whose error
-    /// is made good.
+    /// of additions and multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5 ULP,
+    /// whose error is made good.
     pow: Codes::f32(OpCode::PowF32);
 
     /// The smaller of the two; f32, i32, u32.

@@ -171,7 +171,8 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Dimensions`], [`Error::Shapes`], [`Error::Type`] and [`Error::Parameter`] if operands and choices do not
-    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with).
+    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::Binding`] if one
+    /// image of the result is larger than a binding. An input that is comes out where the recording ends.
     pub fn conv2d<'a, 'b>(
         &mut self,
         input: impl Into<Operand<'a>>,
@@ -183,6 +184,7 @@ impl Recording {
         let (shape, dtype) = self.images(input)?;
         let (kernel, groups) = self.kernel(weights, &with)?;
         let geometry = Geometry::new(shape, kernel, groups, &with)?;
+        convolution::check_result(geometry.result, &self.core().catalog.limits)?;
         let epilogue = with.epilogue.resolve(self, Target::Images(geometry.result))?;
         let weights = match weights {
             ConvWeights::Prepared(prepared) => self.resolve(OP, &prepared.laid_out)?,

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::engine::graph::{Node, ValueId, Work};
+use crate::engine::graph::ValueId;
 use crate::engine::map::{
     MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
 };
@@ -186,7 +186,7 @@ impl Recording {
         let operand =
             |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
         let map = Map::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
-        self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
+        self.push_map(op, map)?;
         Ok(self.handle(output))
     }
 }

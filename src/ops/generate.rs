@@ -43,7 +43,7 @@ impl Recording {
     }
 
     /// Random f32 numbers, uniform in [0, 1): multiples of 2^-24, by the counter-based generator Philox 4x32-10.
-    /// Seed and place alone decide an element, and its bits are the same on every device.
+    /// Seed and place alone decide an element, and its bits are the same on every device: integers become floats exactly.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -84,15 +84,20 @@ impl Recording {
         seed: u64,
     ) -> Result<Value> {
         let output = self.produce(op, shape, dtype)?;
-        let linear = Linear::new(self.core(), 0, &[]);
-        let whole = self.graph().whole(output, true);
+        let (label, elements) = (self.label(op, output), shape.elements() as u64);
         let seed = [seed as u32, (seed >> 32) as u32];
-        for (first, count) in linear.windows(shape.elements() as u64) {
-            let push = GeneratePush { count: count as u32, first: first as u32, seed };
-            let work = linear.dispatch(self.core(), "generate", &[(3, kind as u32)], &push, count)?;
-            let access = Access { offset: 4 * first, bytes: 4 * count, ..whole };
-            self.push(Node::new(self.label(op, output), work, smallvec![access]));
-        }
+        self.append(|graph, catalog| {
+            let linear = Linear::new(catalog, elements, &[]);
+            let whole = graph.whole(output, true);
+            let mut nodes = Vec::new();
+            for (first, count) in linear.windows(elements) {
+                let push = GeneratePush { count: count as u32, first: first as u32, seed };
+                let work = linear.dispatch(catalog, "generate", &[(3, kind as u32)], &push, count)?;
+                let access = Access { offset: 4 * first, bytes: 4 * count, ..whole };
+                nodes.push(Node::new(label.clone(), work, smallvec![access]));
+            }
+            Ok(nodes)
+        })?;
         Ok(self.handle(output))
     }
 }

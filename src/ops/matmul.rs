@@ -113,7 +113,9 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Inner`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float.
+    /// [`Error::Inner`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float,
+    /// [`Error::TooLarge`] if no buffer can hold the result. An operand that is larger than a binding is [`Error::Binding`] where
+    /// the recording ends.
     pub fn matmul<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())
     }

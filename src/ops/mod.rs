@@ -10,6 +10,7 @@ pub(crate) mod epilogue;
 mod generate;
 pub(crate) mod layout;
 pub(crate) mod matmul;
+mod place;
 mod reduce;
 mod scalar;
 mod softmax;

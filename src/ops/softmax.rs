@@ -1,5 +1,8 @@
 //! Softmax and its logarithm.
 
+use smallvec::smallvec;
+
+use crate::engine::graph::{Node, Work};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::engine::softmax::Softmax;
 use crate::error::{Error, Result};
@@ -26,7 +29,8 @@ impl Recording {
     /// # Accuracy
     ///
     /// A relative error of at most (8 + |x − max|) · 2⁻²⁴ in each result: the difference is rounded before it is an
-    /// exponent.
+    /// exponent. Measured on lavapipe: 0.95 of that. It is made of additions and multiplications, which Vulkan wants correctly
+    /// rounded, and one division for each row, for which it guarantees 2.5 ULP where lavapipe has ½.
     ///
     /// # Errors
     ///
@@ -38,11 +42,13 @@ impl Recording {
     /// The logarithm of [`softmax`](Recording::softmax): (x − max) − log Σ exp(x − max), which is finite where a share is
     /// too small for a float.
     ///
-    /// Special values are those of `softmax`, with log 0 = −∞ for −∞ only.
+    /// Special values are those of `softmax`, with log 0 = −∞ for −∞ only; the logarithm of a whole share is 0. The sign of a
+    /// zero or a denormal among the operands makes no difference.
     ///
     /// # Accuracy
     ///
-    /// An error of at most 8 · 2⁻²⁴ times the larger of 1 and the result's magnitude.
+    /// An error of at most 8 · 2⁻²⁴ times the larger of 1 and the result's magnitude; measured on lavapipe: 3.3 · 2⁻²⁴. It is
+    /// made of additions and multiplications alone, which Vulkan wants correctly rounded.
     ///
     /// # Errors
     ///
@@ -66,8 +72,10 @@ impl Recording {
         let geometry = Geometry::along(&shape, resolve_axis(op, axis, shape.rank())?);
         let output = self.produce(op, shape, dtype)?;
         if shape.elements() > 0 {
-            let softmax = Softmax { op, logarithm, input, geometry, output };
-            self.append(|graph, catalog| softmax.lower(graph, catalog))?;
+            let softmax = Softmax { op, logarithm, input, head: None, geometry, output };
+            let accesses = smallvec![self.graph().whole(input, false), self.graph().whole(output, true)];
+            let work = Work::Softmax(Box::new(softmax));
+            self.push_checked(&[Node::new(self.label(op, input), work, accesses)])?;
         }
         Ok(self.handle(output))
     }

@@ -1,6 +1,6 @@
 //! Which axes an operation works along.
 
-use super::{MAX_RANK, Shape};
+use super::{MAX_RANK, Shape, product};
 use crate::error::{Error, Result};
 
 /// An axis as an index; negative ones count from the end.
@@ -24,12 +24,11 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// Along one axis.
     pub(crate) fn along(shape: &Shape, axis: usize) -> Geometry {
-        let product = |dims: &[usize]| dims.iter().map(|&d| d as u64).product();
         let dims = shape.dims();
         Geometry {
-            outer: product(&dims[..axis]),
+            outer: product(&dims[..axis]) as u64,
             extent: dims[axis] as u64,
-            inner: product(&dims[axis + 1..]),
+            inner: product(&dims[axis + 1..]) as u64,
         }
     }
 
@@ -45,7 +44,7 @@ impl Geometry {
 
     /// What is left when the middle is gone.
     pub(crate) fn results(&self) -> u64 {
-        self.outer * self.inner
+        self.outer.saturating_mul(self.inner)
     }
 }
 
@@ -127,6 +126,13 @@ impl From<usize> for Axes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn extents_around_nothing_may_be_huge() {
+        let geometry = Geometry::along(&Shape::from([1 << 40, 0, 1 << 40, 1 << 40]), 1);
+        assert_eq!((geometry.extent, geometry.results()), (0, u64::MAX));
+        assert_eq!(Geometry::along(&Shape::from([0, 1 << 40, 1 << 40]), 2).results(), 0);
+    }
 
     #[test]
     fn shapes_of_results() {

@@ -77,22 +77,21 @@ impl Accelerator {
         let begun = Instant::now();
         let total = contests.iter().map(|contest| contest.candidates.len()).sum();
         let file = core.folder().map(|folder| kept::tuning_file(self.device(), folder));
-        let mut tuning = Tuning {
-            trials: Vec::new(),
-            cancelled: false,
-            out_of_time: false,
-            elapsed: begun.elapsed(),
-            file,
-        };
+        let elapsed = begun.elapsed();
+        let mut tuning = Tuning { trials: Vec::new(), cancelled: false, out_of_time: false, elapsed, file };
         let mut winners = Vec::new();
-        for contest in contests {
+        let out_of_time = || begun.elapsed() >= options.budget;
+        'contests: for contest in contests {
+            if out_of_time() {
+                tuning.out_of_time = true;
+                break;
+            }
             let problem = Problem::new(self, contest.family, contest.class)?;
             let first = tuning.trials.len();
             for &variant in &contest.candidates {
-                if begun.elapsed() >= options.budget {
+                if out_of_time() {
                     tuning.out_of_time = true;
-                    tuning.elapsed = begun.elapsed();
-                    break;
+                    break 'contests;
                 }
                 let best = tuning.trials[first..].iter().filter_map(|trial| trial.outcome.ns()).min();
                 let outcome = self.try_variant(&problem, contest.family, variant, best)?;
@@ -106,18 +105,21 @@ impl Accelerator {
                     is_winner: false,
                 });
                 let (tried, elapsed) = (tuning.trials.len(), begun.elapsed());
-                tuning.elapsed = elapsed;
                 let told = TuneProgress { tried, total, elapsed, trial: &tuning.trials[tried - 1] };
                 if progress(&told).is_break() {
                     tuning.cancelled = true;
+                    tuning.elapsed = begun.elapsed();
                     return Ok(tuning);
                 }
             }
-            if tuning.out_of_time {
-                break;
-            }
             let trials = &mut tuning.trials[first..];
-            self.play_off(&problem, trials)?;
+            if best_of(trials).is_some_and(|best| !trials[best].is_default) {
+                if out_of_time() {
+                    tuning.out_of_time = true;
+                    break;
+                }
+                self.play_off(&problem, trials)?;
+            }
             if let Some(best) = best_of(trials) {
                 trials[best].is_winner = true;
                 let Contest { family, class, .. } = contest;
@@ -125,6 +127,7 @@ impl Accelerator {
             }
         }
         self.adopt(&winners);
+        tuning.elapsed = begun.elapsed();
         Ok(tuning)
     }
 
@@ -217,9 +220,6 @@ impl Accelerator {
     fn play_off(&self, problem: &Problem, trials: &mut [Trial]) -> Result<()> {
         let default = trials.iter().position(|trial| trial.is_default);
         let (Some(best), Some(default)) = (best_of(trials), default) else { return Ok(()) };
-        if best == default {
-            return Ok(());
-        }
         let _quiet = self.core().quiet.lock();
         let pair = [best, default].map(|i| {
             let catalog = self.core().catalog.trying(trials[i].family, trials[i].variant);

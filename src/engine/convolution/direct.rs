@@ -9,12 +9,17 @@ use crate::engine::epilogue::PushResult;
 use crate::engine::graph::ValueId;
 use crate::engine::pack::Pack;
 use crate::engine::pipelines::Specialization;
+use crate::engine::together::{MOST_SUBGROUPS, whole_subgroups};
 use crate::error::Result;
+use crate::vk::physical::Limits;
 
 /// Invocations of a workgroup that hands nothing round.
 const LOCAL_SIZE: u32 = 64;
 /// Elements of an input row that one kernel row of four pixels may span: they are loaded into registers.
 const MOST_SPAN: u32 = 100;
+
+/// Bytes of a padded copy, whatever it holds.
+const MOST_ZEROS: u64 = 1 << 20;
 
 /// A convolution's kernel, and where its operands lie.
 pub(super) struct Direct<'a> {
@@ -59,28 +64,29 @@ impl<'a> Direct<'a> {
         let wanted = c.rows.next_power_of_two().min(direct.most_rows);
         // Many taps are few channels' work.
         let rows = if taps > 8 { wanted.min(direct.most_rows / 2) } else { wanted };
-        if rows > 4 && !catalog.shuffles {
+        // Its modules shuffle, though not for so few rows.
+        if !catalog.shuffles {
             return None;
         }
         let steps = c.channels * c.taps[0];
         let fits = |u: &u32| steps.is_multiple_of(*u) && (*u == 1 || u * rows * taps <= direct.unrolled);
         let unroll = [8, 4, 3, 2, 1].into_iter().find(fits)?;
+        if c.needs_copy() && !c.copy_is_worth_it(&catalog.limits) {
+            return None;
+        }
         let lanes = direct.lanes.min(catalog.limits.subgroup_size);
         Some(Direct { convolution: c, lanes, rows, unroll, pitches: [0; 3] })
     }
 
     /// The input with zeros around it and rows of whole vectors: a copy, unless it is like that as it lies.
     pub(super) fn padded(&mut self, c: &Convolution, lowering: &mut Lowering<'_>) -> Result<ValueId> {
-        let reach = |d: usize| (c.taps[d] - 1) * c.dilation[d] + 1;
-        let vecs = (3 * c.stride[1] + reach(1) - 1) / 4 + 1;
-        let width = (c.result[1].div_ceil(4) - 1) * c.stride[1] + vecs;
-        let [height, row] = c.size;
         let channels = c.groups * c.channels;
-        if c.padding == [0, 0] && row % 4 == 0 && width <= row / 4 {
+        let [height, row] = c.size;
+        if !c.needs_copy() {
             self.pitches = [row / 4, height * (row / 4), channels * height * (row / 4)];
             return Ok(c.input);
         }
-        let panel_rows = (c.result[0] - 1) * c.stride[0] + reach(0);
+        let [panel_rows, width] = c.padded_size();
         let pack = Pack {
             op: OP,
             source: c.input,
@@ -112,6 +118,33 @@ impl<'a> Direct<'a> {
     }
 }
 
+impl Convolution {
+    /// What the kernel reads of a padded image: rows, and groups of four in a row.
+    fn padded_size(&self) -> [u32; 2] {
+        let reach = |d: usize| (self.taps[d] - 1) * self.dilation[d] + 1;
+        let vecs = (3 * self.stride[1] + reach(1) - 1) / 4 + 1;
+        let width = (self.result[1].div_ceil(4) - 1) * self.stride[1] + vecs;
+        [(self.result[0] - 1) * self.stride[0] + reach(0), width]
+    }
+
+    /// Whether the kernel can't read the input as it lies.
+    fn needs_copy(&self) -> bool {
+        let row = self.size[1];
+        self.padding != [0, 0] || !row.is_multiple_of(4) || self.padded_size()[1] > row / 4
+    }
+
+    /// Not where it would be mostly zeros, or longer than a binding: tiles do without.
+    fn copy_is_worth_it(&self, limits: &Limits) -> bool {
+        let product = |extents: &[u32]| extents.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let [panel_rows, width] = self.padded_size();
+        let channels = [self.images, self.groups, self.channels];
+        let padded = 16 * product(&[panel_rows, width]);
+        let copied = product(&channels).saturating_mul(padded);
+        let needed = 4 * product(&channels) * product(&self.size) + 4 * product(&self.extents());
+        copied <= limits.storage_range_bytes && copied <= MOST_ZEROS.max(8 * needed)
+    }
+}
+
 impl Way for Direct<'_> {
     type Push = Push;
 
@@ -122,6 +155,20 @@ impl Way for Direct<'_> {
             (Load::Texel, true) => "conv_direct.texel.plain",
             (Load::Texel, false) => "conv_direct.texel.all",
         }
+    }
+
+    fn module_together(&self, images: u32, result: &PushResult, catalog: &Catalog) -> Option<&'static str> {
+        let (c, limits) = (self.convolution, &catalog.limits);
+        let whole = self.quads(1).is_multiple_of(self.lanes)
+            && c.result[1].is_multiple_of(4)
+            && c.pixels().is_multiple_of(8)
+            && c.rows.is_multiple_of(self.rows);
+        let alone = images == 1 && result.first_batch == 0 && result.c_base == 0 && c.groups == 1;
+        // The grid is a line: there may be no subgroup too many.
+        let fits = self.tiles(1) <= u64::from(limits.groups[0]).min(MOST_SUBGROUPS);
+        let able =
+            catalog.together && self.lanes == limits.subgroup_size && whole_subgroups(self.lanes, limits);
+        (whole && alone && fits && able && self.rows > 4).then_some("conv_direct.texel.together.plain")
     }
 
     fn specialization(&self, half: bool) -> Specialization {

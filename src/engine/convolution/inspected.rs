@@ -24,8 +24,8 @@ struct Example {
     epilogue: Epilogue,
 }
 
-/// The pipelines of common convolutions: kernels of 3 x 3 and 1 x 1 in few tiles and in many, a depthwise one, one of
-/// halves, and one whose epilogue takes many registers.
+/// The pipelines of common convolutions: kernels of 3 x 3 and 1 x 1 in few tiles and in many, of rows that are no whole
+/// groups of four, depthwise ones, halves, and epilogues that take many registers.
 pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let common = |images, taps| Example {
         images,
@@ -44,7 +44,10 @@ pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
         common(8, 1),
         Example { groups: 64, channels: [1; 2], ..common(8, 3) },
         Example { dtype: DType::F16, ..common(8, 3) },
-        Example { epilogue: heavy, ..common(8, 3) },
+        Example { size: 57, ..common(8, 3) },
+        Example { epilogue: heavy.clone(), ..common(8, 3) },
+        Example { epilogue: heavy.clone(), size: 7, ..common(1, 3) },
+        Example { epilogue: heavy, groups: 64, channels: [1; 2], ..common(8, 3) },
     ];
     let (mut graph, mut nodes) = (Graph::default(), Vec::new());
     for Example { images, groups, channels, size, taps, dtype, epilogue } in examples {

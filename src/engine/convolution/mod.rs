@@ -3,6 +3,8 @@
 mod direct;
 mod inspected;
 pub(crate) mod schemes;
+#[cfg(test)]
+mod tests;
 mod tile;
 
 use smallvec::{SmallVec, smallvec};
@@ -14,8 +16,10 @@ use super::launch::Launch;
 use super::pack::Pack;
 use super::pipelines::Specialization;
 use super::product::sum::Parts;
+use super::together::one_batch;
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};
+use crate::vk::physical::Limits;
 use schemes::Scheme;
 
 pub(crate) use inspected::inspected;
@@ -86,12 +90,30 @@ pub(crate) fn prepare(
     Ok((value, nodes))
 }
 
+/// Refuses results of which not even one image fits a binding.
+pub(crate) fn check_result(result: Shape, limits: &Limits) -> Result<()> {
+    let bytes = 4 * result.dims().iter().skip(1).map(|&extent| extent as u64).product::<u64>();
+    let limit = window_bytes(limits);
+    if bytes > limit { Err(Error::Binding { op: OP, shape: result, bytes, limit }) } else { Ok(()) }
+}
+
+/// What one dispatch may write: a binding may have to begin a little before it.
+fn window_bytes(limits: &Limits) -> u64 {
+    limits.storage_range_bytes - limits.offset_alignment
+}
+
 /// A kernel with its tile and its share of the sums, for one dispatch of some images.
 trait Way {
     /// The kernel's own push constants.
     type Push: bytemuck::NoUninit;
 
     fn module(&self, load: Load, plain: bool) -> &'static str;
+    /// The module with texel loads and the commonest operations whose subgroups store together, if there is one for so many
+    /// images of this result.
+    fn module_together(&self, images: u32, result: &PushResult, catalog: &Catalog) -> Option<&'static str> {
+        let _ = (images, result, catalog);
+        None
+    }
     /// Constants of the kernel, for an input that is f16 or not.
     fn specialization(&self, half: bool) -> Specialization;
     /// Tiles of one image's result at least; images may share tiles.
@@ -153,7 +175,7 @@ impl Convolution {
             }
             None => {
                 let first = lowering.nodes.len();
-                lowering.dispatches(&tile::Tiles::new(self, scheme), self.input)?;
+                lowering.dispatches(&tile::Tiles::new(self, scheme, &catalog.limits), self.input)?;
                 first
             }
         };
@@ -181,13 +203,12 @@ impl Lowering<'_> {
         // Parts lie in rows of whole vectors, results do not.
         let pitch = if count > 1 { n.next_multiple_of(4) } else { n };
         let image_bytes = 4 * u64::from(rows) * u64::from(pitch) * u64::from(count);
-        // A binding may have to begin a little before its window.
-        let most = (limits.storage_range_bytes - limits.offset_alignment) / image_bytes;
+        let most = window_bytes(&limits) / image_bytes;
         let most = most.min(u64::from(limits.groups[2] / count)).min(u64::from(c.images)) as u32;
         if most == 0 {
             let shape = self.graph.value(c.output).shape;
-            let limit = limits.storage_range_bytes;
-            return Err(Error::TooLarge { op: OP, shape, bytes: image_bytes, limit });
+            let limit = window_bytes(&limits);
+            return Err(Error::Binding { op: OP, shape, bytes: image_bytes, limit });
         }
         let mut first = 0;
         while first < c.images {
@@ -212,7 +233,19 @@ impl Lowering<'_> {
             if count == 1 {
                 let [x0, x1] = c.epilogue.inputs(c.weights).map(|value| self.graph.whole(value, false));
                 let push = way.push(images, chunk, result);
-                self.dispatch(way, input, &c.epilogue, &push, (images, 1), pitch, [x0, x1, target])?;
+                let plain_texels = c.epilogue.is_plain() && self.launch.load == Load::Texel;
+                let together = way.module_together(images, &result, self.launch.catalog);
+                let together = together.filter(|_| plain_texels);
+                let module = together.unwrap_or_else(|| way.module(self.launch.load, c.epilogue.is_plain()));
+                let push: SmallVec<[u8; 128]> = match together {
+                    Some(_) => {
+                        let operands = bytemuck::bytes_of(&push);
+                        one_batch(&operands[..operands.len() - size_of::<PushResult>()], &result)
+                    }
+                    None => SmallVec::from_slice(bytemuck::bytes_of(&push)),
+                };
+                let kernel = (module, way.stores(pitch));
+                self.dispatch(way, input, &c.epilogue, &push, (images, 1), kernel, [x0, x1, target])?;
             } else {
                 let shape = Shape::from([(count * images * rows) as usize, pitch as usize]);
                 let value = self.graph.add_value(shape, DType::F32, Origin::Produced);
@@ -221,7 +254,9 @@ impl Lowering<'_> {
                 let of_part = PushResult { c_row: pitch, c_batch: rows * pitch, c_base: 0, ..result };
                 let push = way.push(images, chunk, of_part);
                 let plain = Epilogue::default();
-                self.dispatch(way, input, &plain, &push, (images, count), pitch, [spare, spare, to])?;
+                let kernel = (way.module(self.launch.load, true), way.stores(pitch));
+                let push = bytemuck::bytes_of(&push);
+                self.dispatch(way, input, &plain, push, (images, count), kernel, [spare, spare, to])?;
                 let parts = Parts { value, count, batches: images, rows, pitch };
                 self.nodes.push(parts.sum(&self.launch, self.graph, result, &c.epilogue, target)?);
             }
@@ -230,22 +265,21 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// One dispatch of the kernel; `others` are the epilogue's inputs and the output.
+    /// One dispatch of the kernel, a module and how it stores; `others` are the epilogue's inputs and the output.
     #[allow(clippy::too_many_arguments, reason = "all of it describes one dispatch")]
     fn dispatch<W: Way>(
         &mut self,
         way: &W,
         input: ValueId,
         epilogue: &Epilogue,
-        push: &W::Push,
+        push: &[u8],
         (images, parts): (u32, u32),
-        pitch: u32,
+        (module, (wide, aligned)): (&'static str, (bool, bool)),
         others: [Access; 3],
     ) -> Result<()> {
         let mut specialization = way.specialization(self.graph.value(input).dtype == DType::F16);
-        let (wide, aligned) = way.stores(pitch);
         epilogue.specialization(wide, aligned, &mut specialization);
-        let kernel = (way.module(self.launch.load, epilogue.is_plain()), specialization);
+        let kernel = (module, specialization);
         let mut accesses: SmallVec<[Access; 4]> =
             smallvec![self.graph.whole(input, false), self.graph.whole(self.convolution.weights, false)];
         accesses.extend(others);
@@ -255,13 +289,15 @@ impl Lowering<'_> {
     }
 
     /// Into how many parts sums are split, and how many units each but the last has: several where tiles are fewer than
-    /// what keeps the device busy, or where a loop would be longer than it may be.
+    /// what keeps the device busy and the parts of an image fit a binding, or where a loop would be longer than it may be.
     fn split(&self, way: &impl Way) -> (u32, u32) {
         let (c, scheme) = (self.convolution, self.scheme);
         let (units, step) = way.units();
         let tiles = way.tiles(c.images) * u64::from(way.depth(c.images, 1));
         let worth = u64::from(c.depth() / scheme.least_part);
-        let wanted = scheme.busy_groups.div_ceil(tiles).min(8).min(worth).max(1) as u32;
+        let part_bytes = 4 * u64::from(c.all_rows()) * u64::from(c.pixels().next_multiple_of(4));
+        let room = window_bytes(&self.launch.catalog.limits) / part_bytes;
+        let wanted = scheme.busy_groups.div_ceil(tiles).min(8).min(worth).min(room).max(1) as u32;
         let longest = super::product::shape::MOST_ITERATIONS.saturating_mul(step);
         let chunk = units.div_ceil(wanted).next_multiple_of(step).min(longest);
         (units.div_ceil(chunk), chunk)

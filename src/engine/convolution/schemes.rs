@@ -1,7 +1,8 @@
 //! The catalog's rows for convolutions: kernels, tiles and when to use which. Data; nothing here decides.
 
 use crate::engine::catalog::{Load, Suits};
-use crate::vk::physical::{DeviceInfo, DeviceKind};
+use crate::engine::product::shape::shared_tile_fits;
+use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};
 
 /// What the family is called.
 pub(crate) const FAMILY: &str = "conv2d";
@@ -30,6 +31,13 @@ pub(crate) struct Tile {
     pub(crate) least_tiles: u64,
 }
 
+impl Tile {
+    /// Whether workgroups of this tile fit the device.
+    pub(crate) fn fits(&self, limits: &Limits) -> bool {
+        shared_tile_fits([self.m, self.n, self.k], self.frame, limits)
+    }
+}
+
 /// One way of carrying out convolutions: directly where that can be, in tiles otherwise.
 #[derive(Debug)]
 pub(crate) struct Scheme {
@@ -38,7 +46,7 @@ pub(crate) struct Scheme {
     pub(crate) direct: Option<Direct>,
     /// Groups with so many channels of the result, at most, are convolved directly: tiles would be mostly empty.
     pub(crate) direct_rows: u32,
-    /// The first that has tiles enough; the last is taken in any case.
+    /// The first that has tiles enough; the last has in any case.
     pub(crate) tiles: &'static [Tile],
     /// Workgroups that keep a device busy. Where there are fewer, the sums are split.
     pub(crate) busy_groups: u64,
@@ -52,22 +60,11 @@ const SOFTWARE: Direct = Direct { lanes: 8, most_rows: 32, most_taps: 16, unroll
 /// Without shuffles, for groups of few channels: depthwise convolutions above all.
 const THIN: Direct = Direct { lanes: 1, most_rows: 4, most_taps: 16, unrolled: 64 };
 
-const TILE_32: Tile = Tile { m: 32, n: 32, k: 16, frame: 4, least_tiles: 0 };
+/// What every device can run, too.
+pub(super) const TILE_32: Tile = Tile { m: 32, n: 32, k: 16, frame: 4, least_tiles: 0 };
 const TILE_64: Tile = Tile { m: 64, n: 64, k: 16, frame: 4, least_tiles: 64 };
 
 const ANY: u32 = u32::MAX;
-
-/// A scheme for tests and for the tuner.
-const fn candidate(
-    name: &'static str,
-    load: Load,
-    direct: Option<Direct>,
-    direct_rows: u32,
-    tiles: &'static [Tile],
-) -> Scheme {
-    let suits = Suits::Candidate;
-    Scheme { name, load, direct, direct_rows, tiles, busy_groups: 4, least_part: 16, suits }
-}
 
 /// Every scheme there is.
 pub(crate) static SCHEMES: &[Scheme] = &[
@@ -91,15 +88,46 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         least_part: 256,
         suits: Suits::Gpu,
     },
-    candidate("buffer-direct", Load::Buffer, Some(SOFTWARE), ANY, &[TILE_32]),
-    candidate("texel-tile", Load::Texel, None, 0, &[TILE_32]),
-    candidate("buffer-tile-64", Load::Buffer, None, 0, &[Tile { least_tiles: 0, ..TILE_64 }]),
+    // For software drivers whose texel loads are not the faster ones.
+    Scheme {
+        name: "buffer-direct",
+        load: Load::Buffer,
+        direct: Some(SOFTWARE),
+        direct_rows: ANY,
+        tiles: &[TILE_32],
+        busy_groups: 4,
+        least_part: 256,
+        suits: Suits::Candidate,
+    },
+    Scheme {
+        name: "buffer-tile-64",
+        load: Load::Buffer,
+        direct: None,
+        direct_rows: 0,
+        tiles: &[Tile { least_tiles: 0, ..TILE_64 }],
+        busy_groups: 128,
+        least_part: 256,
+        suits: Suits::Candidate,
+    },
+    // Splits from small sums on, so that tests come to it.
+    Scheme {
+        name: "texel-tile",
+        load: Load::Texel,
+        direct: None,
+        direct_rows: 0,
+        tiles: &[TILE_32],
+        busy_groups: 4,
+        least_part: 16,
+        suits: Suits::Tests,
+    },
 ];
 
 impl Scheme {
-    /// Whether a device with these abilities can carry it out.
-    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool) -> bool {
-        (texels || self.load == Load::Buffer) && (shuffles || self.direct.is_none_or(|d| d.most_rows <= 4))
+    /// Whether a device with these abilities can carry it out, for all shapes.
+    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool, limits: &Limits) -> bool {
+        (texels || self.load == Load::Buffer)
+            && (shuffles || self.direct.is_none_or(|d| d.most_rows <= 4))
+            && self.tiles.last().is_some_and(|tile| tile.fits(limits))
     }
 }
 
@@ -107,8 +135,7 @@ impl Scheme {
 pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
     let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
     let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
-    let software =
-        device.kind == DeviceKind::Cpu && device.features.storage_texel && device.features.subgroup_shuffle;
+    let software = device.kind == DeviceKind::Cpu && device.features.storage_texel && device.shuffles();
     let suits = if software { Suits::Software } else { Suits::Gpu };
     asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
 }

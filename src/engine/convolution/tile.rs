@@ -2,11 +2,12 @@
 
 use smallvec::smallvec;
 
-use super::schemes::{Scheme, Tile};
+use super::schemes::{Scheme, TILE_32, Tile};
 use super::{Convolution, Way};
 use crate::engine::catalog::Load;
 use crate::engine::epilogue::PushResult;
 use crate::engine::pipelines::Specialization;
+use crate::vk::physical::Limits;
 
 /// A convolution's tile.
 pub(super) struct Tiles<'a> {
@@ -35,11 +36,11 @@ pub(super) struct Push {
 }
 
 impl<'a> Tiles<'a> {
-    pub(super) fn new(c: &'a Convolution, scheme: &Scheme) -> Tiles<'a> {
-        let last = scheme.tiles[scheme.tiles.len() - 1];
+    pub(super) fn new(c: &'a Convolution, scheme: &Scheme, limits: &Limits) -> Tiles<'a> {
         let with = |tile: &Tile| Tiles { convolution: c, tile: *tile };
         let enough = |way: &Tiles<'_>| way.tiles(1) * u64::from(c.images) >= way.tile.least_tiles;
-        scheme.tiles.iter().map(with).find(enough).unwrap_or(with(&last))
+        let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(limits)).map(with);
+        fitting.find(enough).unwrap_or(with(&TILE_32))
     }
 }
 

@@ -1,24 +1,30 @@
 //! Matrix products: what the ops append, and how they become dispatches of `glsl/product_*.comp`.
 
+mod aside;
+mod examples;
 mod operand;
 pub(crate) mod schemes;
 pub(crate) mod shape;
 pub(crate) mod sum;
+#[cfg(test)]
+mod tests;
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::catalog::{Catalog, Load};
-use super::epilogue::{Epilogue, PushResult, Source, Step};
+use super::epilogue::{Epilogue, PushResult};
 use super::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
-use super::launch::{Launch, pipelines_of};
-use super::op_code::OpCode;
-use super::pipelines::PipelineKey;
+use super::launch::Launch;
+use super::together::{MOST_SUBGROUPS, one_batch, whole_subgroups};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};
-use operand::{Operand, Packing, in_place};
+use aside::Aside;
+use operand::{Operand, Packing, in_place, loose};
 use schemes::{Scheme, Tile};
-use shape::{Window, parts, windows};
+use shape::{LONG_STEP, Window, parts, windows};
 use sum::Parts;
+
+pub(crate) use examples::{inspected, prewarm};
 
 /// One of the two matrices of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +55,26 @@ pub(crate) struct Product {
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 struct Push {
     k: u32,
-    k_chunk: u32,
     tiles_m: u32,
     band: u32,
-    batches: u32,
     a_row: u32,
-    a_batch: [u32; 2],
     b_row: u32,
     b_panel: u32,
-    b_batch: [u32; 2],
     b_width: u32,
+    /// From here to the result for batches, and for a k that is split.
+    k_chunk: u32,
+    batches: u32,
+    a_batch: [u32; 2],
+    b_batch: [u32; 2],
     result: PushResult,
+}
+
+impl Push {
+    /// What modules take that store together, which are for one batch.
+    fn together(&self) -> SmallVec<[u8; 128]> {
+        let operands = &bytemuck::bytes_of(self)[..std::mem::offset_of!(Push, k_chunk)];
+        one_batch(operands, &self.result)
+    }
 }
 
 /// What a lowering works with.
@@ -96,13 +111,14 @@ impl Product {
         let tile = lowering.tile(&product);
         let (a, b) = lowering.operands(&product, &tile)?;
         let first = lowering.out.len();
-        lowering.dispatches(&product, tile, &a, &b)?;
-        if let [node] = &mut out[first..] {
+        let aside = lowering.aside(&product, tile);
+        lowering.dispatches(&product, tile, &a, &b, aside)?;
+        if let [node] = &mut lowering.out[first..] {
             let multiply_adds =
                 [product.m, product.n, product.k].iter().map(|&x| u64::from(x)).product::<u64>();
             node.cost.flops = Some(2 * multiply_adds * product.batches() as u64);
         }
-        Ok(())
+        aside.map_or(Ok(()), |aside| lowering.crop(&product, aside))
     }
 
     /// The scheme's load path, where the inputs allow it.
@@ -120,11 +136,11 @@ impl<'a> Lowering<'a> {
 
     /// The tile that the scheme's rules give, as this device can run it.
     fn tile(&self, product: &Product) -> Tile {
-        let subgroup = self.catalog.limits.subgroup_size;
+        let (shuffles, limits) = (self.catalog.shuffles, &self.catalog.limits);
         let rules = self.scheme.rules.iter();
         let tile = rules
-            .filter(|rule| self.catalog.shuffles || matches!(rule.tile, Tile::Shared { .. }))
-            .map(|rule| (rule, rule.tile.on_subgroups_of(subgroup)))
+            .filter(|rule| rule.tile.runs_with(shuffles, limits))
+            .map(|rule| (rule, rule.tile.on_subgroups_of(limits.subgroup_size)))
             .find(|(rule, tile)| {
                 let (rows, columns) = tile.extents();
                 let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
@@ -133,7 +149,7 @@ impl<'a> Lowering<'a> {
                     && tiles * u64::from(product.batches()) >= rule.least_tiles
             })
             .map(|(_, tile)| tile);
-        tile.unwrap_or(Tile::Shared { m: 32, n: 32, k: 16, frame: 4 })
+        tile.unwrap_or(schemes::SMALLEST)
     }
 
     /// Both operands as the kernel reads them: in place, or packed first.
@@ -151,8 +167,10 @@ impl<'a> Lowering<'a> {
                 panel: 0,
                 batch: [0; 2],
                 width: 1,
+                depth: 0,
                 along_k,
                 half: false,
+                loose: false,
             };
             return Ok((along(true), along(matches!(tile, Tile::Dot { .. }))));
         }
@@ -169,8 +187,8 @@ impl<'a> Lowering<'a> {
                     in_place(factor, self.graph, across, k, false).filter(|operand| operand.along_k)
                 };
                 let (lhs, rhs) = (along(&product.lhs, m), along(&product.rhs, n));
-                let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK), Ok)?;
-                let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AlongK), Ok)?;
+                let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK(4)), Ok)?;
+                let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AlongK(4)), Ok)?;
                 Ok((a, b))
             }
             Tile::Rows { .. } => {
@@ -184,7 +202,14 @@ impl<'a> Lowering<'a> {
                     && m.div_ceil(rows) >= self.scheme.panel_tiles
                     && n > columns;
                 let rhs = rhs.filter(|_| !worth);
-                let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK), Ok)?;
+                let tiles = u64::from(m.div_ceil(rows)) * u64::from(n.div_ceil(columns));
+                let little = tiles * u64::from(k) <= self.scheme.loose_depth && (tail || k % 4 == 0);
+                let rhs = rhs.or_else(|| loose(&product.rhs, self.graph, [n, k], columns).filter(|_| little));
+                // With the right-hand side packed, so is the other one where that makes steps along k long ones.
+                let lengthens = tile.takes_long_steps() && k % LONG_STEP != 0 && rhs.is_none();
+                let lhs = lhs.filter(|_| !lengthens || n < self.scheme.long_step_columns);
+                let a =
+                    lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK(LONG_STEP)), Ok)?;
                 let mut b =
                     rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::Panels(columns)), Ok)?;
                 if b.panel == 0 {
@@ -195,14 +220,21 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn dispatches(&mut self, product: &Product, tile: Tile, a: &Operand, b: &Operand) -> Result<()> {
+    fn dispatches(
+        &mut self,
+        product: &Product,
+        tile: Tile,
+        a: &Operand,
+        b: &Operand,
+        aside: Option<Aside>,
+    ) -> Result<()> {
         let limits = self.catalog.limits;
         let (tile_rows, tile_columns) = tile.extents();
         let k_parts = parts(product, &tile, self.scheme);
         let epilogue = &product.epilogue;
         let padded_n = product.n.next_multiple_of(4);
         let row_bytes = 4 * u64::from(if k_parts.count > 1 { padded_n } else { product.n });
-        let too_large = Error::TooLarge {
+        let too_large = Error::Binding {
             op: "matmul",
             shape: self.graph.value(product.output).shape,
             bytes: row_bytes * u64::from(tile_rows) * u64::from(k_parts.count),
@@ -215,7 +247,13 @@ impl<'a> Lowering<'a> {
             let byte = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;
             let offset = byte / limits.offset_alignment * limits.offset_alignment;
             let bytes = 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n + (byte - offset);
-            let target = Access { offset, bytes, ..self.graph.whole(product.output, true) };
+            let (target, extents, c_row) = match aside {
+                Some(aside) => (self.graph.whole(aside.value, true), [aside.rows, aside.pitch], aside.pitch),
+                None => {
+                    let target = Access { offset, bytes, ..self.graph.whole(product.output, true) };
+                    (target, [rows, product.n], product.n)
+                }
+            };
             let tiles_m = rows.div_ceil(tile_rows);
             let result = PushResult {
                 m: product.m,
@@ -223,7 +261,7 @@ impl<'a> Lowering<'a> {
                 first_row,
                 first_batch,
                 batch_inner: product.batch[1],
-                c_row: product.n,
+                c_row,
                 c_batch: product.m * product.n,
                 c_base: ((byte - offset) / 4) as u32,
                 alpha: product.alpha,
@@ -245,14 +283,25 @@ impl<'a> Lowering<'a> {
                 result,
             };
             let tiles = u64::from(tiles_m) * u64::from(product.n.div_ceil(tile_columns));
-            let mut specialization = tile.specialization(a, b, product.n, self.scheme.rolled);
+            let mut specialization = tile.specialization(a, b, [product.n, product.k], self.scheme.rolled);
             let [from_a, from_b] = [a.value, b.value].map(|value| self.graph.whole(value, false));
             let launch = self.launch();
             if k_parts.count == 1 {
-                epilogue.specialization(product.n.is_multiple_of(4), true, &mut specialization);
+                epilogue.specialization(c_row.is_multiple_of(4), true, &mut specialization);
                 let [x0, x1] = epilogue.inputs(a.value).map(|value| self.graph.whole(value, false));
-                let kernel = (tile.module(self.load, epilogue.is_plain()), specialization);
                 let accesses = smallvec![from_a, from_b, x0, x1, target];
+                let whole = product.batches() == 1
+                    && result.c_base == 0
+                    && extents[0].is_multiple_of(tile_rows)
+                    && extents[1].is_multiple_of(tile_columns);
+                let (module, push) = match self.module_together(&tile, epilogue, tiles).filter(|_| whole) {
+                    Some(module) => (module, push.together()),
+                    None => {
+                        let module = tile.module(self.load, epilogue.is_plain());
+                        (module, SmallVec::from_slice(bytemuck::bytes_of(&push)))
+                    }
+                };
+                let kernel = (module, specialization);
                 self.out.push(launch.node(self.graph, kernel, &push, (tiles, batches), accesses)?);
                 continue;
             }
@@ -267,11 +316,25 @@ impl<'a> Lowering<'a> {
             let accesses = smallvec![from_a, from_b, from_a, from_a, self.graph.whole(value, true)];
             let kernel = (tile.module(self.load, true), specialization);
             let grid = (tiles, batches * k_parts.count);
-            self.out.push(launch.node(self.graph, kernel, &push, grid, accesses)?);
+            self.out.push(launch.node(self.graph, kernel, bytemuck::bytes_of(&push), grid, accesses)?);
             let parts = Parts { value, count: k_parts.count, batches, rows, pitch: padded_n };
             self.out.push(parts.sum(&launch, self.graph, result, epilogue, target)?);
         }
         Ok(())
+    }
+
+    /// The module whose subgroups store together, if there is one for so many of these tiles. All of them must be whole.
+    fn module_together(&self, tile: &Tile, epilogue: &Epilogue, tiles: u64) -> Option<&'static str> {
+        let limits = &self.catalog.limits;
+        // The grid is a line: there may be no subgroup too many.
+        let fits = tiles <= u64::from(limits.groups[0]).min(MOST_SUBGROUPS);
+        let able = self.catalog.together && self.load == Load::Texel && epilogue.is_plain();
+        match *tile {
+            Tile::Rows { lanes, .. } if lanes == limits.subgroup_size && whole_subgroups(lanes, limits) => {
+                (fits && able).then_some("product_rows.texel.together.plain")
+            }
+            _ => None,
+        }
     }
 
     /// Tiles of rows that together are small enough to stay in a cache while all columns go by.
@@ -279,50 +342,4 @@ impl<'a> Lowering<'a> {
         let bytes = 4 * u64::from(tile_rows) * u64::from(product.k.max(1));
         (self.scheme.band_bytes / bytes).clamp(1, u64::from(u32::MAX)) as u32
     }
-}
-
-/// The pipelines that common products use.
-pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
-    let shapes = [[1024, 1024, 256], [1024, 1, 1024], [1, 1024, 1024]];
-    keys(catalog, shapes.map(|shape| (shape, [true, false], Epilogue::default())))
-}
-
-/// Those, and of tiles the ones for operands that lie otherwise, and one whose epilogue takes many registers.
-pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
-    let square = [1024, 1024, 256];
-    let layouts = [[true, true], [false, true], [false, false]];
-    let gelu = Step { op: OpCode::GeluF32, operands: [Source::Product; 3] };
-    let heavy = Epilogue { steps: smallvec![gelu], ..Epilogue::default() };
-    let plain = layouts.map(|along_k| (square, along_k, Epilogue::default()));
-    let more = keys(catalog, plain.into_iter().chain([(square, [true, false], heavy)]))?;
-    Ok(prewarm(catalog)?.into_iter().chain(more).collect())
-}
-
-/// The pipelines of products: m, n and k, whether each operand lies along k, and the epilogue.
-fn keys(
-    catalog: &Catalog,
-    products: impl IntoIterator<Item = ([u32; 3], [bool; 2], Epilogue)>,
-) -> Result<Vec<PipelineKey>> {
-    let mut nodes = Vec::new();
-    let mut graph = Graph::default();
-    for ([m, n, k], along_k, epilogue) in products {
-        let mut value = |rows: u32, columns: u32| {
-            graph.add_value(Shape::from([rows as usize, columns as usize]), DType::F32, Origin::Produced)
-        };
-        let (lhs, rhs, output) = (value(m, k), value(k, n), value(m, n));
-        let label = Label { op: LabelName::Op("prewarm"), shape: Shape::default(), dtype: DType::F32 };
-        let product = Product {
-            m,
-            n,
-            k,
-            batch: [1; 2],
-            lhs: Factor { value: lhs, along_k: along_k[0], batch: [0; 2] },
-            rhs: Factor { value: rhs, along_k: along_k[1], batch: [0; 2] },
-            alpha: 1.0,
-            epilogue,
-            output,
-        };
-        product.lower(&label, &mut graph, catalog, &mut nodes)?;
-    }
-    Ok(pipelines_of(nodes))
 }

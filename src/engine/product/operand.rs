@@ -1,5 +1,6 @@
 //! Operands as kernels read them: where they are, or packed into rows that are multiples of four elements.
 
+use super::shape::LONG_STEP;
 use super::{Factor, Lowering, Product};
 use crate::engine::graph::{Graph, ValueId};
 use crate::engine::pack::Pack;
@@ -16,9 +17,13 @@ pub(super) struct Operand {
     pub(super) batch: [u32; 2],
     /// Groups of four in a row.
     pub(super) width: u32,
+    /// How far along k it can be read: from k on it has zeros.
+    pub(super) depth: u32,
     pub(super) along_k: bool,
     /// Whether it is f16.
     pub(super) half: bool,
+    /// Whether rows begin anywhere; its strides are in elements then.
+    pub(super) loose: bool,
 }
 
 /// How an operand is packed.
@@ -26,8 +31,8 @@ pub(super) struct Operand {
 pub(super) enum Packing {
     /// Each row padded.
     AsIs,
-    /// Rows along k, padded.
-    AlongK,
+    /// Rows along k, padded to a multiple of so many.
+    AlongK(u32),
     /// Panels of so many columns, k rows each.
     Panels(u32),
 }
@@ -44,9 +49,33 @@ pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail
         panel: 0,
         batch: factor.batch.map(|stride| stride / 4),
         width: length.div_ceil(4),
+        depth: k,
         along_k: factor.along_k,
         half: graph.value(factor.value).dtype == DType::F16,
+        loose: false,
     })
+}
+
+/// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
+pub(super) fn loose(factor: &Factor, graph: &Graph, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
+    let half = graph.value(factor.value).dtype == DType::F16;
+    (!factor.along_k && factor.batch == [0; 2] && !half).then(|| Operand {
+        value: factor.value,
+        row: n,
+        panel: columns,
+        batch: [0; 2],
+        width: n.div_ceil(4),
+        depth: k,
+        along_k: false,
+        half,
+        loose: true,
+    })
+}
+
+/// How many elements lie between the beginnings of rows: some more than they have, where that is a multiple of 2 KiB. The same
+/// place of 32 such rows is more than the first-level cache of a CPU can keep (`bench matmul`).
+fn pitch(elements: u32) -> u32 {
+    if elements.is_multiple_of(512) { elements + LONG_STEP } else { elements }
 }
 
 impl Lowering<'_> {
@@ -59,13 +88,18 @@ impl Lowering<'_> {
         packing: Packing,
     ) -> Result<Operand> {
         let k = product.k;
-        let (along_k, width) = match packing {
-            Packing::AsIs => (factor.along_k, None),
-            Packing::AlongK => (true, None),
-            Packing::Panels(width) => (false, Some(width)),
+        let along_k = match packing {
+            Packing::AsIs => factor.along_k,
+            Packing::AlongK(_) => true,
+            Packing::Panels(_) => false,
         };
         let (rows, columns) = if along_k { (across, k) } else { (k, across) };
-        let width = width.unwrap_or(columns.next_multiple_of(4));
+        let (width, panel_rows) = match packing {
+            Packing::AsIs => (columns.next_multiple_of(4), rows),
+            Packing::AlongK(step) => (pitch(columns.next_multiple_of(step)), rows),
+            // Panels end with whole steps of k.
+            Packing::Panels(width) => (width, rows.next_multiple_of(LONG_STEP)),
+        };
         // Matrices that several batches share are packed once.
         let distinct = [0, 1].map(|d| if factor.batch[d] == 0 { 1 } else { product.batch[d] });
         let pack = Pack {
@@ -78,8 +112,7 @@ impl Lowering<'_> {
             left: 0,
             panels: columns.div_ceil(width),
             panel_vecs: width / 4,
-            // Panels end with whole steps of k.
-            panel_rows: if matches!(packing, Packing::Panels(_)) { rows.next_multiple_of(4) } else { rows },
+            panel_rows,
             batch: distinct,
             strides: factor.batch,
         };
@@ -93,8 +126,10 @@ impl Lowering<'_> {
             panel: pack.panel_rows * pack.panel_vecs,
             batch: [outer, inner],
             width: pack.panels * pack.panel_vecs,
+            depth: if along_k { width } else { panel_rows },
             along_k,
             half: false,
+            loose: false,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The catalog's rows for matrix products: kernels, tiles and when to use which. Data; nothing here decides.
 
 use crate::engine::catalog::{Load, Suits};
-use crate::vk::physical::{DeviceInfo, DeviceKind};
+use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};
 
 /// What the family is called.
 pub(crate) const FAMILY: &str = "matmul";
@@ -44,6 +44,13 @@ pub(crate) struct Scheme {
     pub(crate) panel_elements: u64,
     /// the result has so many tiles of rows, each of which reads all of it.
     pub(crate) panel_tiles: u32,
+    /// Right-hand sides whose rows begin anywhere are read as they are, if tiles times k are at most so many: reading them is
+    /// dearer, packing them is a dispatch.
+    pub(crate) loose_depth: u64,
+    /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has so many columns.
+    pub(crate) long_step_columns: u32,
+    /// Results of so many elements whose rows are no whole groups of four are made aside, in rows that are, and copied.
+    pub(crate) aside_elements: u64,
     /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
     pub(crate) band_bytes: u64,
     /// Whether results are stored in loops: takes half the time to compile where that is long, and registers are moved.
@@ -51,11 +58,20 @@ pub(crate) struct Scheme {
     pub(crate) suits: Suits,
 }
 
+impl Tile {
+    /// Whether a device with these abilities can run it.
+    pub(crate) fn runs_with(self, shuffles: bool, limits: &Limits) -> bool {
+        let able = shuffles || matches!(self, Tile::Shared { .. });
+        able && self.on_subgroups_of(limits.subgroup_size).fits(limits)
+    }
+}
+
 impl Scheme {
-    /// Whether a device with these abilities can carry it out.
-    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool) -> bool {
-        let shared = |rule: &Rule| matches!(rule.tile, Tile::Shared { .. });
-        (texels || self.load == Load::Buffer) && (shuffles || self.rules.iter().any(shared))
+    /// Whether a device with these abilities can carry it out, for all shapes.
+    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool, limits: &Limits) -> bool {
+        let last = self.rules.last();
+        (texels || self.load == Load::Buffer)
+            && last.is_some_and(|rule| rule.tile.runs_with(shuffles, limits))
     }
 }
 
@@ -86,10 +102,33 @@ const SHARED_32: Tile = Tile::Shared { m: 32, n: 32, k: 16, frame: 4 };
 const SHARED_64: Tile = Tile::Shared { m: 64, n: 64, k: 16, frame: 4 };
 const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: 8 };
 
-const NO_PANELS: u64 = u64::MAX;
+/// What every device can run: Vulkan asks for 128 invocations and 16 KiB of shared memory.
+pub(super) const SMALLEST: Tile = SHARED_32;
 
-/// A scheme of one tile, for tests and for the tuner.
-const fn single(name: &'static str, load: Load, rules: &'static [Rule], panel_elements: u64) -> Scheme {
+const NO_PANELS: u64 = u64::MAX;
+const NO_ASIDE: u64 = u64::MAX;
+
+/// A scheme of one tile for GPUs, which competes with their default on equal terms.
+const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme {
+    Scheme {
+        name,
+        load,
+        rules,
+        busy_groups: 128,
+        least_part: 256,
+        panel_elements: NO_PANELS,
+        panel_tiles: ANY,
+        loose_depth: 4096,
+        long_step_columns: ANY,
+        aside_elements: NO_ASIDE,
+        band_bytes: 1 << 20,
+        rolled: false,
+        suits: Suits::Candidate,
+    }
+}
+
+/// A scheme of one tile that splits, packs and goes by bands from small shapes on, so that tests come to it.
+const fn cramped(name: &'static str, load: Load, rules: &'static [Rule], panel_elements: u64) -> Scheme {
     Scheme {
         name,
         load,
@@ -98,9 +137,12 @@ const fn single(name: &'static str, load: Load, rules: &'static [Rule], panel_el
         least_part: 64,
         panel_elements,
         panel_tiles: 2,
+        loose_depth: 256,
+        long_step_columns: 64,
+        aside_elements: 1 << 10,
         band_bytes: 1 << 12,
         rolled: false,
-        suits: Suits::Candidate,
+        suits: Suits::Tests,
     }
 }
 
@@ -114,13 +156,16 @@ pub(crate) static SCHEMES: &[Scheme] = &[
             thin(DOT_4, ANY, 4),
             thin(ROWS_1, 1, ANY),
             thin(ROWS_4, 4, ANY),
-            thin(ROWS_16, 64, ANY),
+            thin(ROWS_16, 32, ANY),
             only(ROWS_32),
         ],
         busy_groups: 4,
         least_part: 256,
         panel_elements: 1 << 19,
         panel_tiles: 12,
+        loose_depth: 4096,
+        long_step_columns: 512,
+        aside_elements: 1 << 16,
         band_bytes: 400 << 10,
         rolled: true,
         suits: Suits::Software,
@@ -140,26 +185,42 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         least_part: 256,
         panel_elements: NO_PANELS,
         panel_tiles: ANY,
+        loose_depth: 4096,
+        long_step_columns: ANY,
+        aside_elements: NO_ASIDE,
         band_bytes: 1 << 20,
         rolled: false,
         suits: Suits::Gpu,
     },
-    single("buffer-rows-16", Load::Buffer, &[only(ROWS_16)], 1 << 12),
-    single("texel-rows-4", Load::Texel, &[only(ROWS_4)], NO_PANELS),
-    single("buffer-rows-1", Load::Buffer, &[only(ROWS_1)], NO_PANELS),
-    single("buffer-dot", Load::Buffer, &[thin(WAVE_DOT, ANY, 4), only(ROWS_16)], NO_PANELS),
-    single("buffer-tile-32", Load::Buffer, &[only(SHARED_32)], NO_PANELS),
-    single("buffer-tile-64", Load::Buffer, &[only(SHARED_64)], NO_PANELS),
-    single("buffer-tile-128", Load::Buffer, &[only(SHARED_128)], NO_PANELS),
-    single("texel-tile-64", Load::Texel, &[only(SHARED_64)], NO_PANELS),
+    // For software drivers whose texel loads are not the faster ones.
+    Scheme {
+        name: "buffer-rows",
+        load: Load::Buffer,
+        rules: &[thin(DOT_4, ANY, 4), thin(ROWS_1, 1, ANY), thin(ROWS_4, 4, ANY), only(ROWS_16)],
+        busy_groups: 4,
+        least_part: 256,
+        panel_elements: 1 << 19,
+        panel_tiles: 12,
+        loose_depth: 4096,
+        long_step_columns: 512,
+        aside_elements: 1 << 16,
+        band_bytes: 400 << 10,
+        rolled: false,
+        suits: Suits::Candidate,
+    },
+    tile("buffer-tile-32", Load::Buffer, &[only(SHARED_32)]),
+    tile("buffer-tile-64", Load::Buffer, &[only(SHARED_64)]),
+    tile("buffer-tile-128", Load::Buffer, &[only(SHARED_128)]),
+    tile("texel-tile-64", Load::Texel, &[only(SHARED_64)]),
+    cramped("buffer-rows-16", Load::Buffer, &[only(ROWS_16)], 1 << 12),
+    cramped("texel-rows-4", Load::Texel, &[only(ROWS_4)], NO_PANELS),
 ];
 
 /// The scheme that was asked for, or the device's default.
 pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
     let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
     let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
-    let software =
-        device.kind == DeviceKind::Cpu && device.features.storage_texel && device.features.subgroup_shuffle;
+    let software = device.kind == DeviceKind::Cpu && device.features.storage_texel && device.shuffles();
     let suits = if software { Suits::Software } else { Suits::Gpu };
     asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
 }

@@ -12,6 +12,9 @@ use smallvec::smallvec;
 /// all loops taken together.
 pub(crate) const MOST_ITERATIONS: u32 = 65_000;
 
+/// Of k at a time, in tiles of many rows: faster than 4, and takes twice as long to compile.
+pub(super) const LONG_STEP: u32 = 8;
+
 impl Tile {
     /// The tile with no more lanes than a subgroup has.
     pub(super) fn on_subgroups_of(self, size: u32) -> Tile {
@@ -19,6 +22,14 @@ impl Tile {
             Tile::Rows { lanes, rows, width } => Tile::Rows { lanes: lanes.min(size), rows, width },
             Tile::Dot { lanes, rows } => Tile::Dot { lanes: lanes.min(size), rows: rows.min(size) },
             shared @ Tile::Shared { .. } => shared,
+        }
+    }
+
+    /// Whether workgroups of this tile fit the device.
+    pub(crate) fn fits(self, limits: &Limits) -> bool {
+        match self {
+            Tile::Rows { lanes, .. } | Tile::Dot { lanes, .. } => workgroup_fits(lanes, 0, limits),
+            Tile::Shared { m, n, k, frame } => shared_tile_fits([m, n, k], frame, limits),
         }
     }
 
@@ -36,7 +47,12 @@ impl Tile {
         matches!(self, Tile::Rows { rows: ..=4, .. })
     }
 
-    /// How much of k one iteration takes.
+    /// Whether steps along k may be long ones.
+    pub(super) fn takes_long_steps(self) -> bool {
+        matches!(self, Tile::Rows { rows: 16.., .. })
+    }
+
+    /// How much of k one iteration takes, at the least.
     fn step(self) -> u32 {
         match self {
             Tile::Rows { .. } => 4,
@@ -64,16 +80,24 @@ impl Tile {
     }
 
     /// The kernel's own specialization constants.
-    pub(super) fn specialization(self, a: &Operand, b: &Operand, n: u32, rolled: bool) -> Specialization {
+    pub(super) fn specialization(
+        self,
+        a: &Operand,
+        b: &Operand,
+        [n, k]: [u32; 2],
+        rolled: bool,
+    ) -> Specialization {
         let mut all: Specialization = match self {
             Tile::Rows { lanes, rows, width } => {
+                let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
                 smallvec![
                     (0, lanes),
                     (1, lanes),
                     (2, rows),
                     (3, width),
                     (4, u32::from(self.takes_tails())),
-                    (5, u32::from(rolled))
+                    (5, u32::from(rolled)),
+                    (6, if self.takes_long_steps() && padded { LONG_STEP } else { 4 }),
                 ]
             }
             Tile::Dot { lanes, rows } => smallvec![(0, lanes), (1, lanes), (2, rows), (3, n)],
@@ -88,11 +112,24 @@ impl Tile {
                 (7, u32::from(b.along_k)),
             ],
         };
+        if b.loose {
+            all.push((7, 1));
+        }
         if a.half || b.half {
             all.push((42, u32::from(a.half) | u32::from(b.half) << 1));
         }
         all
     }
+}
+
+fn workgroup_fits(invocations: u32, shared_bytes: u32, limits: &Limits) -> bool {
+    invocations <= limits.invocations.min(limits.local_size[0]) && shared_bytes <= limits.shared_bytes
+}
+
+/// Whether the device can run `glsl/lib/tile.glsl` with such a tile: an invocation per frame, and both operands in shared
+/// memory, in rows that are four elements longer than the tile.
+pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: u32, limits: &Limits) -> bool {
+    workgroup_fits((m / frame) * (n / frame), 4 * k * (m + 4 + n + 4), limits)
 }
 
 /// The same product in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
@@ -139,7 +176,8 @@ pub(super) struct Split {
     pub(super) chunk: u32,
 }
 
-/// Chunks are multiples of every kernel's step.
+/// Chunks are multiples of it: whole groups of four for every kernel, and whole steps, but for those of `product_dot` on
+/// subgroups wider than 16, which mask the last one.
 const CHUNK: u32 = 64;
 
 pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Split {

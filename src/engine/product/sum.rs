@@ -55,6 +55,12 @@ impl Parts {
         let [x0, x1] = epilogue.inputs(self.value).map(|value| graph.whole(value, false));
         let accesses = smallvec![graph.whole(self.value, false), x0, x1, target];
         let tiles = u64::from(self.rows) * u64::from(result.n.div_ceil(4 * LOCAL_SIZE));
-        launch.node(graph, (module, specialization), &push, (tiles, self.batches), accesses)
+        launch.node(
+            graph,
+            (module, specialization),
+            bytemuck::bytes_of(&push),
+            (tiles, self.batches),
+            accesses,
+        )
     }
 }

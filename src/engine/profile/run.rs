@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
+
 use super::Profiling;
 use super::clock::union_ns;
 use super::guard::Peaks;
@@ -11,6 +13,7 @@ use super::profiler::Log;
 use super::row::{HostTime, Profile};
 use crate::engine::accelerator::Stats;
 use crate::engine::core::Core;
+use crate::engine::explain::Explanation;
 use crate::error::{MeasurementError, ProfileError, Result};
 
 /// Something that the host did, for traces and reports.
@@ -25,6 +28,16 @@ pub struct CpuSpan {
     pub begin_ns: u64,
     /// When it ended.
     pub end_ns: u64,
+}
+
+/// What a recording of a run was to do, for its report.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunGraph {
+    /// What it is called.
+    pub name: String,
+    /// As it was recorded and as it runs.
+    pub explanation: Explanation,
 }
 
 /// How the device's clock and the host's go together.
@@ -109,6 +122,8 @@ pub struct Run {
     pub profiles: Vec<Profile>,
     /// What the host did when.
     pub spans: Vec<CpuSpan>,
+    /// What [`Session::graph`] was given.
+    pub graphs: Vec<RunGraph>,
     /// What the device can do in practice; isolated runs only.
     pub peaks: Option<Peaks>,
     /// When it began.
@@ -124,6 +139,7 @@ pub struct Session {
     mode: Profiling,
     before: Stats,
     begun: Instant,
+    graphs: Mutex<Vec<RunGraph>>,
 }
 
 impl Session {
@@ -137,6 +153,7 @@ impl Session {
             mode,
             before: stats,
             begun: Instant::now(),
+            graphs: Mutex::default(),
         };
         core.profiler.anchor_now(&core.device)?;
         Ok(session)
@@ -147,6 +164,28 @@ impl Session {
         let at = |moment| self.core.profiler.at_ns(moment);
         let (track, name) = (track.to_owned(), name.to_owned());
         self.log.spans.lock().push(CpuSpan { track, name, begin_ns: at(begin), end_ns: at(end) });
+    }
+
+    /// Adds what a recording will do to the run: its report shows the graph.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::Profiling;
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let session = gpu.begin_profiling("a sum", Profiling::Timeline)?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let twice = r.add(&a, &a)?;
+    /// let _kept = r.keep(twice)?;
+    /// session.graph("twice", r.explain()?);
+    /// r.end_recording()?;
+    /// let run = session.finish()?;
+    /// assert_eq!(run.graphs[0].name, "twice");
+    /// assert!(run.html().contains("add 1000 f32"));
+    /// # Ok(()) }
+    /// ```
+    pub fn graph(&self, name: &str, explanation: Explanation) {
+        self.graphs.lock().push(RunGraph { name: name.to_owned(), explanation });
     }
 
     /// Waits for everything submitted, and gives the run's profile.
@@ -197,6 +236,7 @@ impl Session {
             pipelines_made: after.pipelines.made - self.before.pipelines.made,
             profiles,
             spans: Vec::new(),
+            graphs: std::mem::take(&mut *self.graphs.lock()),
             peaks: judge.peaks.clone(),
             begun: self.begun,
         };

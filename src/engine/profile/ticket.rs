@@ -60,7 +60,11 @@ impl RowPlan {
                 Work::Dispatch { pipeline, groups, .. } => (pipeline.kernel.name().to_owned(), *groups),
                 Work::Copy => ("copy".to_owned(), [0; 3]),
                 Work::Fill { .. } => ("fill".to_owned(), [0; 3]),
-                Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) => {
+                Work::Map(_)
+                | Work::Product(_)
+                | Work::Convolution(_)
+                | Work::Reduce(_)
+                | Work::Softmax(_) => {
                     unreachable!("lowered before")
                 }
             };

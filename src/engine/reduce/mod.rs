@@ -1,7 +1,6 @@
 //! Reductions: how they become dispatches of `glsl/reduce_rows.comp`, `reduce_columns.comp`, `reduce_merge.comp` and
 //! `reduce_short.comp`.
 
-mod headed;
 mod short;
 
 use smallvec::{SmallVec, smallvec};
@@ -9,6 +8,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::engine::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::engine::division::division;
 use crate::engine::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::engine::headed;
 use crate::engine::map::Map;
 use crate::engine::pipelines::{PipelineKey, Specialization};
 use crate::engine::reduction::{Finish, Reduction};
@@ -186,6 +186,16 @@ impl Reduce {
         let variant = catalog.variant(Family::Reduce, shape.elements() as u64);
         Lowering { reduce: self, label, graph, catalog, variant, dtype, nodes }.run()
     }
+
+    /// Whether it can run this program as it loads: it reduces whole rows of one input, and not many short ones, which
+    /// are added up in another order.
+    pub(crate) fn takes(&self, head: &Map) -> bool {
+        self.second.is_none()
+            && self.head.is_none()
+            && self.geometry.is_rows()
+            && !short::is_worth_it(self.geometry)
+            && headed::fits(head)
+    }
 }
 
 impl Lowering<'_> {
@@ -222,7 +232,7 @@ impl Lowering<'_> {
         let (bytes, limit) = (states * STATE_BYTES, self.catalog.limits.storage_range_bytes);
         if bytes > limit {
             let (op, shape) = (self.reduce.op, self.label.shape);
-            return Err(Error::TooLarge { op, shape, bytes, limit });
+            return Err(Error::Binding { op, shape, bytes, limit });
         }
         Ok(self.graph.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced))
     }
@@ -237,7 +247,7 @@ impl Lowering<'_> {
     }
 
     fn load(&self) -> Load {
-        let mut inputs = self.reduce.inputs();
+        let mut inputs = headed::inputs(self.reduce.head.as_ref(), self.reduce.input);
         inputs.extend(self.reduce.second);
         load_of(self.variant.load, self.graph, &inputs, &self.catalog.limits)
     }
@@ -251,7 +261,13 @@ impl Lowering<'_> {
         let team = Team::new(self.variant, self.catalog, false, true);
         let grain = 4 * BLOCK * u64::from(team.lanes);
         let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
-        Cut::new(extent, parts, grain, grain * MOST_BLOCKS)
+        let mut most = grain * MOST_BLOCKS;
+        if self.windowed(self.load()) {
+            // A part must fit a binding.
+            let limits = &self.catalog.limits;
+            most = most.min((limits.storage_range_bytes - limits.offset_alignment) / (4 * grain) * grain);
+        }
+        Cut::new(extent, parts, grain, most)
     }
 
     fn cut_columns(&self) -> Result<Cut> {
@@ -292,7 +308,7 @@ impl Lowering<'_> {
         let team = Team::new(self.variant, self.catalog, narrow, cut.chunk >= habits.wide);
         let load = self.load();
         let module = match head {
-            Some(_) => headed::module(load, self.variant.tree),
+            Some(_) => headed_module(load, self.variant.tree),
             None => rows_module(load, self.variant.tree, second.is_some()),
         };
         let kernel = self.catalog.kernel(module)?.clone();
@@ -305,13 +321,13 @@ impl Lowering<'_> {
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let elements = words.end - words.start;
             let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
-            for input in self.reduce.inputs() {
+            for input in headed::inputs(head.as_ref(), self.reduce.input) {
                 // Those that are not one element for all have the same size, and windows that begin at the same place.
                 let window = input_window(self.graph, input, words.clone(), load, limits);
                 accesses.push(window.access);
                 origin = window.origin.max(origin);
             }
-            let spare = accesses[0].bytes * self.reduce.unused_inputs();
+            let spare = accesses[0].bytes * headed::unused_inputs(head.as_ref());
             let mut origin2 = 0;
             if let Some(second) = second {
                 let means = begin / cut.parts..(begin + units - 1) / cut.parts + 1;
@@ -432,6 +448,14 @@ impl Lowering<'_> {
         let flops = self.graph.bytes(from) / 4;
         self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
         Ok(())
+    }
+}
+
+fn headed_module(load: Load, tree: Tree) -> &'static str {
+    match (load, tree) {
+        (Load::Texel, Tree::Shuffle) => "reduce_rows.texel.shuffle.3.4.light",
+        (Load::Buffer, Tree::Shuffle) => "reduce_rows.buffer.shuffle.3.4.light",
+        _ => "reduce_rows.buffer.shared.3.4.light",
     }
 }
 

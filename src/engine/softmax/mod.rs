@@ -1,12 +1,19 @@
 //! Softmax and its logarithm: how they become dispatches of `glsl/softmax_rows.comp` and `softmax_columns.comp`.
 
+mod together;
+
 use smallvec::{SmallVec, smallvec};
 
-use super::catalog::{Catalog, Family, Load, Tree, Variant};
-use super::division::division;
-use super::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
-use super::pipelines::{PipelineKey, Specialization};
-use super::span::{Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup};
+use crate::engine::catalog::{Catalog, Family, Load, Tree, Variant};
+use crate::engine::division::division;
+use crate::engine::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::engine::headed;
+use crate::engine::launch::pipelines_of;
+use crate::engine::map::Map;
+use crate::engine::pipelines::{PipelineKey, Specialization};
+use crate::engine::span::{
+    Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
+};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};
 
@@ -15,7 +22,7 @@ use crate::shape::{DType, Shape};
 enum Mode {
     /// Read once, kept in registers.
     Registers = 0,
-    /// Read three times.
+    /// Read twice.
     Sweeps = 1,
     /// The first of two dispatches: a state for each part.
     Parts = 2,
@@ -23,8 +30,9 @@ enum Mode {
     Join = 3,
 }
 
-/// Texels, or rows of columns, in a block.
-const BLOCK: u64 = 4;
+/// Texels of a lane in a block of a row, and rows in a block of columns.
+const ROW_BLOCK: u64 = 8;
+const COLUMN_BLOCK: u64 = 4;
 /// Blocks that one invocation adds up, at most: as in `reduce.rs`, for accuracy and for the loop limit of lavapipe.
 const MOST_BLOCKS: u64 = 4096;
 
@@ -45,13 +53,16 @@ struct Habits {
 fn habits(tree: Tree) -> Habits {
     match tree {
         Tree::Shuffle => {
-            Habits { narrow: 8, least_chunk: 8192, units: 32, column_lanes: 128, least_rows: 256 }
+            Habits { narrow: 8, least_chunk: 8192, units: 8, column_lanes: 128, least_rows: 256 }
         }
         Tree::Shared | Tree::Apart => {
             Habits { narrow: 4, least_chunk: 16_384, units: 256, column_lanes: 8192, least_rows: 256 }
         }
     }
 }
+
+/// Elements of a row that a program may stand before. None is cut into parts.
+const MOST_HEADED: u64 = 4096;
 
 /// Invocations per workgroup where they have little to do each.
 const NARROW_GROUP: u32 = 256;
@@ -137,11 +148,13 @@ struct PushColumns {
 }
 
 /// Softmax of a value that has elements.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Softmax {
     pub(crate) op: &'static str,
     pub(crate) logarithm: bool,
     pub(crate) input: ValueId,
+    /// The program that makes the input element by element, which is then never stored.
+    pub(crate) head: Option<Map>,
     pub(crate) geometry: Geometry,
     pub(crate) output: ValueId,
 }
@@ -149,27 +162,62 @@ pub(crate) struct Softmax {
 /// What a `Softmax` is lowered with.
 struct Lowering<'a> {
     softmax: &'a Softmax,
-    label: Label,
+    label: &'a Label,
     graph: &'a mut Graph,
     catalog: &'a Catalog,
     variant: &'static Variant,
-    nodes: Vec<Node>,
+    nodes: &'a mut Vec<Node>,
 }
 
 impl Softmax {
-    /// The dispatches that carry it out: one, or two where rows or columns are long.
-    pub(crate) fn lower(&self, graph: &mut Graph, catalog: &Catalog) -> Result<Vec<Node>> {
-        let (shape, dtype) = (graph.value(self.input).shape, graph.value(self.input).dtype);
-        let label = Label { op: LabelName::Op(self.op), shape, dtype };
-        let variant = catalog.variant(Family::Softmax, shape.elements() as u64);
-        let mut lowering = Lowering { softmax: self, label, graph, catalog, variant, nodes: Vec::new() };
-        lowering.run()?;
-        Ok(lowering.nodes)
+    /// Appends the dispatches that carry it out: one, or two where rows or columns are long.
+    pub(crate) fn lower(
+        &self,
+        label: &Label,
+        graph: &mut Graph,
+        catalog: &Catalog,
+        nodes: &mut Vec<Node>,
+    ) -> Result<()> {
+        let elements = graph.value(self.input).shape.elements() as u64;
+        let variant = catalog.variant(Family::Softmax, elements);
+        Lowering { softmax: self, label, graph, catalog, variant, nodes }.run()
+    }
+
+    /// Whether it can run this program as it loads: rows that are not long are loaded once, or twice where a device's
+    /// subgroups are narrow.
+    pub(crate) fn takes(&self, head: &Map) -> bool {
+        self.head.is_none()
+            && self.geometry.is_rows()
+            && self.geometry.extent <= MOST_HEADED
+            && headed::fits(head)
     }
 }
 
+/// What the dispatches of one stage over rows have in common.
+struct Rows {
+    pipeline: PipelineKey,
+    load: Load,
+    layout: Layout,
+    /// The states of a row's parts, if they are read; how many a row has.
+    join: Option<ValueId>,
+    parts: u64,
+    target: ValueId,
+    /// For modules that store together.
+    octal: Option<[u32; 8]>,
+}
+
+/// What a kernel of rows does besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// Joins the states of parts.
+    Join,
+    /// Runs a program as it loads.
+    Headed,
+}
+
 impl Lowering<'_> {
-    fn run(&mut self) -> Result<()> {
+    fn run(mut self) -> Result<()> {
         let geometry = self.softmax.geometry;
         let cut = if geometry.is_rows() { self.cut_rows() } else { self.cut_columns() };
         if cut.parts == 1 {
@@ -178,7 +226,7 @@ impl Lowering<'_> {
         let states = geometry.results() * cut.parts;
         let (bytes, limit) = (16 * states, self.catalog.limits.storage_range_bytes);
         if bytes > limit {
-            return Err(Error::TooLarge { op: self.softmax.op, shape: self.label.shape, bytes, limit });
+            return Err(Error::Binding { op: self.softmax.op, shape: self.label.shape, bytes, limit });
         }
         let states = self.graph.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced);
         self.stage(Mode::Parts, cut, Some(states))?;
@@ -200,22 +248,20 @@ impl Lowering<'_> {
             return Cut { chunk: extent, parts: 1 };
         }
         let habits = habits(self.variant.tree);
-        let grain = 4 * BLOCK * u64::from(team.lanes);
+        let grain = 4 * ROW_BLOCK * u64::from(team.lanes);
         let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
-        Cut::new(extent, parts, grain, grain * MOST_BLOCKS)
+        // Results are bound in windows in any case, and a part's must fit one.
+        let most = (grain * MOST_BLOCKS).min(self.range() / (4 * grain) * grain);
+        Cut::new(extent, parts, grain, most)
     }
 
     fn cut_columns(&self) -> Cut {
         let Geometry { outer, extent, inner } = self.softmax.geometry;
         let habits = habits(self.variant.tree);
-        let mut most = BLOCK * MOST_BLOCKS;
-        if self.windowed(self.load(None)) {
-            most = most.min((self.range() / (4 * inner)).max(1));
-        }
         // Results are bound in windows in any case.
-        most = most.min((self.range() / (4 * inner)).max(1));
+        let most = (COLUMN_BLOCK * MOST_BLOCKS).min((self.range() / (4 * inner)).max(1));
         let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
-        Cut::new(extent, parts, BLOCK.min(most), most)
+        Cut::new(extent, parts, COLUMN_BLOCK.min(most), most)
     }
 
     /// Bytes that a window may span, wherever it begins.
@@ -225,18 +271,22 @@ impl Lowering<'_> {
     }
 
     fn windowed(&self, load: Load) -> bool {
-        let bytes = self.graph.bytes(self.graph.root(self.softmax.input));
-        load == Load::Buffer && bytes > self.catalog.limits.storage_range_bytes
+        let bytes = |&input: &ValueId| self.graph.bytes(self.graph.root(input));
+        let largest = headed::inputs(self.softmax.head.as_ref(), self.softmax.input).iter().map(bytes).max();
+        load == Load::Buffer && largest.unwrap_or(0) > self.catalog.limits.storage_range_bytes
     }
 
     fn load(&self, states: Option<ValueId>) -> Load {
-        let inputs: SmallVec<[ValueId; 2]> =
-            [Some(self.softmax.input), states].into_iter().flatten().collect();
+        let mut inputs = headed::inputs(self.softmax.head.as_ref(), self.softmax.input);
+        inputs.extend(states);
         load_of(self.variant.load, self.graph, &inputs, &self.catalog.limits)
     }
 
     fn rows(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
-        let Softmax { op, logarithm, input, geometry, output } = *self.softmax;
+        if self.rows_together(mode, cut, states)? {
+            return Ok(());
+        }
+        let &Softmax { op, logarithm, ref head, geometry, output, .. } = self.softmax;
         let limits = &self.catalog.limits;
         let team = Team::new(self.variant, self.catalog, geometry);
         // Parts are large: each gets a workgroup.
@@ -246,7 +296,12 @@ impl Lowering<'_> {
         };
         let join = states.filter(|_| mode == Mode::Join);
         let load = self.load(join);
-        let kernel = self.catalog.kernel(rows_module(load, self.variant.tree, join.is_some()))?.clone();
+        let kind = match (join, head) {
+            (Some(_), _) => Kind::Join,
+            (None, Some(_)) => Kind::Headed,
+            (None, None) => Kind::Plain,
+        };
+        let kernel = self.catalog.kernel(rows_module(load, self.variant.tree, kind))?.clone();
         let mut specialization: Specialization =
             smallvec![(0, local_size), (1, team.lanes), (3, u32::from(logarithm))];
         if join.is_none() {
@@ -255,41 +310,63 @@ impl Lowering<'_> {
             let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
             specialization.extend([(2, mode as u32), (4, vecs), (5, u32::from(full))]);
         }
+        specialization.extend(head.iter().flat_map(headed::specialization));
         let pipeline = PipelineKey { kernel, specialization };
         let parts_only = mode == Mode::Parts;
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
         let layout = Layout { geometry, cut, out_bytes };
-        for Slab { begin, units, .. } in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
-            let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
-            let first = input_window(self.graph, input, words.clone(), load, limits);
-            let out = output_window(self.graph, target, words, 4, limits);
-            let (magic, shift) = division(cut.parts as u32);
-            let push = PushRows {
-                units: units as u32,
-                begin: begin as u32,
-                parts: cut.parts as u32,
-                magic,
-                shift,
-                extent: geometry.extent as u32,
-                chunk: cut.chunk as u32,
-                origin: first.origin,
-                out_origin: out.origin,
-            };
-            let mut accesses = smallvec![first.access];
-            accesses.extend(join.map(|states| self.graph.whole(states, false)));
-            accesses.push(out.access);
-            let groups = grid(units.div_ceil(u64::from(local_size / team.lanes)), limits);
-            let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
-            let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
-            let flops = first.access.bytes / 4;
-            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
+        let slabs = layout.slabs(self.windowed(load), self.label.shape, op, limits)?;
+        let rows = Rows { pipeline, load, layout, join, target, parts: cut.parts, octal: None };
+        for slab in slabs {
+            let groups = grid(slab.units.div_ceil(u64::from(local_size / team.lanes)), limits);
+            self.dispatch_rows(&rows, slab, groups);
         }
         Ok(())
     }
 
+    /// Appends the dispatch of a slab.
+    fn dispatch_rows(&mut self, rows: &Rows, slab: Slab, groups: [u32; 3]) {
+        let Rows { layout, load, .. } = rows;
+        let (limits, head) = (&self.catalog.limits, self.softmax.head.as_ref());
+        let Slab { begin, units, .. } = slab;
+        let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
+        let elements = words.end - words.start;
+        let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
+        for input in headed::inputs(head, self.softmax.input) {
+            // Those that are not one element for all have the same size, and windows that begin at the same place.
+            let window = input_window(self.graph, input, words.clone(), *load, limits);
+            accesses.push(window.access);
+            origin = window.origin.max(origin);
+        }
+        let spare = accesses[0].bytes * headed::unused_inputs(head);
+        accesses.extend(rows.join.map(|states| self.graph.whole(states, false)));
+        let out = output_window(self.graph, rows.target, words, 4, limits);
+        accesses.push(out.access);
+        let (magic, shift) = division(layout.cut.parts as u32);
+        let push = PushRows {
+            units: units as u32,
+            begin: begin as u32,
+            parts: rows.parts as u32,
+            magic,
+            shift,
+            extent: layout.geometry.extent as u32,
+            chunk: layout.cut.chunk as u32,
+            origin,
+            out_origin: out.origin,
+        };
+        let mut push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
+        push.extend(head.into_iter().flat_map(headed::push).flat_map(u32::to_ne_bytes));
+        push.extend(rows.octal.into_iter().flatten().flat_map(u32::to_ne_bytes));
+        let work = Work::Dispatch { pipeline: rows.pipeline.clone(), push, groups };
+        let flops = elements + head.map_or(0, |head| head.flops(self.label.dtype, elements));
+        let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
+        let node = Node::new(self.label.clone(), work, accesses);
+        self.nodes.push(node.with_flops(flops).with_bytes(bytes));
+    }
+
     fn columns(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
-        let Softmax { op, logarithm, input, geometry, output } = *self.softmax;
+        let &Softmax { op, logarithm, input, geometry, output, .. } = self.softmax;
         let limits = &self.catalog.limits;
         let Geometry { extent, inner, .. } = geometry;
         // Few invocations are spread over more workgroups, so that every core gets some.
@@ -313,7 +390,13 @@ impl Lowering<'_> {
             let Slab { begin, units, first_four, fours } = slab;
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let first = input_window(self.graph, input, words.clone(), load, limits);
-            let out = output_window(self.graph, target, words, 4, limits);
+            // Some of the columns are a slab only where a part has one row.
+            let results = if 4 * fours < inner {
+                words.start + 4 * first_four..words.start + (4 * (first_four + fours)).min(inner)
+            } else {
+                words
+            };
+            let out = output_window(self.graph, target, results, 4, limits);
             let divisions = [division(fours as u32), division(cut.parts as u32)];
             let push = PushColumns {
                 units: units as u32,
@@ -343,14 +426,17 @@ impl Lowering<'_> {
     }
 }
 
-fn rows_module(load: Load, tree: Tree, join: bool) -> &'static str {
-    match (load, tree, join) {
-        (Load::Texel, Tree::Shuffle, false) => "softmax_rows.texel.shuffle.1",
-        (Load::Texel, Tree::Shuffle, true) => "softmax_rows.texel.shuffle.2",
-        (Load::Buffer, Tree::Shuffle, false) => "softmax_rows.buffer.shuffle.1",
-        (Load::Buffer, Tree::Shuffle, true) => "softmax_rows.buffer.shuffle.2",
-        (_, _, false) => "softmax_rows.buffer.shared.1",
-        (_, _, true) => "softmax_rows.buffer.shared.2",
+fn rows_module(load: Load, tree: Tree, kind: Kind) -> &'static str {
+    match (load, tree, kind) {
+        (Load::Texel, Tree::Shuffle, Kind::Plain) => "softmax_rows.texel.shuffle.1",
+        (Load::Texel, Tree::Shuffle, Kind::Join) => "softmax_rows.texel.shuffle.2",
+        (Load::Texel, Tree::Shuffle, Kind::Headed) => "softmax_rows.texel.shuffle.3.4.light",
+        (Load::Buffer, Tree::Shuffle, Kind::Plain) => "softmax_rows.buffer.shuffle.1",
+        (Load::Buffer, Tree::Shuffle, Kind::Join) => "softmax_rows.buffer.shuffle.2",
+        (Load::Buffer, Tree::Shuffle, Kind::Headed) => "softmax_rows.buffer.shuffle.3.4.light",
+        (_, _, Kind::Plain) => "softmax_rows.buffer.shared.1",
+        (_, _, Kind::Join) => "softmax_rows.buffer.shared.2",
+        (_, _, Kind::Headed) => "softmax_rows.buffer.shared.3.4.light",
     }
 }
 
@@ -365,18 +451,13 @@ fn columns_module(load: Load, join: bool) -> &'static str {
 
 /// The pipeline of softmax over rows of 1024.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
-    let mut keys = Vec::new();
-    for extents in [[4096, 1024]] {
-        let mut graph = Graph::default();
-        let shape = Shape::from(extents);
-        let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
-        let softmax =
-            Softmax { op: "prewarm", logarithm: false, input, geometry: Geometry::along(&shape, 1), output };
-        for node in softmax.lower(&mut graph, catalog)? {
-            if let Work::Dispatch { pipeline, .. } = node.work {
-                keys.push(pipeline);
-            }
-        }
-    }
-    Ok(keys)
+    let mut graph = Graph::default();
+    let shape = Shape::from([4096, 1024]);
+    let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+    let geometry = Geometry::along(&shape, 1);
+    let softmax = Softmax { op: "prewarm", logarithm: false, input, head: None, geometry, output };
+    let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
+    let mut nodes = Vec::new();
+    softmax.lower(&label, &mut graph, catalog, &mut nodes)?;
+    Ok(pipelines_of(nodes))
 }

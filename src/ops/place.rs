@@ -1,0 +1,250 @@
+//! Dense tensors put into boxes of larger ones, for concatenation, stacking and padding: dispatches of `glsl/place.comp`, and
+//! copies where a box is one run of bytes.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::engine::catalog::{Catalog, Load};
+use crate::engine::division::Divisions;
+use crate::engine::graph::{Access, Graph, Label, Node, ValueId, Work};
+use crate::engine::linear::Linear;
+use crate::error::Result;
+use crate::shape::layout::dense_strides;
+use crate::shape::{MAX_RANK, Shape};
+
+/// The push constants of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Push {
+    count: u32,
+    from: u32,
+    to: u32,
+    extents: [u32; 3],
+    magic: [u32; 3],
+    shifts: u32,
+    strides: [u32; 4],
+}
+
+/// How a group of four elements lies in the output; numbers as in the kernel.
+#[derive(Clone, Copy)]
+enum Fit {
+    Aligned = 1,
+    Rows = 2,
+    Single = 3,
+}
+
+/// A stretch of the input and the box of the output that it goes to, in elements, innermost dimension first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    extents: SmallVec<[u32; MAX_RANK]>,
+    /// From one element of a dimension to the next in the output.
+    steps: SmallVec<[u32; MAX_RANK]>,
+    from: u64,
+    to: u64,
+}
+
+/// How many elements of input and output one dispatch may span.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    input: u64,
+    output: u64,
+}
+
+impl Piece {
+    /// All of a tensor, neighbouring dimensions merged where the output has no gap between them.
+    fn new(shape: &Shape, whole: &Shape, corner: &[usize; MAX_RANK]) -> Piece {
+        let strides = dense_strides(whole);
+        let to = corner.iter().zip(&strides).map(|(&c, &s)| c as u64 * s as u64).sum();
+        let mut piece = Piece { extents: smallvec![], steps: smallvec![], from: 0, to };
+        for d in (0..shape.rank()).rev().filter(|&d| shape.dims()[d] != 1) {
+            let (extent, stride) = (shape.dims()[d] as u32, strides[d] as u32);
+            match (piece.extents.last_mut(), piece.steps.last()) {
+                (Some(inner), Some(step)) if stride == step * *inner => *inner *= extent,
+                _ => {
+                    piece.extents.push(extent);
+                    piece.steps.push(stride);
+                }
+            }
+        }
+        piece
+    }
+
+    fn elements(&self) -> u64 {
+        self.extents.iter().map(|&extent| u64::from(extent)).product()
+    }
+
+    /// From its first element in the output to behind its last.
+    fn span(&self) -> u64 {
+        let dims = self.extents.iter().zip(&self.steps);
+        1 + dims.map(|(&extent, &step)| u64::from(extent - 1) * u64::from(step)).sum::<u64>()
+    }
+
+    /// Whether the output has no gaps in it.
+    fn is_run(&self) -> bool {
+        self.span() == self.elements()
+    }
+
+    /// So many of the outermost rows from this one on. One row alone is a piece of fewer dimensions.
+    fn rows(&self, begin: u64, n: u64) -> Piece {
+        let last = self.extents.len() - 1;
+        let mut piece = self.clone();
+        piece.extents[last] = n as u32;
+        piece.from += begin * (self.elements() / u64::from(self.extents[last]));
+        piece.to += begin * u64::from(self.steps[last]);
+        if n == 1 {
+            piece.extents.pop();
+            piece.steps.pop();
+        }
+        piece
+    }
+
+    /// Appends pieces that have room; runs always do, since copies need no bindings.
+    fn cut(self, room: Room, pieces: &mut Vec<Piece>) {
+        if self.is_run() || (self.elements() <= room.input && self.span() <= room.output) {
+            pieces.push(self);
+            return;
+        }
+        let last = self.extents.len() - 1;
+        let (rows, step) = (u64::from(self.extents[last]), u64::from(self.steps[last]));
+        let row = self.rows(0, 1);
+        let at_once = match room.output.checked_sub(row.span()) {
+            Some(left) => (room.input / row.elements()).min(left / step + 1),
+            None => 0,
+        };
+        for begin in (0..rows).step_by(at_once.max(1) as usize) {
+            let n = at_once.max(1).min(rows - begin);
+            self.rows(begin, n).cut(room, pieces);
+        }
+    }
+}
+
+/// What is put where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) input: ValueId,
+    /// The input's shape: its own, or with a new dimension of one.
+    pub(super) shape: Shape,
+    pub(super) output: ValueId,
+    /// Where its first element goes.
+    pub(super) corner: [usize; MAX_RANK],
+}
+
+impl Place {
+    /// Appends the nodes that do it.
+    pub(super) fn lower(
+        &self,
+        label: &Label,
+        graph: &Graph,
+        catalog: &Catalog,
+        nodes: &mut Vec<Node>,
+    ) -> Result<()> {
+        let elements = self.shape.elements() as u64;
+        if elements == 0 {
+            return Ok(());
+        }
+        let (from, to) = (graph.whole(self.input, false), graph.whole(self.output, true));
+        let linear = Linear::new(catalog, elements, &[from.bytes]);
+        let limits = &catalog.limits;
+        // A window begins up to one alignment early.
+        let window = (limits.storage_range_bytes - limits.offset_alignment) / 4;
+        let input_windowed = linear.load == Load::Buffer && from.bytes > limits.storage_range_bytes;
+        let most = linear.most_elements();
+        let room = Room {
+            input: if input_windowed { most.min(window) } else { most },
+            output: if to.bytes > limits.storage_range_bytes { window } else { u64::MAX },
+        };
+        let mut pieces = Vec::new();
+        Piece::new(&self.shape, &graph.value(self.output).shape, &self.corner).cut(room, &mut pieces);
+        for piece in pieces {
+            let count = piece.elements();
+            if piece.is_run() {
+                let from = Access { offset: 4 * piece.from, bytes: 4 * count, ..from };
+                let to = Access { offset: 4 * piece.to, bytes: 4 * count, ..to };
+                nodes.push(Node::new(label.clone(), Work::Copy, smallvec![from, to]));
+                continue;
+            }
+            let bind = |whole: Access, begin: u64, elements: u64| {
+                let offset = 4 * begin / limits.offset_alignment * limits.offset_alignment;
+                let access = Access { offset, bytes: 4 * (begin + elements) - offset, ..whole };
+                (access, (begin - offset / 4) as u32)
+            };
+            let (source, first) =
+                if input_windowed { bind(from, piece.from, count) } else { (from, piece.from as u32) };
+            let (target, corner) = bind(to, piece.to, piece.span());
+            let divisions = Divisions::new(&piece.extents);
+            let mut strides = [0; MAX_RANK];
+            strides[..piece.steps.len()].copy_from_slice(&piece.steps);
+            let push = Push {
+                count: count as u32,
+                from: first,
+                to: corner,
+                extents: divisions.extents,
+                magic: divisions.magic,
+                shifts: divisions.shifts,
+                strides,
+            };
+            let whole_groups = [piece.extents[0], first, corner].iter().all(|n| n % 4 == 0)
+                && piece.steps[1..].iter().all(|step| step % 4 == 0);
+            let fit = match (piece.steps[0], piece.extents[0]) {
+                (1, _) if whole_groups => Fit::Aligned,
+                (1, 4..) => Fit::Rows,
+                _ => Fit::Single,
+            };
+            let specialization = [(3, fit as u32), (4, piece.extents.len() as u32)];
+            // A first group of four may begin before the first element.
+            let walked = count + u64::from(first % 4);
+            let work = linear.dispatch(catalog, "place", &specialization, &push, walked)?;
+            let node = Node::new(label.clone(), work, smallvec![source, target]);
+            nodes.push(node.with_bytes(8 * count));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where each element of the input goes, by the pieces: every one once.
+    fn moved(pieces: &[Piece], elements: usize) -> Vec<u64> {
+        let mut places = vec![u64::MAX; elements];
+        for piece in pieces {
+            for i in 0..piece.elements() {
+                let (mut rest, mut at) = (i, piece.to);
+                for (&extent, &step) in piece.extents.iter().zip(&piece.steps) {
+                    at += rest % u64::from(extent) * u64::from(step);
+                    rest /= u64::from(extent);
+                }
+                let place = &mut places[(piece.from + i) as usize];
+                assert_eq!(*place, u64::MAX, "element {} twice", piece.from + i);
+                *place = at;
+            }
+        }
+        places
+    }
+
+    #[test]
+    fn pieces_cover_everything_once_and_have_room() {
+        let boxes: [(&[usize], &[usize], [usize; MAX_RANK]); 6] = [
+            (&[5, 7], &[5, 9], [0, 1, 0, 0]),
+            (&[7, 1], &[7, 3], [0, 2, 0, 0]),
+            (&[3, 4, 5], &[4, 6, 8], [1, 1, 2, 0]),
+            (&[2, 3, 4, 5], &[3, 4, 6, 9], [0, 1, 2, 3]),
+            (&[6, 8], &[9, 8], [2, 0, 0, 0]),
+            (&[3, 2, 8], &[3, 4, 8], [0, 2, 0, 0]),
+        ];
+        for (shape, whole, corner) in boxes {
+            let (shape, whole) = (Shape::new(shape).unwrap(), Shape::new(whole).unwrap());
+            let piece = Piece::new(&shape, &whole, &corner);
+            let expected = moved(std::slice::from_ref(&piece), shape.elements());
+            for input in [1, 2, 3, 5, 16, 1000] {
+                for output in [1, 2, 7, 20, 1000] {
+                    let (room, mut pieces) = (Room { input, output }, Vec::new());
+                    piece.clone().cut(room, &mut pieces);
+                    assert_eq!(moved(&pieces, shape.elements()), expected, "{shape} into {whole}: {room:?}");
+                    let fits = |p: &Piece| p.is_run() || (p.elements() <= input && p.span() <= output);
+                    assert!(pieces.iter().all(fits), "{shape} into {whole}: {room:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What moving elements makes of shapes: permute, slice, broadcast, concatenate, stack, pad, gather.
+
+use smallvec::SmallVec;
+
+use super::axes::resolve_axis;
+use super::ranges::Ranges;
+use super::{MAX_RANK, Shape};
+use crate::error::{Error, Result};
+
+type Extents = SmallVec<[usize; 2 * MAX_RANK]>;
+
+/// A result whose elements are found in the operand by strides, from an offset on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided {
+    pub(crate) shape: Shape,
+    pub(crate) strides: [usize; MAX_RANK],
+    pub(crate) offset: usize,
+}
+
+/// Strides of a dense tensor, outermost first. Those of a shape without elements lead nowhere, and may wrap.
+pub(crate) fn dense_strides(shape: &Shape) -> [usize; MAX_RANK] {
+    let mut strides = [0; MAX_RANK];
+    let mut stride = 1usize;
+    for (d, extent) in shape.dims().iter().enumerate().rev() {
+        strides[d] = stride;
+        stride = stride.wrapping_mul(*extent);
+    }
+    strides
+}
+
+fn shape_of(op: &'static str, extents: &[usize]) -> Result<Shape> {
+    Shape::new(extents).ok_or(Error::Rank { op, rank: extents.len() })
+}
+
+pub(crate) fn permute(op: &'static str, shape: Shape, order: &[usize]) -> Result<Strided> {
+    let mut seen = [false; MAX_RANK];
+    let each_once = order.iter().all(|&d| d < shape.rank() && !std::mem::replace(&mut seen[d], true));
+    if order.len() != shape.rank() || !each_once {
+        return Err(Error::Permutation { op, order: order.to_vec(), shape });
+    }
+    let from = dense_strides(&shape);
+    let mut strides = [0; MAX_RANK];
+    for (stride, &d) in strides.iter_mut().zip(order) {
+        *stride = from[d];
+    }
+    let extents: Extents = order.iter().map(|&d| shape.dims()[d]).collect();
+    Ok(Strided { shape: shape_of(op, &extents)?, strides, offset: 0 })
+}
+
+/// The order that exchanges the last two dimensions.
+pub(crate) fn transposed(rank: usize) -> SmallVec<[usize; MAX_RANK]> {
+    let rank = rank.max(2);
+    let mut order: SmallVec<[usize; MAX_RANK]> = (0..rank).collect();
+    order.swap(rank - 1, rank - 2);
+    order
+}
+
+pub(crate) fn slice(shape: Shape, ranges: &Ranges) -> Result<Strided> {
+    let op = "slice";
+    let strides = dense_strides(&shape);
+    let mut extents = Extents::from_slice(shape.dims());
+    let mut offset = 0usize;
+    for (d, range) in ranges.0.iter().enumerate() {
+        let inside = extents.get(d).is_some_and(|&extent| range.start <= range.end && range.end <= extent);
+        if !inside {
+            return Err(Error::SliceRange { op, dimension: d, range: range.clone(), shape });
+        }
+        extents[d] = range.end - range.start;
+        offset = offset.wrapping_add(strides[d].wrapping_mul(range.start));
+    }
+    Ok(Strided { shape: shape_of(op, &extents)?, strides, offset })
+}
+
+pub(crate) fn broadcast_to(from: Shape, to: Shape) -> Result<Strided> {
+    let refuse = |why| Err(Error::Shapes { op: "broadcast_to", lhs: from, rhs: to, why });
+    if from.rank() > to.rank() {
+        return refuse(format!("rank {} can't become {}", from.rank(), to.rank()));
+    }
+    let added = to.rank() - from.rank();
+    let mut strides = [0; MAX_RANK];
+    for (d, (&extent, stride)) in from.dims().iter().zip(dense_strides(&from)).enumerate() {
+        let wanted = to.dims()[added + d];
+        if extent == wanted {
+            strides[added + d] = stride;
+        } else if extent != 1 {
+            return refuse(format!("{extent} can't be stretched to {wanted} in dimension {}", added + d));
+        }
+    }
+    Ok(Strided { shape: to, strides, offset: 0 })
+}
+
+/// The result's shape, and the axis from the front.
+pub(crate) fn concat(op: &'static str, operands: &[Shape], axis: isize) -> Result<(Shape, usize)> {
+    let &shape = operands.first().ok_or(Error::NoOperands { op })?;
+    let axis = resolve_axis(op, axis, shape.rank())?;
+    let mut extents = Extents::from_slice(shape.dims());
+    extents[axis] = 0;
+    for &other in operands {
+        let agrees = other.rank() == shape.rank()
+            && (0..shape.rank()).all(|d| d == axis || other.dims()[d] == shape.dims()[d]);
+        if !agrees {
+            let why = format!("they must agree in all dimensions but {axis}");
+            return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
+        }
+        extents[axis] = extents[axis].saturating_add(other.dims()[axis]);
+    }
+    Ok((shape_of(op, &extents)?, axis))
+}
+
+/// Each operand's shape with the new dimension, which is then to be concatenated along, and that axis from the front.
+pub(crate) fn stack(operands: &[Shape], axis: isize) -> Result<(Shape, usize)> {
+    let op = "stack";
+    let &shape = operands.first().ok_or(Error::NoOperands { op })?;
+    let axis = resolve_axis(op, axis, shape.rank() + 1)?;
+    let mut extents = Extents::from_slice(shape.dims());
+    extents.insert(axis, 1);
+    let single = shape_of(op, &extents)?;
+    match operands.iter().find(|other| **other != shape) {
+        Some(&rhs) => Err(Error::Shapes { op, lhs: shape, rhs, why: "they must have one shape".to_owned() }),
+        None => Ok((single, axis)),
+    }
+}
+
+pub(crate) fn pad(shape: Shape, pads: &[(usize, usize)]) -> Result<Shape> {
+    let op = "pad";
+    if pads.len() != shape.rank() {
+        return Err(Error::PadRank { op, pads: pads.len(), shape });
+    }
+    let extents: Extents = shape
+        .dims()
+        .iter()
+        .zip(pads)
+        .map(|(extent, (before, after))| extent.saturating_add(*before).saturating_add(*after))
+        .collect();
+    shape_of(op, &extents)
+}
+
+pub(crate) fn gather_rows(table: Shape, rows: Shape) -> Result<Shape> {
+    let op = "gather_rows";
+    resolve_axis(op, 0, table.rank())?;
+    let extents: Extents = rows.dims().iter().chain(&table.dims()[1..]).copied().collect();
+    shape_of(op, &extents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_of_nothing_may_be_huge() {
+        let empty = Shape::from([0, 1 << 40, 1 << 40, 3]);
+        assert_eq!(permute("permute", empty, &[3, 2, 1, 0]).unwrap().shape, [3, 1 << 40, 1 << 40, 0].into());
+        let ranges = Ranges::from([0..0, 5..1 << 39, 7..1 << 39, 1..2]);
+        assert_eq!(slice(empty, &ranges).unwrap().shape.elements(), 0);
+        let long = Shape::from([0, usize::MAX]);
+        let (joined, _) = concat("concat", &[long, long], 1).unwrap();
+        assert_eq!(joined, [0, usize::MAX].into());
+    }
+}
