@@ -1,5 +1,5 @@
 //! The report in a real browser. It needs Chromium, so it runs on demand: `./dev test --test report -- --ignored`.
-//! The pictures are left in `target/tmp/report`, for people to look at.
+//! The pictures are left in `target/tmp/report`, for people to look at. And the picture in the documentation is current.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tidemill::{Accelerator, Config, Prewarm, Profiling, Run};
+use tidemill::{Accelerator, Config, Explanation, Prewarm, Profiling, Run};
 
 fn run(gpu: &Accelerator, mode: Profiling) -> tidemill::Result<Run> {
     let n = 1 << 20;
@@ -16,6 +16,9 @@ fn run(gpu: &Accelerator, mode: Profiling) -> tidemill::Result<Run> {
     // Pipelines first: they are not what this is about.
     for warm in [true, false] {
         let session = if warm { None } else { Some(gpu.begin_profiling(&format!("chain, {mode}"), mode)?) };
+        if let Some(session) = &session {
+            session.graph("a <network>", network(gpu)?);
+        }
         for _ in 0..3 {
             let a = gpu.upload(&host, [1024, 1024])?;
             let (result, _, _) = gpu.run(|r| {
@@ -36,6 +39,42 @@ fn run(gpu: &Accelerator, mode: Profiling) -> tidemill::Result<Run> {
     unreachable!("the second round returns")
 }
 
+/// A small network and how sure it is, as it will run.
+fn network(gpu: &Accelerator) -> tidemill::Result<Explanation> {
+    let (x, w1) = (gpu.zeros::<f32>([64, 784])?, gpu.zeros::<f32>([784, 256])?);
+    let (b1, w2) = (gpu.zeros::<f32>([256])?, gpu.zeros::<f32>([256, 10])?);
+    let mut r = gpu.begin_recording()?;
+    let h = r.matmul(&x, &w1)?;
+    let h = r.add(h, &b1)?;
+    let h = r.relu(h)?;
+    let y = r.matmul(h, &w2)?;
+    let p = r.softmax(y, -1)?;
+    let log = r.log(p)?;
+    let share = r.mul(p, log)?;
+    let sum = r.sum(share, -1)?;
+    let _kept = (r.keep(p)?, r.keep(sum)?);
+    r.explain()
+}
+
+#[test]
+fn the_picture_in_the_docs_is_current() {
+    // What will run differs from device to device. This one is everywhere, with the variants of GPUs, which don't ask
+    // how wide its vectors are.
+    let variants = [("map", "buffer-256x1"), ("reduce", "buffer-shared"), ("softmax", "buffer-shared")];
+    let config = Config::new().device_name("llvmpipe").no_cache().prewarm(Prewarm::Off);
+    let config = config.variant("matmul", "buffer-tile-32");
+    let config = variants.into_iter().fold(config, |config, (family, name)| config.variant(family, name));
+    let gpu = Accelerator::new(&config).expect("Mesa's software driver should be there: ./dev setup");
+    let made = network(&gpu).unwrap().to_svg();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/graph.svg");
+    if std::env::var_os("TIDEMILL_WRITE_PICTURE").is_some() {
+        std::fs::write(&file, made).unwrap();
+        return;
+    }
+    let is = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(is == made, "docs/graph.svg is not current: run ./dev picture\n{made}");
+}
+
 fn browser(page: &Path, folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("chromium");
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]).args([
@@ -43,7 +82,7 @@ fn browser(page: &Path, folder: &Path, arguments: &[&str]) -> String {
         "--disable-component-update",
         "--disable-sync",
         "--hide-scrollbars",
-        "--window-size=1280,2600",
+        "--window-size=1280,4200",
         "--virtual-time-budget=3000",
     ]);
     let profile = folder.join("profile");
@@ -92,11 +131,14 @@ fn the_report_opens_in_a_browser_and_shows_every_row() {
             && dom.contains("<canvas")
             && dom.contains("class=\"roof\"")
     );
+    assert!(dom.contains("What ran: a &lt;network&gt;") && dom.contains("class=\"tidemill-graph\""));
+    let steps = |class: &str| dom.matches(&format!("<rect class=\"{class}\"")).count();
+    assert_eq!(steps("kept"), 2 * 2 * 2, "two kept values, recorded and run, in two runs");
     for (name, dark) in [("light.png", "0"), ("dark.png", "1")] {
         let picture = folder.join(name);
         let _ = std::fs::remove_file(&picture);
         let scheme = format!("--blink-settings=preferredColorScheme={}", if dark == "1" { 0 } else { 1 });
         browser(&page, &folder, &[&scheme, &format!("--screenshot={}", picture.display())]);
-        assert_eq!(png_size(&picture), (1280, 2600));
+        assert_eq!(png_size(&picture), (1280, 4200));
     }
 }

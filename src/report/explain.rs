@@ -6,7 +6,7 @@ use crate::engine::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 
 impl Explanation {
     /// A name for each value: `x0` and on for inputs, `y0` for what is kept, `t0` for the rest.
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         let mut counts = [0; 3];
         let name = |value: &ExplainedValue| {
             let (letter, count) = match value.role {
@@ -66,13 +66,23 @@ impl Explanation {
 
 /// `t0: 64x256 f32, 65,536 bytes, block 4`.
 fn describe(value: &ExplainedValue, name: &str) -> String {
-    let dims: Vec<String> = value.shape.dims().iter().map(ToString::to_string).collect();
-    let shape = if dims.is_empty() { "scalar".to_owned() } else { dims.join("x") };
-    let block = value.block.map_or_else(|| "never stored".to_owned(), |block| format!("block {block}"));
-    format!("{name}: {shape} {}, {} bytes, {block}", value.dtype, thousands(value.bytes))
+    format!("{name}: {}, {}", kind(value), home(value))
 }
 
-fn thousands(n: u64) -> String {
+/// `64x256 f32`.
+pub(super) fn kind(value: &ExplainedValue) -> String {
+    let dims: Vec<String> = value.shape.dims().iter().map(ToString::to_string).collect();
+    let shape = if dims.is_empty() { "scalar".to_owned() } else { dims.join("x") };
+    format!("{shape} {}", value.dtype)
+}
+
+/// `65,536 bytes, block 4`.
+pub(super) fn home(value: &ExplainedValue) -> String {
+    let block = value.block.map_or_else(|| "never stored".to_owned(), |block| format!("block {block}"));
+    format!("{} bytes, {block}", thousands(value.bytes))
+}
+
+pub(super) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let groups: Vec<&str> = digits
         .as_bytes()

@@ -9,8 +9,8 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Runs one below the other on one page, for a browser: timelines, rooflines and tables, in light and dark. The page
-/// holds everything it needs.
+/// Runs one below the other on one page, for a browser: timelines, rooflines, tables and graphs
+/// ([`Session::graph`](crate::Session::graph)), in light and dark. The page holds everything it needs.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -79,6 +79,10 @@ fn data(run: &Run) -> String {
             span.end_ns.to_string(),
         ])
     });
+    let graphs = run
+        .graphs
+        .iter()
+        .map(|graph| list([Text(&graph.name).to_string(), Text(&graph.explanation.to_svg()).to_string()]));
     let peaks = run.peaks.as_ref().map_or("null".to_owned(), |peaks| {
         let bandwidths = peaks
             .bandwidths
@@ -132,5 +136,6 @@ fn data(run: &Run) -> String {
     fields.push(format!(r#""peaks":{peaks}"#));
     fields.push(format!(r#""spans":{}"#, list(spans)));
     fields.push(format!(r#""rows":{}"#, list(rows)));
+    fields.push(format!(r#""graphs":{}"#, list(graphs)));
     format!("{{{}}}", fields.join(","))
 }

@@ -4,6 +4,8 @@
 mod explain;
 mod html;
 mod json;
+mod layout;
+mod svg;
 mod table;
 mod trace;
 

@@ -332,6 +332,15 @@ function table(run) {
   return section;
 }
 
+// The pictures come drawn, with their texts escaped.
+function graphs(run) {
+  return run.graphs.map(([name, svg]) => {
+    const picture = element('div', { class: 'graph' });
+    picture.innerHTML = svg;
+    return element('details', { open: '' }, element('summary', {}, element('h3', {}, `What ran: ${name}`)), picture);
+  });
+}
+
 const draws = [];
 document.getElementById('device').textContent =
   [...new Set(runs.map((run) => `${run.device} · ${run.driver}`))].join(' — ');
@@ -340,7 +349,7 @@ for (const run of runs) {
     element('div', { class: 'head' }, element('h2', {}, run.name), element('span', { class: 'badge' }, run.mode), element('span', { class: 'clock' }, `clock: ${run.clock}`)));
   if (run.gpu && run.gpu.error) card.append(element('p', { class: 'error' }, `Measurement error: ${run.gpu.error}`));
   document.getElementById('runs').append(card);
-  card.append(tiles(run), timeline(run), roofline(run), table(run));
+  card.append(tiles(run), timeline(run), roofline(run), table(run), ...graphs(run));
 }
 const redraw = () => draws.forEach((draw) => draw());
 addEventListener('resize', redraw);
