@@ -1,6 +1,6 @@
 //! Operations of two operands, and of an operand and a scalar.
 
-use super::elementwise::binary;
+use super::elementwise::{binary, unary};
 use super::math;
 use super::number::Number;
 use super::parallel::{HEAVY, LIGHT};
@@ -41,7 +41,7 @@ macro_rules! arithmetic {
         ) -> Result<Shape> {
             let op = stringify!($with_scalar);
             $parameter.float().map_or(Ok(()), |float| $rule(op, stringify!($parameter), float))?;
-            binary(op, x.into(), scalar(&$parameter), out, LIGHT, T::$f)
+            unary(op, x, out, LIGHT, move |x: T| x.$f($parameter))
         }
     )*};
 }
@@ -53,11 +53,6 @@ arithmetic! {
     div, div_scalar(scalar: finite): over;
     min, min_scalar(scalar: not_nan): smaller;
     max, max_scalar(scalar: not_nan): larger;
-}
-
-/// A scalar as an operand that broadcasts.
-pub(super) fn scalar<T: Number>(scalar: &T) -> View<'_, T> {
-    View::new(std::slice::from_ref(scalar), [])
 }
 
 /// [`Recording::pow`](crate::Recording::pow); f32. Shapes broadcast.
@@ -81,5 +76,7 @@ pub fn pow<'a>(
 pub fn pow_scalar<'a>(x: impl Into<View<'a, f32>>, exponent: f32, out: &mut [f32]) -> Result<Shape> {
     let op = "pow_scalar";
     finite(op, "exponent", exponent)?;
-    binary(op, x.into(), scalar(&exponent), out, HEAVY, math::pow)
+    // As an operand: with an exponent that it knows to stay the same, the compiler makes no vector code.
+    let exponent = View::new(std::slice::from_ref(&exponent), []);
+    binary(op, x.into(), exponent, out, HEAVY, math::pow)
 }

@@ -1,10 +1,10 @@
 //! Casts between element types.
 
 use super::elementwise::unary;
-use super::parallel::LIGHT;
+use super::parallel::{HEAVY, LIGHT};
 use super::view::View;
 use crate::error::Result;
-use crate::shape::{Element, Shape};
+use crate::shape::{DType, Element, Shape};
 
 /// Element types that elements of type `A` can become, by the rules of Rust's `as`.
 pub trait Cast<A>: Element {
@@ -44,5 +44,7 @@ casts! {
 ///
 /// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
 pub fn cast<'a, A: Element, B: Cast<A>>(x: impl Into<View<'a, A>>, out: &mut [B]) -> Result<Shape> {
-    unary("cast", x, out, LIGHT, B::cast)
+    // Floats become integers one by one.
+    let grain = if A::DTYPE == DType::F32 && B::DTYPE != DType::F32 { HEAVY } else { LIGHT };
+    unary("cast", x, out, grain, B::cast)
 }

@@ -1,9 +1,9 @@
 //! Comparisons, and the choice between two operands.
 
-use super::binary::scalar;
-use super::elementwise::{binary, broadcast_map};
+use super::elementwise::{binary, broadcast_map, unary};
 use super::number::Number;
 use super::parallel::LIGHT;
+use super::simd;
 use super::view::View;
 use crate::error::Result;
 use crate::error::parameters::not_nan;
@@ -38,7 +38,7 @@ macro_rules! comparisons {
         ) -> Result<Shape> {
             let op = stringify!($with_scalar);
             right.float().map_or(Ok(()), |float| not_nan(op, "scalar", float))?;
-            binary(op, x.into(), scalar(&right), out, LIGHT, |a: T, b: T| u32::from($f(a, b)))
+            unary(op, x, out, LIGHT, move |x: T| u32::from($f(x, right)))
         }
     )*};
 }
@@ -66,7 +66,13 @@ pub fn select<'a, T: Number>(
     // Bits pass unchanged, so all of them are words.
     let words = |view: View<'a, T>| View::<u32>::new(bytemuck::cast_slice(view.data()), view.shape());
     let operands = [mask.into(), words(a.into()), words(b.into())];
-    broadcast_map("select", operands, bytemuck::cast_slice_mut::<T, u32>(out), LIGHT, |[mask, a, b], out| {
-        super::simd::map3(mask, a, b, out, |mask, a, b| if mask == 0 { b } else { a });
-    })
+    broadcast_map(
+        "select",
+        operands,
+        bytemuck::cast_slice_mut::<T, u32>(out),
+        LIGHT,
+        |operands, out, stores| {
+            simd::map3(operands, out, stores, |mask, a, b| if mask == 0 { b } else { a });
+        },
+    )
 }

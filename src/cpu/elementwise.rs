@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::parallel::{Grain, pieces};
 use super::simd;
+use super::streaming::Stores;
 use super::view::{View, check_length};
 use crate::error::Result;
 use crate::shape::broadcast::broadcast;
@@ -13,7 +14,7 @@ use crate::shape::{Element, MAX_RANK, Shape};
 const BLOCK: usize = 1024;
 
 /// An operation of one operand.
-pub(super) fn unary<'a, A: Element, R: Send>(
+pub(super) fn unary<'a, A: Element, R: Element>(
     op: &'static str,
     x: impl Into<View<'a, A>>,
     out: &mut [R],
@@ -23,12 +24,15 @@ pub(super) fn unary<'a, A: Element, R: Send>(
     let x = x.into().checked(op)?;
     check_length(op, x.shape(), out.len())?;
     let data = x.data();
-    pieces(out, grain, |first, out| simd::map1(&data[first..first + out.len()], out, f));
+    let whole = out.len();
+    pieces(out, grain, |first, out| {
+        simd::map1(&data[first..first + out.len()], out, &Stores::of_result::<R>(whole, grain), f);
+    });
     Ok(x.shape())
 }
 
 /// An operation of two operands, which broadcast.
-pub(super) fn binary<A: Element, R: Send>(
+pub(super) fn binary<A: Element, R: Element>(
     op: &'static str,
     lhs: View<'_, A>,
     rhs: View<'_, A>,
@@ -36,16 +40,16 @@ pub(super) fn binary<A: Element, R: Send>(
     grain: Grain,
     f: impl Fn(A, A) -> R + Copy + Sync + Send,
 ) -> Result<Shape> {
-    broadcast_map(op, [lhs, rhs], out, grain, |[x, y], out| simd::map2(x, y, out, f))
+    broadcast_map(op, [lhs, rhs], out, grain, |[x, y], out, stores| simd::map2(x, y, out, stores, f))
 }
 
 /// Calls `kernel` on stretches of operands that broadcast, written out where they repeat one element.
-pub(super) fn broadcast_map<A: Element, R: Send, const N: usize>(
+pub(super) fn broadcast_map<A: Element, R: Element, const N: usize>(
     op: &'static str,
     operands: [View<'_, A>; N],
     out: &mut [R],
     grain: Grain,
-    kernel: impl Fn([&[A]; N], &mut [R]) + Sync + Send,
+    kernel: impl Fn([&[A]; N], &mut [R], &Stores) + Sync + Send,
 ) -> Result<Shape> {
     let mut shape = Shape::default();
     // Pair by pair, so that a refusal names the two shapes that disagree.
@@ -59,7 +63,10 @@ pub(super) fn broadcast_map<A: Element, R: Send, const N: usize>(
     check_length(op, shape, out.len())?;
     let data = operands.map(|operand| operand.data());
     if operands.iter().all(|operand| operand.shape() == shape) {
-        pieces(out, grain, |first, out| kernel(data.map(|x| &x[first..first + out.len()]), out));
+        let whole = out.len();
+        pieces(out, grain, |first, out| {
+            kernel(data.map(|x| &x[first..first + out.len()]), out, &Stores::of_result::<R>(whole, grain));
+        });
         return Ok(shape);
     }
     let runs = Runs::new(operands.map(|operand| operand.shape()), &shape);
@@ -83,7 +90,8 @@ pub(super) fn broadcast_map<A: Element, R: Send, const N: usize>(
                     0 => &splats[n][..size],
                     _ => &data[n][starts[n] + column + begin..][..size],
                 });
-                kernel(stretches, &mut out[done + begin..][..size]);
+                // Short stretches begin and end within a line, which is dear to write in two ways.
+                kernel(stretches, &mut out[done + begin..][..size], &Stores::ORDINARY);
             }
             done += length;
         }

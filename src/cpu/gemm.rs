@@ -6,11 +6,14 @@ use rayon::prelude::*;
 
 /// Rows of a register tile: with two vectors each, 12 sums, 2 vectors of B and one of A fill 16 registers.
 const TILE_ROWS: usize = 6;
-/// A strip of B this deep stays in the first-level cache (16 KiB).
-const DEPTH: usize = 256;
-/// Rows of A that are packed at a time: 192 KiB, for the second level.
+/// Six rows of A this long stay in the first-level cache (12 KiB) while strips of B go by. Deeper means that the result is
+/// read and written fewer times; 256 was 3 % slower, and more so on a busy machine (bench `cpu_matmul_1024`).
+const DEPTH: usize = 512;
+/// Strips of B that stay in the second-level cache while rows go by (256 KiB).
+const STRIPS: usize = 8;
+/// Rows of A that are packed at a time: 384 KiB, for the second level too.
 const BLOCK_ROWS: usize = 32 * TILE_ROWS;
-/// Columns of B that are packed at a time: 4 MiB, for the third level.
+/// Columns of B that are packed at a time: 8 MiB, for the third level.
 const BLOCK_COLUMNS: usize = 4096;
 /// Multiplications that are worth a task (bench `cpu_matmul_1024`).
 const TASK: usize = 1 << 18;
@@ -165,25 +168,29 @@ impl WithSimd for Block<'_, '_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Block { step, first_row, b, mut c } = self;
-        let mut packed = vec![0.0; TILE_ROWS * step.depth];
-        for (number, rows) in c.chunks_mut(TILE_ROWS).enumerate() {
-            pack_rows(step, first_row + number * TILE_ROWS, rows.len(), &mut packed);
-            for (strip, panel) in b.chunks_exact(step.strip * step.depth).enumerate() {
-                let (vectors, _) = S::as_simd_f32s(panel);
-                let sums = tile(simd, &packed, vectors);
-                store(simd, step, &sums, rows, strip * step.strip);
+        let group = TILE_ROWS * step.depth;
+        let mut packed = vec![0.0; c.len().div_ceil(TILE_ROWS) * group];
+        for (number, packed) in packed.chunks_exact_mut(group).enumerate() {
+            let row = number * TILE_ROWS;
+            pack_rows(step, first_row + row, TILE_ROWS.min(c.len() - row), packed);
+        }
+        // Strips of B that the second-level cache holds, with all rows against them.
+        for (number, strips) in b.chunks(STRIPS * step.strip * step.depth).enumerate() {
+            for (packed, rows) in packed.chunks_exact(group).zip(c.chunks_mut(TILE_ROWS)) {
+                for (strip, panel) in strips.chunks_exact(step.strip * step.depth).enumerate() {
+                    let (vectors, _) = S::as_simd_f32s(panel);
+                    let sums = tile(simd, packed, vectors);
+                    store(simd, step, &sums, rows, (number * STRIPS + strip) * step.strip);
+                }
             }
         }
     }
 }
 
-/// Six rows of A, for each k in turn; zeros where there are fewer.
+/// Six rows of A, for each k in turn; what is packed stays zero where there are fewer.
 #[inline(always)]
 fn pack_rows(step: &Step<'_>, first: usize, count: usize, packed: &mut [f32]) {
     let Matrix { data, row, column } = step.a;
-    if count < TILE_ROWS {
-        packed.fill(0.0);
-    }
     for i in 0..count {
         let from = &data[(first + i) * row + step.first_k * column..];
         let to = packed.iter_mut().skip(i).step_by(TILE_ROWS);

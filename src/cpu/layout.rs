@@ -4,34 +4,16 @@ use smallvec::SmallVec;
 
 use super::parallel::{self, LIGHT};
 use super::view::{View, check_length};
-use crate::error::{Error, Result};
-use crate::shape::axes::resolve_axis;
+use crate::error::Result;
+use crate::shape::layout::{self, Strided};
 use crate::shape::ranges::Ranges;
-use crate::shape::{Element, MAX_RANK, Shape};
-
-type Extents = SmallVec<[usize; MAX_RANK]>;
-
-fn dense_strides(shape: &Shape) -> [usize; MAX_RANK] {
-    let mut strides = [0; MAX_RANK];
-    let mut stride = 1;
-    for (d, extent) in shape.dims().iter().enumerate().rev() {
-        strides[d] = stride;
-        stride *= extent;
-    }
-    strides
-}
-
-fn shape_of(op: &'static str, extents: &[usize]) -> Result<Shape> {
-    Shape::new(extents).ok_or(Error::Rank { op, rank: extents.len() })
-}
+use crate::shape::{Element, Shape, product};
 
 /// A copy of what strides and an offset select.
 fn view<T: Element>(
     op: &'static str,
     x: &[T],
-    shape: Shape,
-    strides: [usize; MAX_RANK],
-    offset: usize,
+    Strided { shape, strides, offset }: Strided,
     out: &mut [T],
 ) -> Result<Shape> {
     check_length(op, shape, out.len())?;
@@ -64,44 +46,30 @@ fn view<T: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::Permutation`] unless `order` names each dimension once, [`Error::Length`].
+/// [`Error::Permutation`](crate::Error::Permutation) unless `order` names each dimension once, [`Error::Length`](crate::Error::Length).
 pub fn permute<'a, T: Element>(x: impl Into<View<'a, T>>, order: &[usize], out: &mut [T]) -> Result<Shape> {
     let op = "permute";
     let x = x.into().checked(op)?;
-    let shape = x.shape();
-    let mut seen = [false; MAX_RANK];
-    let each_once = order.iter().all(|&d| d < shape.rank() && !std::mem::replace(&mut seen[d], true));
-    if order.len() != shape.rank() || !each_once {
-        return Err(Error::Permutation { op, order: order.to_vec(), shape });
-    }
-    let from = dense_strides(&shape);
-    let mut strides = [0; MAX_RANK];
-    let mut extents = Extents::new();
-    for (i, &d) in order.iter().enumerate() {
-        strides[i] = from[d];
-        extents.push(shape.dims()[d]);
-    }
-    view(op, x.data(), shape_of(op, &extents)?, strides, 0, out)
+    view(op, x.data(), layout::permute(op, x.shape(), order)?, out)
 }
 
 /// [`Recording::transpose`](crate::Recording::transpose): the last two dimensions exchanged.
 ///
 /// # Errors
 ///
-/// [`Error::Permutation`] if there are fewer than two, [`Error::Length`].
+/// [`Error::Permutation`](crate::Error::Permutation) if there are fewer than two, [`Error::Length`](crate::Error::Length).
 pub fn transpose<'a, T: Element>(x: impl Into<View<'a, T>>, out: &mut [T]) -> Result<Shape> {
-    let x = x.into();
-    let rank = x.shape().rank().max(2);
-    let mut order: Extents = (0..rank).collect();
-    order.swap(rank - 1, rank - 2);
-    permute(x, &order, out)
+    let op = "transpose";
+    let x = x.into().checked(op)?;
+    let order = layout::transposed(x.shape().rank());
+    view(op, x.data(), layout::permute(op, x.shape(), &order)?, out)
 }
 
 /// [`Recording::slice`](crate::Recording::slice): a box of the operand.
 ///
 /// # Errors
 ///
-/// [`Error::SliceRange`] if a range does not lie inside its dimension, [`Error::Length`].
+/// [`Error::SliceRange`](crate::Error::SliceRange) if a range does not lie inside its dimension, [`Error::Length`](crate::Error::Length).
 pub fn slice<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     ranges: impl Into<Ranges>,
@@ -109,58 +77,35 @@ pub fn slice<'a, T: Element>(
 ) -> Result<Shape> {
     let op = "slice";
     let x = x.into().checked(op)?;
-    let shape = x.shape();
-    let strides = dense_strides(&shape);
-    let mut extents = Extents::from_slice(shape.dims());
-    let mut offset = 0;
-    for (d, range) in ranges.into().0.iter().enumerate() {
-        let inside = extents.get(d).is_some_and(|&extent| range.start <= range.end && range.end <= extent);
-        if !inside {
-            return Err(Error::SliceRange { op, dimension: d, range: range.clone(), shape });
-        }
-        extents[d] = range.end - range.start;
-        offset += strides[d] * range.start;
-    }
-    view(op, x.data(), shape_of(op, &extents)?, strides, offset, out)
+    view(op, x.data(), layout::slice(x.shape(), &ranges.into())?, out)
 }
 
 /// [`Recording::broadcast_to`](crate::Recording::broadcast_to): the operand repeated to a larger shape.
 ///
 /// # Errors
 ///
-/// [`Error::Shapes`] if a dimension can't be stretched, [`Error::Length`].
+/// [`Error::Shapes`](crate::Error::Shapes) if a dimension can't be stretched, [`Error::Length`](crate::Error::Length).
 pub fn broadcast_to<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     shape: impl Into<Shape>,
     out: &mut [T],
 ) -> Result<Shape> {
-    let (op, to) = ("broadcast_to", shape.into());
+    let op = "broadcast_to";
     let x = x.into().checked(op)?;
-    let from = x.shape();
-    let refuse = |why| Err(Error::Shapes { op, lhs: from, rhs: to, why });
-    if from.rank() > to.rank() {
-        return refuse(format!("rank {} can't become {}", from.rank(), to.rank()));
-    }
-    let added = to.rank() - from.rank();
-    let mut strides = [0; MAX_RANK];
-    for (d, (&extent, stride)) in from.dims().iter().zip(dense_strides(&from)).enumerate() {
-        let wanted = to.dims()[added + d];
-        if extent == wanted {
-            strides[added + d] = stride;
-        } else if extent != 1 {
-            return refuse(format!("{extent} can't be stretched to {wanted} in dimension {}", added + d));
-        }
-    }
-    view(op, x.data(), to, strides, 0, out)
+    view(op, x.data(), layout::broadcast_to(x.shape(), shape.into())?, out)
 }
 
 /// [`Recording::concat`](crate::Recording::concat): the operands one after the other along `axis`.
 ///
 /// # Errors
 ///
-/// [`Error::Axis`], [`Error::Shapes`], [`Error::Length`]; [`Error::NoOperands`] if there are none.
+/// [`Error::Axis`](crate::Error::Axis), [`Error::Shapes`](crate::Error::Shapes), [`Error::Length`](crate::Error::Length); [`Error::NoOperands`](crate::Error::NoOperands) if there are none.
 pub fn concat<T: Element>(operands: &[View<'_, T>], axis: isize, out: &mut [T]) -> Result<Shape> {
     concat_as("concat", operands, axis, out)
+}
+
+fn checked_shapes<T: Element>(op: &'static str, operands: &[View<'_, T>]) -> Result<SmallVec<[Shape; 8]>> {
+    operands.iter().map(|operand| Ok(operand.checked(op)?.shape())).collect()
 }
 
 fn concat_as<T: Element>(
@@ -169,27 +114,14 @@ fn concat_as<T: Element>(
     axis: isize,
     out: &mut [T],
 ) -> Result<Shape> {
-    let shape = operands.first().ok_or(Error::NoOperands { op })?.shape();
-    let axis = resolve_axis(op, axis, shape.rank())?;
-    let mut extents = Extents::from_slice(shape.dims());
-    extents[axis] = 0;
-    for operand in operands {
-        let other = operand.checked(op)?.shape();
-        let agrees = other.rank() == shape.rank()
-            && (0..shape.rank()).all(|d| d == axis || other.dims()[d] == shape.dims()[d]);
-        if !agrees {
-            let why = format!("they must agree in all dimensions but {axis}");
-            return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
-        }
-        extents[axis] += other.dims()[axis];
-    }
-    let whole = shape_of(op, &extents)?;
+    let shapes = checked_shapes(op, operands)?;
+    let (whole, axis) = layout::concat(op, &shapes, axis)?;
     check_length(op, whole, out.len())?;
-    let width: usize = extents[axis..].iter().product();
+    let width = product(&whole.dims()[axis..]);
     parallel::rows(out, width, width, LIGHT, |first, out| {
         for (i, mut row) in out.chunks_mut(width.max(1)).enumerate() {
             for operand in operands {
-                let own: usize = operand.shape().dims()[axis..].iter().product();
+                let own = product(&operand.shape().dims()[axis..]);
                 let (to, rest) = row.split_at_mut(own);
                 to.copy_from_slice(&operand.data()[(first + i) * own..][..own]);
                 row = rest;
@@ -203,31 +135,20 @@ fn concat_as<T: Element>(
 ///
 /// # Errors
 ///
-/// As [`concat()`], and [`Error::Rank`] if the result would have too many dimensions.
+/// As [`concat()`], and [`Error::Rank`](crate::Error::Rank) if the result would have too many dimensions.
 pub fn stack<T: Element>(operands: &[View<'_, T>], axis: isize, out: &mut [T]) -> Result<Shape> {
     let op = "stack";
-    let shape = operands.first().ok_or(Error::NoOperands { op })?.shape();
-    let at = resolve_axis(op, axis, shape.rank() + 1)?;
-    let mut extents: SmallVec<[usize; 8]> = SmallVec::from_slice(shape.dims());
-    extents.insert(at, 1);
-    let single = shape_of(op, &extents)?;
-    let mut reshaped: SmallVec<[View<'_, T>; 8]> = SmallVec::new();
-    for operand in operands {
-        let other = operand.checked(op)?.shape();
-        if other != shape {
-            let why = "they must have one shape".to_owned();
-            return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
-        }
-        reshaped.push(View::new(operand.data(), single));
-    }
-    concat_as(op, &reshaped, at as isize, out)
+    let (single, axis) = layout::stack(&checked_shapes(op, operands)?, axis)?;
+    let reshaped: SmallVec<[View<'_, T>; 8]> =
+        operands.iter().map(|operand| View::new(operand.data(), single)).collect();
+    concat_as(op, &reshaped, axis as isize, out)
 }
 
 /// [`Recording::pad`](crate::Recording::pad): the operand with `before` and `after` more elements around it.
 ///
 /// # Errors
 ///
-/// [`Error::PadRank`] unless there is a pair for each dimension, [`Error::Length`].
+/// [`Error::PadRank`](crate::Error::PadRank) unless there is a pair for each dimension, [`Error::Length`](crate::Error::Length).
 pub fn pad<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     pads: &[(usize, usize)],
@@ -237,20 +158,11 @@ pub fn pad<'a, T: Element>(
     let op = "pad";
     let x = x.into().checked(op)?;
     let shape = x.shape();
-    if pads.len() != shape.rank() {
-        return Err(Error::PadRank { op, pads: pads.len(), shape });
-    }
-    let extents: Extents = shape
-        .dims()
-        .iter()
-        .zip(pads)
-        .map(|(extent, (before, after))| extent.saturating_add(*before).saturating_add(*after))
-        .collect();
-    let whole = shape_of(op, &extents)?;
+    let whole = layout::pad(shape, pads)?;
     check_length(op, whole, out.len())?;
     out.fill(element);
     let width = shape.dims().last().copied().unwrap_or(1);
-    let strides = dense_strides(&whole);
+    let strides = layout::dense_strides(&whole);
     if !x.data().is_empty() {
         for (number, row) in x.data().chunks(width).enumerate() {
             let mut rest = number * width;
@@ -270,7 +182,7 @@ pub fn pad<'a, T: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::Axis`] if the table is a scalar; [`Error::Rank`], [`Error::Length`].
+/// [`Error::Axis`](crate::Error::Axis) if the table is a scalar; [`Error::Rank`](crate::Error::Rank), [`Error::Length`](crate::Error::Length).
 pub fn gather_rows<'a, T: Element>(
     table: impl Into<View<'a, T>>,
     rows: impl Into<View<'a, u32>>,
@@ -279,12 +191,10 @@ pub fn gather_rows<'a, T: Element>(
     let op = "gather_rows";
     let (table, rows) = (table.into().checked(op)?, rows.into().checked(op)?);
     let shape = table.shape();
-    resolve_axis(op, 0, shape.rank())?;
+    let whole = layout::gather_rows(shape, rows.shape())?;
     let (height, row) = (shape.dims()[0], &shape.dims()[1..]);
-    let extents: SmallVec<[usize; 8]> = rows.shape().dims().iter().chain(row).copied().collect();
-    let whole = shape_of(op, &extents)?;
     check_length(op, whole, out.len())?;
-    let width: usize = row.iter().product();
+    let width = product(row);
     parallel::rows(out, width, width, LIGHT, |first, out| {
         for (to, &number) in out.chunks_mut(width.max(1)).zip(&rows.data()[first..]) {
             let number = number as usize;

@@ -15,10 +15,10 @@ use crate::shape::broadcast::broadcast;
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Matmul<'a> {
-    transpose_lhs: bool,
-    transpose_rhs: bool,
-    alpha: f32,
-    accumulate: Option<(f32, View<'a, f32>)>,
+    pub(crate) transpose_lhs: bool,
+    pub(crate) transpose_rhs: bool,
+    pub(crate) alpha: f32,
+    pub(crate) accumulate: Option<(f32, View<'a, f32>)>,
 }
 
 impl Default for Matmul<'_> {
@@ -126,9 +126,9 @@ pub fn matmul_with<'a>(
     Ok(product.visible)
 }
 
-/// The shape of a plain product, and the number of its multiplications.
-pub(crate) fn plan(lhs: Shape, rhs: Shape) -> Result<(Shape, f64)> {
-    let product = Product::new("matmul", lhs, rhs, &Matmul::new())?;
+/// The shape of a product, and the number of its multiplications.
+pub(crate) fn plan(lhs: Shape, rhs: Shape, with: &Matmul<'_>) -> Result<(Shape, f64)> {
+    let product = Product::new("matmul", lhs, rhs, with)?;
     Ok((product.visible, product.full.elements() as f64 * product.extents[2] as f64))
 }
 
@@ -146,7 +146,9 @@ fn accumulate(
     }
     let before = out.to_vec();
     let operands = [View::new(&before, shape), operand];
-    broadcast_map(op, operands, out, LIGHT, |[x, y], out| simd::map2(x, y, out, |x, y| x + beta * y))?;
+    broadcast_map(op, operands, out, LIGHT, |[x, y], out, stores| {
+        simd::map2(x, y, out, stores, |x, y| x + beta * y);
+    })?;
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 //! Each function is the twin of a [`Recording`](crate::Recording) method of the same name: the same definition, the same
 //! rules for shapes, the same bounds on the error, checked against the same reference with the same cases. An operand is
 //! a [`View`] (a slice with a shape; a bare slice is a vector), the result goes into a slice of the caller's, and the
-//! function returns the result's shape.
+//! function returns the result's shape. Elements are f32, i32 or u32: f16 is a way of storing on the device. Epilogues are
+//! operations of their own here, and a copy or a fill is the slice's own.
 //!
 //! ```
 //! # fn main() -> tidemill::Result<()> {
@@ -35,9 +36,10 @@ mod math;
 pub(crate) mod matmul;
 mod number;
 mod parallel;
-mod reduce;
+pub(crate) mod reduce;
 mod simd;
 mod softmax;
+mod streaming;
 mod unary;
 pub(crate) mod view;
 

@@ -248,15 +248,7 @@ pub fn dot<'a>(
 ) -> Result<Shape> {
     let op = "dot";
     let (lhs, rhs) = (lhs.into().checked(op)?, rhs.into().checked(op)?);
-    let (shape, other) = (lhs.shape(), rhs.shape());
-    if shape.rank() != 1 || shape != other {
-        let why = match (shape.dims(), other.dims()) {
-            ([n], [m]) => format!("{n} != {m}"),
-            _ => "both must be of rank 1".to_owned(),
-        };
-        return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
-    }
-    let result = Shape::from([]);
+    let result = plan_dot(lhs.shape(), rhs.shape())?;
     check_length(op, result, out.len())?;
     let (x, y) = (lhs.data(), rhs.data());
     let Grain(grain) = LIGHT;
@@ -268,4 +260,16 @@ pub fn dot<'a>(
     };
     out[0] = sum as f32;
     Ok(result)
+}
+
+/// The shape of the product of two vectors.
+pub(crate) fn plan_dot(lhs: Shape, rhs: Shape) -> Result<Shape> {
+    if lhs.rank() == 1 && lhs == rhs {
+        return Ok(Shape::from([]));
+    }
+    let why = match (lhs.dims(), rhs.dims()) {
+        ([n], [m]) => format!("{n} != {m}"),
+        _ => "both must be of rank 1".to_owned(),
+    };
+    Err(Error::Shapes { op: "dot", lhs, rhs, why })
 }

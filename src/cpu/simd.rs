@@ -2,76 +2,79 @@
 
 use pulp::{Arch, NullaryFnOnce};
 
+use super::streaming::{Loop, Stores};
 use crate::shape::Element;
 
-/// Loops that run compiled for the best instruction set of the machine. The functions that they call must be
-/// `#[inline(always)]`, or they stay what they were compiled for.
-struct Map1<'a, A, R, F> {
+struct Map1<'a, A, F> {
     x: &'a [A],
-    out: &'a mut [R],
     f: F,
 }
 
-impl<A: Copy, R, F: Fn(A) -> R> NullaryFnOnce for Map1<'_, A, R, F> {
-    type Output = ();
-
+impl<A: Copy, R, F: Fn(A) -> R> Loop<R> for Map1<'_, A, F> {
     #[inline(always)]
-    fn call(self) {
-        for (out, x) in self.out.iter_mut().zip(self.x) {
+    fn compute(&self, first: usize, out: &mut [R]) {
+        let x = &self.x[first..][..out.len()];
+        for (out, x) in out.iter_mut().zip(x) {
             *out = (self.f)(*x);
         }
     }
 }
 
 /// `out[i] = f(x[i])`.
-pub(super) fn map1<A: Copy, R>(x: &[A], out: &mut [R], f: impl Fn(A) -> R) {
-    Arch::new().dispatch(Map1 { x, out, f });
+pub(super) fn map1<A: Copy, R: Element>(x: &[A], out: &mut [R], stores: &Stores, f: impl Fn(A) -> R) {
+    stores.fill(out, Map1 { x, f });
 }
 
-struct Map2<'a, A, R, F> {
+struct Map2<'a, A, F> {
     x: &'a [A],
     y: &'a [A],
-    out: &'a mut [R],
     f: F,
 }
 
-impl<A: Copy, R, F: Fn(A, A) -> R> NullaryFnOnce for Map2<'_, A, R, F> {
-    type Output = ();
-
+impl<A: Copy, R, F: Fn(A, A) -> R> Loop<R> for Map2<'_, A, F> {
     #[inline(always)]
-    fn call(self) {
-        for ((out, x), y) in self.out.iter_mut().zip(self.x).zip(self.y) {
+    fn compute(&self, first: usize, out: &mut [R]) {
+        let (x, y) = (&self.x[first..][..out.len()], &self.y[first..][..out.len()]);
+        for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
             *out = (self.f)(*x, *y);
         }
     }
 }
 
 /// `out[i] = f(x[i], y[i])`.
-pub(super) fn map2<A: Copy, R>(x: &[A], y: &[A], out: &mut [R], f: impl Fn(A, A) -> R) {
-    Arch::new().dispatch(Map2 { x, y, out, f });
+pub(super) fn map2<A: Copy, R: Element>(
+    x: &[A],
+    y: &[A],
+    out: &mut [R],
+    stores: &Stores,
+    f: impl Fn(A, A) -> R,
+) {
+    stores.fill(out, Map2 { x, y, f });
 }
 
-struct Map3<'a, A, R, F> {
+struct Map3<'a, A, F> {
     x: [&'a [A]; 3],
-    out: &'a mut [R],
     f: F,
 }
 
-impl<A: Copy, R, F: Fn(A, A, A) -> R> NullaryFnOnce for Map3<'_, A, R, F> {
-    type Output = ();
-
+impl<A: Copy, R, F: Fn(A, A, A) -> R> Loop<R> for Map3<'_, A, F> {
     #[inline(always)]
-    fn call(self) {
-        let [x, y, z] = self.x;
-        for (((out, x), y), z) in self.out.iter_mut().zip(x).zip(y).zip(z) {
+    fn compute(&self, first: usize, out: &mut [R]) {
+        let [x, y, z] = self.x.map(|x| &x[first..][..out.len()]);
+        for (((out, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
             *out = (self.f)(*x, *y, *z);
         }
     }
 }
 
 /// `out[i] = f(x[i], y[i], z[i])`.
-pub(super) fn map3<A: Copy, R>(x: &[A], y: &[A], z: &[A], out: &mut [R], f: impl Fn(A, A, A) -> R) {
-    Arch::new().dispatch(Map3 { x: [x, y, z], out, f });
+pub(super) fn map3<A: Copy, R: Element>(
+    x: [&[A]; 3],
+    out: &mut [R],
+    stores: &Stores,
+    f: impl Fn(A, A, A) -> R,
+) {
+    stores.fill(out, Map3 { x, f });
 }
 
 /// Elements that are folded side by side: a vector, or two where states are twice as wide.

@@ -5,6 +5,7 @@ use super::math;
 use super::number::Number;
 use super::parallel::{self, HEAVY};
 use super::simd;
+use super::streaming::Stores;
 use super::view::{View, check_length};
 use crate::error::Result;
 use crate::shape::Shape;
@@ -107,8 +108,8 @@ fn each(
     stretches(geometry, params, out, |first, params, out| {
         let x = &x[first..first + out.len()];
         match params {
-            Params::One(param) => simd::map1(x, out, |x| f(x, param)),
-            Params::Row(params) => simd::map2(x, params, out, f),
+            Params::One(param) => simd::map1(x, out, &Stores::ORDINARY, |x| f(x, param)),
+            Params::Row(params) => simd::map2(x, params, out, &Stores::ORDINARY, f),
         }
     });
 }
