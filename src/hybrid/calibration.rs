@@ -10,7 +10,7 @@ const ENTRIES: usize = 48;
 const LEAST_US: f32 = 0.02;
 
 /// Microseconds by amount: measured at some amounts, straight lines between them where both are logarithms. Beyond the last
-/// the time grows with the amount, before the first as it did between the first two.
+/// each further unit costs what it did between the last two, before the first the time falls as it did between the first two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<(f64, f64)>,
@@ -58,7 +58,13 @@ fn between(points: &[(f64, f64)], amount: f64) -> f64 {
     let first = points[0];
     let last = points[points.len() - 1];
     if amount >= last.0 {
-        return along(last, 1.0);
+        // Not in proportion, since what is fixed is paid once; but never for nothing, whatever the last measurement met.
+        let all = last.1 / last.0;
+        let unit = match points {
+            [.., before, _] => ((last.1 - before.1) / (last.0 - before.0)).max(all / 8.0),
+            _ => all,
+        };
+        return last.1 + unit * (amount - last.0);
     }
     if amount <= first.0 {
         let begins = points.get(1).map_or(1.0, |second| slope(first, *second).clamp(0.0, 1.0));
@@ -88,6 +94,8 @@ pub struct DeviceTimes {
     pub download: Curve,
     /// The part of `ops` that a recording pays once, however many operations it has.
     pub submission_us: f64,
+    /// The part of `ops` that every operation pays that is not fused with others, however little it does.
+    pub dispatch_us: f64,
 }
 
 /// What is measured: a machine, or a model of one.
@@ -113,6 +121,13 @@ pub trait Probe {
     ///
     /// The machine's own.
     fn transfer_us(&mut self, bytes: usize) -> Result<Option<(f64, f64)>, Self::Error>;
+    /// Microseconds of one recording of so many operations that do next to nothing, each with the result of the one
+    /// before, none fused with another.
+    ///
+    /// # Errors
+    ///
+    /// The machine's own.
+    fn dispatches_us(&mut self, count: usize) -> Result<Option<f64>, Self::Error>;
 }
 
 /// Amounts at which a class is measured, smallest first. From one to the next the time may at most grow as much.
@@ -124,6 +139,9 @@ fn amounts(class: Class) -> [usize; 4] {
         _ => [1 << 10, 1 << 14, 1 << 17, 1 << 20],
     }
 }
+
+/// Operations of the recording from which the price of a dispatch is taken.
+const DISPATCHES: usize = 33;
 
 /// Larger amounts are not measured once one took this long, in microseconds: the rest is proportional.
 const LONG_US: f64 = 4000.0;
@@ -165,11 +183,18 @@ impl Calibration {
         }
         let up = Curve::new(transfers.iter().map(|&(bytes, up, _)| (bytes, up)).collect());
         let down = Curve::new(transfers.iter().map(|&(bytes, _, down)| (bytes, down)).collect());
+        let (one, many) = (probe.dispatches_us(1)?, probe.dispatches_us(DISPATCHES)?);
         let device = || {
-            let ops: [Curve; Class::ALL.len()] = ops.try_into().ok()?;
-            // The smallest addition does next to nothing.
-            let submission_us = 0.9 * ops[Class::Memory as usize].at(1.0);
-            Some(DeviceTimes { ops, upload: up?, download: down?, submission_us })
+            let (one, many) = (one?, many?);
+            let dispatch_us = ((many - one) / (DISPATCHES - 1) as f64).clamp(0.0, one);
+            let ops = ops.try_into().ok()?;
+            Some(DeviceTimes {
+                ops,
+                upload: up?,
+                download: down?,
+                submission_us: one - dispatch_us,
+                dispatch_us,
+            })
         };
         let gpu = device();
         Ok(cpu.try_into().ok().map(|cpu| Calibration { cpu, gpu }))
@@ -195,6 +220,7 @@ impl Calibration {
             line("gpu upload", &gpu.upload);
             line("gpu download", &gpu.download);
             let _ = writeln!(text, "gpu submission {}", gpu.submission_us);
+            let _ = writeln!(text, "gpu dispatch {}", gpu.dispatch_us);
         }
         text + "end\n"
     }
@@ -217,14 +243,16 @@ impl Calibration {
                 Class::ALL.iter().map(|class| curve(&format!("{side} {}", class.name()))).collect();
             curves?.try_into().ok()
         };
-        let gpu = match rest("gpu submission") {
-            Some(us) => Some(DeviceTimes {
+        let single = |name: &str| rest(name)?.parse().ok().filter(|us: &f64| us.is_finite() && *us >= 0.0);
+        let gpu = match lines.iter().any(|line| line.starts_with("gpu ")) {
+            true => Some(DeviceTimes {
                 ops: classes("gpu")?,
                 upload: curve("gpu upload")?,
                 download: curve("gpu download")?,
-                submission_us: us.parse().ok().filter(|us: &f64| us.is_finite() && *us >= 0.0)?,
+                submission_us: single("gpu submission")?,
+                dispatch_us: single("gpu dispatch")?,
             }),
-            None => None,
+            false => None,
         };
         Some(Calibration { cpu: classes("cpu")?, gpu })
     }
@@ -235,22 +263,62 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_goes_through_its_points_and_on_in_proportion() {
+    fn a_curve_goes_through_its_points_and_on_from_them() {
         let curve = Curve::new(vec![(1024.0, 2.0), (65_536.0, 64.0)]).unwrap();
         assert!((curve.at(1024.0) - 2.0).abs() < 1e-6);
         assert!((curve.at(65_536.0) - 64.0).abs() < 1e-4);
-        assert!((curve.at(131_072.0) - 128.0).abs() < 1e-3);
+        assert!((curve.at(131_072.0) - 126.98).abs() < 0.01);
+        // Mostly fixed: sixteen times as much does not take sixteen times as long.
+        let fixed = Curve::new(vec![(1024.0, 1000.0), (4096.0, 1003.0)]).unwrap();
+        assert!((fixed.at(65_536.0) - 1003.0 - 60.0 * 1024.0 * 1003.0 / 4096.0 / 8.0).abs() < 1.0);
+        let line = Curve::line(1000.0, 0.25).unwrap();
+        assert!((line.at(65_536.0) - 17_384.0).abs() < 1.0);
         assert!(curve.at(8192.0) > 2.0 && curve.at(8192.0) < 64.0);
         assert!(curve.at(1.0) > 0.0 && curve.at(1.0) < 2.0);
         assert_eq!(Curve::new(vec![]), None);
         assert_eq!(Curve::new(vec![(1.0, f64::NAN)]), None);
     }
 
+    /// A device with 20 us for a submission and 3 for a dispatch.
+    struct Plain;
+
+    impl Probe for Plain {
+        type Error = std::convert::Infallible;
+
+        fn cpu_us(&mut self, _: Class, amount: usize) -> Result<f64, Self::Error> {
+            Ok(amount as f64)
+        }
+
+        fn gpu_us(&mut self, _: Class, amount: usize) -> Result<Option<f64>, Self::Error> {
+            Ok(Some(23.0 + amount as f64))
+        }
+
+        fn transfer_us(&mut self, bytes: usize) -> Result<Option<(f64, f64)>, Self::Error> {
+            Ok(Some((bytes as f64, bytes as f64)))
+        }
+
+        fn dispatches_us(&mut self, count: usize) -> Result<Option<f64>, Self::Error> {
+            Ok(Some(20.0 + 3.0 * count as f64))
+        }
+    }
+
+    #[test]
+    fn submissions_and_dispatches_are_told_apart() {
+        let gpu = Calibration::measure(&mut Plain).unwrap().unwrap().gpu.unwrap();
+        assert_eq!((gpu.submission_us, gpu.dispatch_us), (20.0, 3.0));
+    }
+
     #[test]
     fn a_file_is_taken_only_whole() {
         let curve = || Curve::new(vec![(1.0, 0.5), (1024.0, 20.25)]).unwrap();
         let curves = || std::array::from_fn(|_| curve());
-        let gpu = DeviceTimes { ops: curves(), upload: curve(), download: curve(), submission_us: 17.5 };
+        let gpu = DeviceTimes {
+            ops: curves(),
+            upload: curve(),
+            download: curve(),
+            submission_us: 17.5,
+            dispatch_us: 1.5,
+        };
         for calibration in
             [Calibration { cpu: curves(), gpu: Some(gpu) }, Calibration { cpu: curves(), gpu: None }]
         {

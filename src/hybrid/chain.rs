@@ -4,32 +4,52 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::call::check_home;
 use super::work::{Op, Work};
 use super::{Decision, Hybrid, Input, Side};
-use crate::cpu::View;
 use crate::cpu::view::check_length;
+use crate::cpu::{Number, View};
 use crate::engine::accelerator::Accelerator;
 use crate::engine::recording::{Operand, Recording, Value};
+use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::shape::{DType, Shape};
 
 /// An operand or a result of a [`Chain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link(usize);
 
-type OnCpu<'a> = Box<dyn Fn(&[View<'_, f32>], &mut [f32]) -> Result<Shape> + 'a>;
+/// Elements are words here, whatever their type.
+type OnCpu<'a> = Box<dyn Fn(&[View<'_, u32>], &mut [u32]) -> Result<Shape> + 'a>;
 type OnGpu<'a> = Box<dyn Fn(&mut Recording, &[Operand<'_>]) -> Result<Value> + 'a>;
 
 /// What a link stands for.
 enum Source<'a> {
-    Input(Input<'a>),
+    Input(Input<'a, u32>),
     Step { operands: SmallVec<[Link; 2]>, work: Work, on_cpu: OnCpu<'a>, on_gpu: OnGpu<'a> },
 }
 
+/// What an operation gives.
+pub(super) struct Step {
+    pub(super) op: Op,
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    pub(super) products: f64,
+}
+
 /// Operations that are carried out together on one side; [`Hybrid::chain`] makes one.
+///
+/// Elements are f32, i32 or u32. Halves are a way of storing on the device alone, and are refused.
 pub struct Chain<'a> {
-    links: Vec<(Source<'a>, Shape)>,
-    outputs: Vec<(Link, &'a mut [f32])>,
+    gpu: std::result::Result<Accelerator, Error>,
+    links: Vec<Linked<'a>>,
+    outputs: Vec<(Link, &'a mut [u32])>,
+}
+
+struct Linked<'a> {
+    source: Source<'a>,
+    shape: Shape,
+    dtype: DType,
 }
 
 impl std::fmt::Debug for Chain<'_> {
@@ -43,9 +63,35 @@ impl std::fmt::Debug for Chain<'_> {
 
 impl<'a> Chain<'a> {
     /// An operand: a slice with a shape, or a tensor that is on the device.
-    pub fn input(&mut self, input: impl Into<Input<'a>>) -> Link {
-        let input = input.into();
-        self.links.push((Source::Input(input), input.shape()));
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Length`] if slice and shape do not fit, [`Error::Type`] if the tensor is of f16,
+    /// [`Error::ForeignTensor`] if it is another accelerator's.
+    pub fn input(&mut self, input: impl Into<Input<'a>>) -> Result<Link> {
+        match input.into() {
+            Input::Host(view) => self.input_of(view),
+            Input::Device(tensor) => {
+                check_home("input", tensor, &self.gpu)?;
+                let dtype = whole_words("input", tensor.dtype())?;
+                Ok(self.link(Source::Input(tensor.into()), tensor.shape(), dtype))
+            }
+        }
+    }
+
+    /// A slice of another element type, as [`select`](Chain::select) and [`gather_rows`](Chain::gather_rows) want them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Length`] if slice and shape do not fit.
+    pub fn input_of<T: Number>(&mut self, input: impl Into<View<'a, T>>) -> Result<Link> {
+        let input = input.into().checked("input")?;
+        let words = View::new(bytemuck::cast_slice(input.data()), input.shape());
+        Ok(self.link(Source::Input(Input::Host(words)), input.shape(), T::DTYPE))
+    }
+
+    fn link(&mut self, source: Source<'a>, shape: Shape, dtype: DType) -> Link {
+        self.links.push(Linked { source, shape, dtype });
         Link(self.links.len() - 1)
     }
 
@@ -53,11 +99,16 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Length`] if it has not as many.
-    pub fn output(&mut self, link: Link, out: &'a mut [f32]) -> Result<()> {
+    /// [`Error::Length`] if it has not as many, [`Error::Type`] if they are of another type.
+    pub fn output<T: Number>(&mut self, link: Link, out: &'a mut [T]) -> Result<()> {
+        self.check_type("output", link, T::DTYPE)?;
         check_length("output", self.shape(link)?, out.len())?;
-        self.outputs.push((link, out));
+        self.outputs.push((link, bytemuck::cast_slice_mut(out)));
         Ok(())
+    }
+
+    fn linked(&self, link: Link) -> Result<&Linked<'a>> {
+        self.links.get(link.0).ok_or(Error::ForeignValue { op: "chain" })
     }
 
     /// The shape that a link has.
@@ -66,16 +117,50 @@ impl<'a> Chain<'a> {
     ///
     /// [`Error::ForeignValue`] if the link is not this chain's.
     pub fn shape(&self, link: Link) -> Result<Shape> {
-        self.links.get(link.0).map(|(_, shape)| *shape).ok_or(Error::ForeignValue { op: "chain" })
+        Ok(self.linked(link)?.shape)
     }
 
-    pub(super) fn step(
+    /// The type of a link's elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`] if the link is not this chain's.
+    pub fn dtype(&self, link: Link) -> Result<DType> {
+        Ok(self.linked(link)?.dtype)
+    }
+
+    pub(super) fn check_type(&self, op: &'static str, link: Link, expected: DType) -> Result<()> {
+        let got = self.dtype(link)?;
+        if got == expected { Ok(()) } else { Err(Error::Type { op, expected, got }) }
+    }
+
+    /// An operation on operands of one type.
+    pub(super) fn step<T: Number, R: Number>(
         &mut self,
         op: Op,
         operands: &[Link],
         shape: Shape,
         products: f64,
-        on_cpu: impl Fn(&[View<'_, f32>], &mut [f32]) -> Result<Shape> + 'a,
+        on_cpu: impl Fn(&[View<'_, T>], &mut [R]) -> Result<Shape> + 'a,
+        on_gpu: impl Fn(&mut Recording, &[Operand<'_>]) -> Result<Value> + 'a,
+    ) -> Result<Link> {
+        for operand in operands {
+            self.check_type(op.name(), *operand, T::DTYPE)?;
+        }
+        let on_words = move |words: &[View<'_, u32>], out: &mut [u32]| {
+            let views: SmallVec<[View<'_, T>; 4]> =
+                words.iter().map(|x| View::new(bytemuck::cast_slice(x.data()), x.shape())).collect();
+            on_cpu(&views, bytemuck::cast_slice_mut(out))
+        };
+        self.step_on_words(Step { op, shape, dtype: R::DTYPE, products }, operands, on_words, on_gpu)
+    }
+
+    /// An operation on words, with a result of a type.
+    pub(super) fn step_on_words(
+        &mut self,
+        Step { op, shape, dtype, products }: Step,
+        operands: &[Link],
+        on_cpu: impl Fn(&[View<'_, u32>], &mut [u32]) -> Result<Shape> + 'a,
         on_gpu: impl Fn(&mut Recording, &[Operand<'_>]) -> Result<Value> + 'a,
     ) -> Result<Link> {
         let mut inputs = 0;
@@ -85,24 +170,24 @@ impl<'a> Chain<'a> {
         let work = Work::on_host(op, inputs, shape.elements(), products);
         let (on_cpu, on_gpu) = (Box::new(on_cpu), Box::new(on_gpu));
         let operands = SmallVec::from_slice(operands);
-        self.links.push((Source::Step { operands, work, on_cpu, on_gpu }, shape));
-        Ok(Link(self.links.len() - 1))
+        Ok(self.link(Source::Step { operands, work, on_cpu, on_gpu }, shape, dtype))
     }
 
     fn run_on_cpu(&mut self) -> Result<()> {
         // What inputs on the device and steps hold; other inputs are where they are.
-        let mut held: Vec<Vec<f32>> = Vec::with_capacity(self.links.len());
-        for (source, shape) in &self.links {
+        let mut held: Vec<Vec<u32>> = Vec::with_capacity(self.links.len());
+        for Linked { source, shape, dtype } in &self.links {
             let data = match source {
-                Source::Input(Input::Host(view)) => {
-                    view.checked("chain")?;
-                    Vec::new()
+                Source::Input(Input::Host(_)) => Vec::new(),
+                Source::Input(Input::Device(tensor)) => {
+                    let mut words = vec![0; shape.elements()];
+                    read_words(tensor, *dtype, &mut words)?;
+                    words
                 }
-                Source::Input(Input::Device(tensor)) => tensor.read()?,
                 Source::Step { operands, on_cpu, .. } => {
-                    let views: SmallVec<[View<'_, f32>; 2]> =
+                    let views: SmallVec<[View<'_, u32>; 4]> =
                         operands.iter().map(|link| self.view(*link, &held)).collect();
-                    let mut out = vec![0.0; shape.elements()];
+                    let mut out = vec![0; shape.elements()];
                     on_cpu(&views, &mut out)?;
                     out
                 }
@@ -115,27 +200,24 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    fn view<'b>(&'b self, link: Link, held: &'b [Vec<f32>]) -> View<'b, f32> {
+    fn view<'b>(&'b self, link: Link, held: &'b [Vec<u32>]) -> View<'b, u32> {
         match &self.links[link.0] {
-            (Source::Input(Input::Host(view)), _) => *view,
-            (_, shape) => View::new(&held[link.0], *shape),
+            Linked { source: Source::Input(Input::Host(view)), .. } => *view,
+            Linked { shape, .. } => View::new(&held[link.0], *shape),
         }
     }
 
     fn run_on_gpu(&mut self, gpu: &Accelerator) -> Result<()> {
         let mut inputs = Vec::new();
-        for (source, _) in &self.links {
+        for Linked { source, dtype, .. } in &self.links {
             inputs.push(match source {
-                Source::Input(Input::Host(view)) => {
-                    Some(gpu.upload(view.checked("chain")?.data(), view.shape())?)
-                }
-                Source::Input(Input::Device(tensor)) => Some((*tensor).clone()),
+                Source::Input(input) => Some(upload_words(gpu, input, *dtype)?),
                 Source::Step { .. } => None,
             });
         }
         let mut r = gpu.begin_recording()?;
         let mut values: Vec<Operand<'_>> = Vec::new();
-        for ((source, _), input) in self.links.iter().zip(&inputs) {
+        for (Linked { source, .. }, input) in self.links.iter().zip(&inputs) {
             values.push(match (source, input) {
                 (_, Some(tensor)) => tensor.into(),
                 (Source::Step { operands, on_gpu, .. }, None) => {
@@ -156,26 +238,57 @@ impl<'a> Chain<'a> {
         // Reading waits for it.
         let _submission = r.end_recording()?;
         for ((_, out), kept) in std::mem::take(&mut self.outputs).into_iter().zip(kept) {
-            kept.read_into(out)?;
+            read_words(&kept, kept.dtype(), out)?;
         }
         Ok(())
     }
 
     /// What goes in and out, as one, and what is done between.
     fn works(&self) -> (Work, Vec<Work>) {
-        let mut moved = Work::on_host(Op::Chain, 0, 0, 0.0);
         let mut steps = Vec::new();
-        for (source, shape) in &self.links {
+        let (mut host_bytes, mut device_bytes) = (0, 0);
+        for Linked { source, shape, .. } in &self.links {
             match source {
-                Source::Input(Input::Host(_)) => moved.host_bytes += 4 * shape.elements(),
-                Source::Input(Input::Device(_)) => moved.device_bytes += 4 * shape.elements(),
+                Source::Input(Input::Host(_)) => host_bytes += 4 * shape.elements(),
+                Source::Input(Input::Device(_)) => device_bytes += 4 * shape.elements(),
                 Source::Step { work, .. } => steps.push(*work),
             }
         }
-        moved.result_bytes = self.outputs.iter().map(|(_, out)| 4 * out.len()).sum();
-        // Chains that do about as much share their corrections.
-        moved.amount = steps.iter().map(|step| step.amount).sum();
-        (moved, steps)
+        let result_bytes = self.outputs.iter().map(|(_, out)| 4 * out.len()).sum();
+        (Work { host_bytes, device_bytes, result_bytes, ..Work::of_chain(&steps) }, steps)
+    }
+}
+
+/// Reads the bits of elements of four bytes.
+fn read_words(tensor: &Tensor, dtype: DType, words: &mut [u32]) -> Result<()> {
+    match dtype {
+        DType::I32 => tensor.read_into::<i32>(bytemuck::cast_slice_mut(words)),
+        DType::U32 => tensor.read_into(words),
+        DType::F32 => tensor.read_into::<f32>(bytemuck::cast_slice_mut(words)),
+        DType::F16 => Err(not_whole_words("chain")),
+    }
+}
+
+/// The type, if its elements have four bytes.
+pub(super) fn whole_words(op: &'static str, dtype: DType) -> Result<DType> {
+    if dtype == DType::F16 { Err(not_whole_words(op)) } else { Ok(dtype) }
+}
+
+fn not_whole_words(op: &'static str) -> Error {
+    Error::Type { op, expected: DType::F32, got: DType::F16 }
+}
+
+/// The tensor of an input, in its own type.
+fn upload_words(gpu: &Accelerator, input: &Input<'_, u32>, dtype: DType) -> Result<Tensor> {
+    fn of<T: Number>(gpu: &Accelerator, view: &View<'_, u32>) -> Result<Tensor> {
+        gpu.upload(bytemuck::cast_slice::<u32, T>(view.data()), view.shape())
+    }
+    match (input, dtype) {
+        (Input::Device(tensor), _) => Ok((*tensor).clone()),
+        (Input::Host(view), DType::I32) => of::<i32>(gpu, view),
+        (Input::Host(view), DType::U32) => of::<u32>(gpu, view),
+        (Input::Host(view), DType::F32) => of::<f32>(gpu, view),
+        (Input::Host(_), DType::F16) => Err(not_whole_words("chain")),
     }
 }
 
@@ -187,7 +300,7 @@ impl Hybrid {
     ///
     /// Those of the operations, and those of the device if they run there.
     pub fn chain<'a>(&self, record: impl FnOnce(&mut Chain<'a>) -> Result<()>) -> Result<Decision> {
-        let mut chain = Chain { links: Vec::new(), outputs: Vec::new() };
+        let mut chain = Chain { gpu: self.gpu.clone(), links: Vec::new(), outputs: Vec::new() };
         record(&mut chain)?;
         let (moved, steps) = chain.works();
         let decision = self.placement.decide_chain(&steps, &moved);

@@ -1,5 +1,6 @@
 //! Measures the machine that this runs on, and keeps what came out.
 
+use std::process::Command;
 use std::time::Instant;
 
 use super::calibration::{Calibration, Probe};
@@ -137,10 +138,26 @@ impl Probe for Machine<'_> {
         let down = best(|| there.read_into(out))?;
         Ok(Some(((with - without).max(0.1), down)))
     }
+
+    fn dispatches_us(&mut self, count: usize) -> Result<Option<f64>> {
+        let Some(gpu) = self.gpu else { return Ok(None) };
+        let x = gpu.upload(&[0.5f32; 4], [1, 4])?;
+        best(|| {
+            let mut r = gpu.begin_recording()?;
+            // No softmax is fused with another.
+            let mut value = r.softmax(&x, -1)?;
+            for _ in 1..count {
+                value = r.softmax(value, -1)?;
+            }
+            r.keep(value)?;
+            r.end_recording()?.wait()
+        })
+        .map(Some)
+    }
 }
 
 /// Measures the CPU, and the device if there is one.
-pub(super) fn calibrate(gpu: Option<&Accelerator>) -> Result<Calibration> {
+fn calibrate(gpu: Option<&Accelerator>) -> Result<Calibration> {
     let mut machine = Machine { gpu, x: Vec::new(), out: Vec::new() };
     // Every amount that is measured gives a time, so every curve has a point.
     Calibration::measure(&mut machine)?.ok_or(Error::Closed)
@@ -150,10 +167,43 @@ pub(super) fn calibrate(gpu: Option<&Accelerator>) -> Result<Calibration> {
 /// name in any case.
 fn name() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find(|line| line.starts_with("model name")).unwrap_or(std::env::consts::ARCH);
-    let model = model.rsplit(": ").next().unwrap_or_default();
+    let model = model(&info).or_else(other_model).unwrap_or_default();
     let plain: String = model.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("calibration-{plain}-{}", rayon::current_num_threads())
+    format!("calibration-{}-{plain}-{}", std::env::consts::ARCH, rayon::current_num_threads())
+}
+
+/// The CPU by Linux's description: its name where that is known (x86), otherwise the numbers of its maker for each kind of
+/// core that there is (ARM).
+fn model(info: &str) -> Option<String> {
+    let fields = info.lines().filter_map(|line| line.split_once(':'));
+    let fields: Vec<(&str, &str)> = fields.map(|(name, value)| (name.trim(), value.trim())).collect();
+    if let Some((_, name)) = fields.iter().find(|(name, _)| *name == "model name") {
+        return Some((*name).to_owned());
+    }
+    let mut cores: Vec<String> = Vec::new();
+    for (name, value) in fields {
+        match name {
+            "CPU implementer" => cores.push(value.to_owned()),
+            "CPU variant" | "CPU part" | "CPU revision" => {
+                cores.last_mut().into_iter().for_each(|core| *core += &format!(".{value}"));
+            }
+            _ => {}
+        }
+    }
+    cores.sort();
+    cores.dedup();
+    (!cores.is_empty()).then(|| cores.join("-"))
+}
+
+/// The CPU by other systems.
+fn other_model() -> Option<String> {
+    if cfg!(target_vendor = "apple") {
+        let asked =
+            Command::new("/usr/sbin/sysctl").args(["-n", "machdep.cpu.brand_string"]).output().ok()?;
+        return String::from_utf8(asked.stdout).ok().map(|name| name.trim().to_owned());
+    }
+    // Windows sets it.
+    std::env::var("PROCESSOR_IDENTIFIER").ok()
 }
 
 /// What was measured before on this machine, or what is measured now.
@@ -164,8 +214,54 @@ pub(super) fn stored_or_measured(gpu: &Accelerator) -> Result<Calibration> {
     }
 }
 
+/// Measures when nothing else is done on the device: pipelines that are made meanwhile would count as its time.
 pub(super) fn measure_and_store(gpu: &Accelerator) -> Result<Calibration> {
+    gpu.wait_prewarmed();
     let calibration = calibrate(Some(gpu))?;
     kept::write(gpu.core(), &name(), &calibration.to_text());
     Ok(calibration)
+}
+
+/// As [`stored_or_measured`], on a machine without a device.
+pub(super) fn stored_or_measured_without_device() -> Result<Calibration> {
+    if let Some(known) = kept::read_without_device(&name()).as_deref().and_then(Calibration::from_text) {
+        return Ok(known);
+    }
+    let calibration = calibrate(None)?;
+    kept::write_without_device(&name(), &calibration.to_text());
+    Ok(calibration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_named_by_what_tells_it_apart() {
+        let x86 =
+            "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel\t\t: 97\nmodel name\t: AMD Ryzen 9 7950X\n";
+        assert_eq!(model(x86).as_deref(), Some("AMD Ryzen 9 7950X"));
+        let core = |n: u32, part: &str| {
+            format!(
+                "processor\t: {n}\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x1\nCPU part\t: {part}\n\
+                 CPU revision\t: 0\n\n"
+            )
+        };
+        let arm = core(0, "0xd05") + &core(1, "0xd05") + &core(2, "0xd41");
+        assert_eq!(model(&arm).as_deref(), Some("0x41.0x1.0xd05.0-0x41.0x1.0xd41.0"));
+        assert_ne!(model(&arm), model(&core(0, "0xd0b")));
+        assert_eq!(model(""), None);
+    }
+
+    #[test]
+    fn the_name_of_a_file_has_the_cpu_in_it() {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = model(&info).or_else(other_model).unwrap_or_default();
+        assert!(!model.is_empty());
+        let words = model.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        for word in words {
+            assert!(name().contains(word), "{} has no {word}", name());
+        }
+        assert!(name().ends_with(&format!("-{}", rayon::current_num_threads())));
+    }
 }

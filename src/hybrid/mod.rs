@@ -25,7 +25,7 @@
 //! let (x, w) = (vec![0.5; 8 * 4], vec![0.25; 4 * 2]);
 //! let mut y = vec![0.0; 8 * 2];
 //! hybrid.chain(|c| {
-//!     let (x, w) = (c.input((&x, [8, 4])), c.input((&w, [4, 2])));
+//!     let (x, w) = (c.input((&x, [8, 4]))?, c.input((&w, [4, 2]))?);
 //!     let h = c.matmul(x, w)?;
 //!     let h = c.relu(h)?;
 //!     c.output(h, &mut y)
@@ -38,8 +38,12 @@
 //! which is decided once, when the `Hybrid` is made, and [`Hybrid::accelerator`] says why.
 
 mod calibration;
+mod call;
 mod chain;
+mod choose;
+mod layout;
 mod machine;
+mod numbers;
 mod ops;
 mod placement;
 mod work;
@@ -47,15 +51,12 @@ mod work;
 use std::time::Instant;
 
 pub use calibration::{Calibration, Curve, DeviceTimes, Probe};
+pub use call::Input;
 pub use chain::{Chain, Link};
 pub use placement::{Decision, Part, Placement, Policy, Side, Why};
 pub use work::{Class, Op, Work};
 
-use crate::cpu::View;
-use crate::cpu::view::check_length;
 use crate::engine::accelerator::Accelerator;
-use crate::engine::recording::{Operand, Recording, Value};
-use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -77,40 +78,9 @@ pub struct Ran {
     pub decision: Decision,
 }
 
-/// An operand: a slice with a shape, or a tensor that is on the device already.
-#[derive(Clone, Copy, Debug)]
-pub enum Input<'a> {
-    /// In the host's memory.
-    Host(View<'a, f32>),
-    /// In the device's; priced without a transfer there.
-    Device(&'a Tensor),
-}
-
-impl Input<'_> {
-    /// The shape.
-    pub fn shape(&self) -> Shape {
-        match self {
-            Input::Host(view) => view.shape(),
-            Input::Device(tensor) => tensor.shape(),
-        }
-    }
-}
-
-impl<'a, V: Into<View<'a, f32>>> From<V> for Input<'a> {
-    fn from(view: V) -> Input<'a> {
-        Input::Host(view.into())
-    }
-}
-
-impl<'a> From<&'a Tensor> for Input<'a> {
-    fn from(tensor: &'a Tensor) -> Input<'a> {
-        Input::Device(tensor)
-    }
-}
-
 impl Hybrid {
     /// With the process's own accelerator, or without one if the machine has no device that can be used. Measures the
-    /// machine if that was not done before.
+    /// machine if that was not done before, once pipelines that are being made ahead are there.
     ///
     /// # Errors
     ///
@@ -122,7 +92,7 @@ impl Hybrid {
         match Accelerator::global() {
             Ok(gpu) => Hybrid::with_accelerator(gpu, policy),
             Err(why) if missing(&why) && policy != Policy::Gpu => {
-                let placement = Placement::new(machine::calibrate(None)?, policy);
+                let placement = Placement::new(machine::stored_or_measured_without_device()?, policy);
                 Ok(Hybrid { gpu: Err(why), placement, cpu_slowed: 1.0 })
             }
             Err(other) => Err(other),
@@ -174,42 +144,6 @@ impl Hybrid {
         &self.placement
     }
 
-    /// Runs one operation where it is cheaper, and learns what it took.
-    fn run<const N: usize>(
-        &self,
-        op: Op,
-        products: f64,
-        inputs: [Input<'_>; N],
-        out: &mut [f32],
-        on_cpu: impl FnOnce([View<'_, f32>; N], &mut [f32]) -> Result<Shape>,
-        on_gpu: impl FnOnce(&mut Recording, [Operand<'_>; N]) -> Result<Value>,
-    ) -> Result<Ran> {
-        let work = price_of(op, &inputs, out.len(), products);
-        let decision = self.placement.decide(&work);
-        let begun = Instant::now();
-        let shape = match (decision.side, &self.gpu) {
-            (Side::Cpu, _) => {
-                let mut fetched: [Vec<f32>; N] = std::array::from_fn(|_| Vec::new());
-                for (fetched, input) in fetched.iter_mut().zip(&inputs) {
-                    if let Input::Device(tensor) = input {
-                        *fetched = tensor.read()?;
-                    }
-                }
-                let views = std::array::from_fn(|i| match inputs[i] {
-                    Input::Host(view) => view,
-                    Input::Device(tensor) => View::new(&fetched[i], tensor.shape()),
-                });
-                let shape = on_cpu(views, out)?;
-                self.linger(begun);
-                shape
-            }
-            (Side::Gpu, Ok(gpu)) => run_on_gpu(gpu, op, inputs, out, on_gpu)?,
-            (Side::Gpu, Err(why)) => return Err(why.clone()),
-        };
-        self.placement.learn(&work, &decision, begun.elapsed().as_secs_f64() * 1e6);
-        Ok(Ran { shape, decision })
-    }
-
     /// Passes the time that the CPU's calls are made to take longer.
     fn linger(&self, begun: Instant) {
         if self.cpu_slowed > 1.0 {
@@ -219,37 +153,4 @@ impl Hybrid {
             }
         }
     }
-}
-
-fn price_of(op: Op, inputs: &[Input<'_>], outputs: usize, products: f64) -> Work {
-    let elements = |device: bool| -> usize {
-        let there = inputs.iter().filter(|input| matches!(input, Input::Device(_)) == device);
-        there.map(|input| input.shape().elements()).sum()
-    };
-    let (host, device) = (elements(false), elements(true));
-    let work = Work::on_host(op, host + device, outputs, products);
-    Work { host_bytes: 4 * host, device_bytes: 4 * device, ..work }
-}
-
-fn run_on_gpu<const N: usize>(
-    gpu: &Accelerator,
-    op: Op,
-    inputs: [Input<'_>; N],
-    out: &mut [f32],
-    record: impl FnOnce(&mut Recording, [Operand<'_>; N]) -> Result<Value>,
-) -> Result<Shape> {
-    let mut uploaded = Vec::with_capacity(N);
-    for input in &inputs {
-        uploaded.push(match input {
-            Input::Host(view) => gpu.upload(view.checked(op.name())?.data(), view.shape())?,
-            Input::Device(tensor) => (*tensor).clone(),
-        });
-    }
-    let result = gpu.run(|r| {
-        let value = record(r, std::array::from_fn(|i| Operand::from(&uploaded[i])))?;
-        check_length(op.name(), r.shape(value)?, out.len())?;
-        Ok(value)
-    })?;
-    result.read_into(out)?;
-    Ok(result.shape())
 }

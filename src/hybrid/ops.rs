@@ -1,11 +1,16 @@
 //! The operations, once for single calls and once for chains.
 
+use smallvec::SmallVec;
+
+use super::call::Operands;
 use super::chain::{Chain, Link};
 use super::work::Op;
 use super::{Hybrid, Input, Ran};
-use crate::cpu;
+use crate::cpu::{self, View};
+use crate::engine::recording::Operand;
 use crate::error::Result;
 use crate::ops::conv2d::{Conv2d, ConvWeights};
+use crate::ops::matmul::Matmul;
 use crate::shape::axes::{Axes, resolve_axis};
 use crate::shape::broadcast::broadcast;
 
@@ -36,7 +41,7 @@ macro_rules! unary {
         impl Chain<'_> {$(
             pub fn $name(&mut self, x: Link, $($parameter: f32),*) -> Result<Link> {
                 let shape = self.shape(x)?;
-                self.step(
+                self.step::<f32, f32>(
                     Op::$op,
                     &[x],
                     shape,
@@ -50,9 +55,6 @@ macro_rules! unary {
 }
 
 unary! {
-    neg(): Neg;
-    abs(): Abs;
-    sign(): Sign;
     floor(): Floor;
     ceil(): Ceil;
     round(): Round;
@@ -73,61 +75,39 @@ unary! {
     leaky_relu(alpha): LeakyRelu;
     elu(alpha): Elu;
     clip(lo, hi): Clip;
-    add_scalar(scalar): AddScalar;
-    scale(factor): Scale;
     pow_scalar(exponent): PowScalar;
 }
 
-macro_rules! binary {
-    ($($name:ident: $op:ident;)*) => {
-        /// # Operations of two operands, which broadcast
-        #[allow(missing_docs, reason = "the operations of the same names")]
-        #[allow(clippy::missing_errors_doc, reason = "above, once for all")]
-        impl Hybrid {$(
-            pub fn $name<'a>(
-                &self,
-                lhs: impl Into<Input<'a>>,
-                rhs: impl Into<Input<'a>>,
-                out: &mut [f32],
-            ) -> Result<Ran> {
-                self.run(
-                    Op::$op,
-                    0.0,
-                    [lhs.into(), rhs.into()],
-                    out,
-                    |[x, y], out| cpu::$name(x, y, out),
-                    |r, [x, y]| r.$name(x, y),
-                )
-            }
-        )*}
-
-        /// # Operations of two operands, which broadcast
-        #[allow(missing_docs, reason = "the operations of the same names")]
-        #[allow(clippy::missing_errors_doc, reason = "those of the operations of the same names")]
-        impl Chain<'_> {$(
-            pub fn $name(&mut self, lhs: Link, rhs: Link) -> Result<Link> {
-                let shape = broadcast(stringify!($name), self.shape(lhs)?, self.shape(rhs)?)?;
-                self.step(
-                    Op::$op,
-                    &[lhs, rhs],
-                    shape,
-                    0.0,
-                    |x, out| cpu::$name(x[0], x[1], out),
-                    |r, x| r.$name(x[0], x[1]),
-                )
-            }
-        )*}
-    };
+/// # Operations of two operands, which broadcast
+#[allow(missing_docs, reason = "the operations of the same names")]
+#[allow(clippy::missing_errors_doc, reason = "above, once for all")]
+impl Hybrid {
+    pub fn pow<'a>(
+        &self,
+        lhs: impl Into<Input<'a>>,
+        rhs: impl Into<Input<'a>>,
+        out: &mut [f32],
+    ) -> Result<Ran> {
+        let operands = [lhs.into(), rhs.into()];
+        self.run(Op::Pow, 0.0, operands, out, |[x, y], out| cpu::pow(x, y, out), |r, [x, y]| r.pow(x, y))
+    }
 }
 
-binary! {
-    add: Add;
-    sub: Sub;
-    mul: Mul;
-    div: Div;
-    min: Min;
-    max: Max;
-    pow: Pow;
+/// # Operations of two operands, which broadcast
+#[allow(missing_docs, reason = "the operations of the same names")]
+#[allow(clippy::missing_errors_doc, reason = "those of the operations of the same names")]
+impl Chain<'_> {
+    pub fn pow(&mut self, lhs: Link, rhs: Link) -> Result<Link> {
+        let shape = broadcast(Op::Pow.name(), self.shape(lhs)?, self.shape(rhs)?)?;
+        self.step::<f32, f32>(
+            Op::Pow,
+            &[lhs, rhs],
+            shape,
+            0.0,
+            |x, out| cpu::pow(x[0], x[1], out),
+            |r, x| r.pow(x[0], x[1]),
+        )
+    }
 }
 
 macro_rules! reductions {
@@ -161,7 +141,7 @@ macro_rules! reductions {
             pub fn $name(&mut self, x: Link, axes: impl Into<Axes>) -> Result<Link> {
                 let axes = axes.into();
                 let (_, shape) = axes.apply(stringify!($name), &self.shape(x)?)?;
-                self.step(
+                self.step::<f32, f32>(
                     Op::$op,
                     &[x],
                     shape,
@@ -175,11 +155,8 @@ macro_rules! reductions {
 }
 
 reductions! {
-    sum: Sum;
     mean: Mean;
     prod: Prod;
-    amax: Amax;
-    amin: Amin;
     norm: Norm;
     variance: Variance;
 }
@@ -209,7 +186,7 @@ macro_rules! softmaxes {
             pub fn $name(&mut self, x: Link, axis: isize) -> Result<Link> {
                 let shape = self.shape(x)?;
                 resolve_axis(stringify!($name), axis, shape.rank())?;
-                self.step(
+                self.step::<f32, f32>(
                     Op::$op,
                     &[x],
                     shape,
@@ -272,16 +249,76 @@ impl Hybrid {
         rhs: impl Into<Input<'a>>,
         out: &mut [f32],
     ) -> Result<Ran> {
-        let inputs = [lhs.into(), rhs.into()];
-        let (_, products) = cpu::matmul::plan(inputs[0].shape(), inputs[1].shape())?;
-        self.run(
+        self.matmul_with(lhs, rhs, cpu::Matmul::new(), out)
+    }
+
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::cpu::Matmul;
+    /// use tidemill::hybrid::{Hybrid, Policy};
+    /// let (x, weights, before) = ([1.0, 2.0], [1.0, 1.0, 3.0, 4.0, 0.0, 1.0], [10.0, 20.0, 30.0]);
+    /// let mut y = [0.0; 3];
+    /// let how = Matmul::new().transpose_rhs().alpha(2.0).accumulate(0.5, &before);
+    /// Hybrid::new(Policy::Auto)?.matmul_with((&x, [1, 2]), (&weights, [3, 2]), how, &mut y)?;
+    /// assert_eq!(y, [11.0, 32.0, 19.0]);
+    /// # Ok(()) }
+    /// ```
+    pub fn matmul_with<'a>(
+        &self,
+        lhs: impl Into<Input<'a>>,
+        rhs: impl Into<Input<'a>>,
+        with: cpu::Matmul<'_>,
+        out: &mut [f32],
+    ) -> Result<Ran> {
+        let (factors, with) = ([lhs.into(), rhs.into()], Product::new(with));
+        let (_, products) = cpu::matmul::plan(factors[0].shape(), factors[1].shape(), &with.how())?;
+        let added: SmallVec<[Input<'_>; 1]> = with.added.map(Input::Host).into_iter().collect();
+        self.run_on(
             Op::Matmul,
             products,
-            inputs,
+            Operands { first: &factors, second: &added },
             out,
-            |[x, y], out| cpu::matmul(x, y, out),
-            |r, [x, y]| r.matmul(x, y),
+            |x, added, out| cpu::matmul_with(x[0], x[1], with.on_cpu(added), out),
+            |r, x, added| r.matmul_with(x[0], x[1], with.on_device(added)),
         )
+    }
+}
+
+/// A matrix product's choices, apart from the operand that is added.
+#[derive(Clone, Copy)]
+struct Product<'a> {
+    transposed: [bool; 2],
+    alpha: f32,
+    beta: f32,
+    added: Option<View<'a, f32>>,
+}
+
+impl<'a> Product<'a> {
+    fn new(with: cpu::Matmul<'a>) -> Product<'a> {
+        let cpu::Matmul { transpose_lhs, transpose_rhs, alpha, accumulate } = with;
+        let (beta, added) = accumulate.map_or((0.0, None), |(beta, operand)| (beta, Some(operand)));
+        Product { transposed: [transpose_lhs, transpose_rhs], alpha, beta, added }
+    }
+
+    /// Without the operand.
+    fn how<'b>(&self) -> cpu::Matmul<'b> {
+        let [transpose_lhs, transpose_rhs] = self.transposed;
+        cpu::Matmul { transpose_lhs, transpose_rhs, alpha: self.alpha, accumulate: None }
+    }
+
+    fn on_cpu<'b>(&self, added: &[View<'b, f32>]) -> cpu::Matmul<'b> {
+        added.iter().fold(self.how(), |how, added| how.accumulate(self.beta, *added))
+    }
+
+    fn on_device<'b>(&self, added: &[Operand<'b>]) -> Matmul<'b> {
+        let mut how = Matmul::new().alpha(self.alpha);
+        if self.transposed[0] {
+            how = how.transpose_lhs();
+        }
+        if self.transposed[1] {
+            how = how.transpose_rhs();
+        }
+        added.iter().fold(how, |how, added| how.accumulate(self.beta, *added))
     }
 }
 
@@ -294,10 +331,22 @@ fn on_device(with: cpu::Conv2d) -> Conv2d<'static> {
 /// # Products
 #[allow(missing_docs, reason = "the operations of the same names")]
 #[allow(clippy::missing_errors_doc, reason = "those of the operations of the same names")]
-impl Chain<'_> {
+impl<'a> Chain<'a> {
+    pub fn dot(&mut self, lhs: Link, rhs: Link) -> Result<Link> {
+        let shape = cpu::reduce::plan_dot(self.shape(lhs)?, self.shape(rhs)?)?;
+        self.step::<f32, f32>(
+            Op::Dot,
+            &[lhs, rhs],
+            shape,
+            0.0,
+            |x, out| cpu::dot(x[0], x[1], out),
+            |r, x| r.dot(x[0], x[1]),
+        )
+    }
+
     pub fn conv2d(&mut self, input: Link, weights: Link, with: cpu::Conv2d) -> Result<Link> {
         let (shape, products) = cpu::conv2d::plan(self.shape(input)?, self.shape(weights)?, with)?;
-        self.step(
+        self.step::<f32, f32>(
             Op::Conv2d,
             &[input, weights],
             shape,
@@ -308,14 +357,23 @@ impl Chain<'_> {
     }
 
     pub fn matmul(&mut self, lhs: Link, rhs: Link) -> Result<Link> {
-        let (shape, products) = cpu::matmul::plan(self.shape(lhs)?, self.shape(rhs)?)?;
-        self.step(
+        self.matmul_with(lhs, rhs, cpu::Matmul::new())
+    }
+
+    pub fn matmul_with(&mut self, lhs: Link, rhs: Link, with: cpu::Matmul<'a>) -> Result<Link> {
+        let with = Product::new(with);
+        let (shape, products) = cpu::matmul::plan(self.shape(lhs)?, self.shape(rhs)?, &with.how())?;
+        let mut operands: SmallVec<[Link; 3]> = SmallVec::from_slice(&[lhs, rhs]);
+        if let Some(added) = with.added {
+            operands.push(self.input_of(added)?);
+        }
+        self.step::<f32, f32>(
             Op::Matmul,
-            &[lhs, rhs],
+            &operands,
             shape,
             products,
-            |x, out| cpu::matmul(x[0], x[1], out),
-            |r, x| r.matmul(x[0], x[1]),
+            move |x, out| cpu::matmul_with(x[0], x[1], with.on_cpu(&x[2..]), out),
+            move |r, x| r.matmul_with(x[0], x[1], with.on_device(&x[2..])),
         )
     }
 }

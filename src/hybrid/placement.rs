@@ -37,7 +37,7 @@ pub enum Why {
     Untried,
     /// The policy says so.
     Policy,
-    /// There is no device.
+    /// There is no device, or nothing was measured of it.
     NoDevice,
 }
 
@@ -62,7 +62,7 @@ pub struct Decision {
     pub why: Why,
     /// What the CPU was predicted to take.
     pub cpu_us: f64,
-    /// What the device was predicted to take, transfers included; `None` without one.
+    /// What the device was predicted to take, transfers included; `None` if there are no times of one.
     pub gpu_us: Option<f64>,
     /// What the device's price mostly consists of; without a device, the CPU's.
     pub dominant: Part,
@@ -82,7 +82,8 @@ impl fmt::Display for Decision {
         };
         match self.gpu_us {
             Some(us) => write!(f, ", {us:.1} us on the GPU, mostly {dominant}")?,
-            None => write!(f, ", no device")?,
+            None if self.side == Side::Cpu => write!(f, ", no device")?,
+            None => write!(f, ", nothing known of the device")?,
         }
         match self.why {
             Why::Policy => write!(f, "; the policy says so"),
@@ -94,6 +95,8 @@ impl fmt::Display for Decision {
 
 /// Amounts that differ by less than this share one correction: powers of four.
 const BUCKETS: usize = 24;
+/// Chains are told apart by a hash of their operations; so many have corrections of their own.
+const CHAINS: usize = 256;
 /// Untried sides are tried once if they are priced at most so many times the other.
 const WORTH_A_TRY: f64 = 1.5;
 /// How much of a new ratio goes into a correction: more of one that is lower, since whatever disturbs a call makes it
@@ -113,15 +116,15 @@ const FIRST_STEP: f32 = 64.0;
 pub struct Placement {
     calibration: Calibration,
     policy: Policy,
-    /// By operation, amount, where its operands are, and side: measured over predicted, as the bits of an f32; 0 until
-    /// there is one, negative while there is only one.
+    /// By operation (chains of other operations are other ones), amount, where its operands are, and side: measured over
+    /// predicted, as the bits of an f32; 0 until there is one, negative while there is only one.
     corrections: Vec<AtomicU32>,
 }
 
 impl Placement {
     /// With the machine's times.
     pub fn new(calibration: Calibration, policy: Policy) -> Placement {
-        let corrections = (0..4 * BUCKETS * Op::ALL.len()).map(|_| AtomicU32::new(0)).collect();
+        let corrections = (0..4 * BUCKETS * (Op::ALL.len() + CHAINS)).map(|_| AtomicU32::new(0)).collect();
         Placement { calibration, policy, corrections }
     }
 
@@ -134,7 +137,12 @@ impl Placement {
         let amount = work.amount as u64;
         let bucket = (amount.max(1).ilog2() as usize / 2).min(BUCKETS - 1);
         let resident = usize::from(work.device_bytes > 0);
-        &self.corrections[(work.op as usize * BUCKETS + bucket) * 4 + resident * 2 + side as usize]
+        let row = match work.op {
+            // The upper bits: multiplication mixes into those.
+            Op::Chain => Op::ALL.len() + (work.kind >> 32) as usize % CHAINS,
+            op => op as usize,
+        };
+        &self.corrections[(row * BUCKETS + bucket) * 4 + resident * 2 + side as usize]
     }
 
     fn known(&self, work: &Work) -> [Known; 2] {
@@ -179,14 +187,14 @@ impl Placement {
     }
 
     /// Where several operations should be done that are carried out as one: their intermediate results stay where they
-    /// are, and a submission is paid once. `moved` counts what goes in and out as one.
+    /// are, and a submission is paid once, a dispatch by each. `moved` is [`Work::of_chain`] with what goes in and out.
     pub fn decide_chain(&self, steps: &[Work], moved: &Work) -> Decision {
         let (_, download) = self.cpu_parts(moved);
         let cpu_us = download + steps.iter().map(|step| self.cpu_parts(step).0).sum::<f64>();
-        let submission = self.submission_us();
+        let (submission, dispatch) = (self.submission_us(), self.dispatch_us());
         let gpu = self.gpu_parts(moved).map(|(_, transfer)| {
             let beyond = |step: &Work| {
-                self.gpu_parts(step).map_or(0.0, |(compute, _)| (compute - submission).max(0.0))
+                self.gpu_parts(step).map_or(0.0, |(compute, _)| (compute - submission).max(dispatch))
             };
             let compute = submission + steps.iter().map(beyond).sum::<f64>();
             Price { compute, transfer, submission }
@@ -198,11 +206,20 @@ impl Placement {
         self.calibration.gpu.as_ref().map_or(0.0, |gpu| gpu.submission_us)
     }
 
+    fn dispatch_us(&self) -> f64 {
+        self.calibration.gpu.as_ref().map_or(0.0, |gpu| gpu.dispatch_us)
+    }
+
     fn choose(&self, cpu_us: f64, gpu: Option<Price>, known: [Known; 2]) -> Decision {
         let cpu_us = cpu_us * known[0].factor;
         let Some(price) = gpu else {
-            let (side, why, dominant) = (Side::Cpu, Why::NoDevice, Part::Compute);
-            return Decision { side, why, cpu_us, gpu_us: None, dominant };
+            // What is asked for by name is not put elsewhere: whoever runs it finds out if there is no device.
+            let (side, why) = match self.policy {
+                Policy::Gpu => (Side::Gpu, Why::Policy),
+                Policy::Cpu => (Side::Cpu, Why::Policy),
+                Policy::Auto => (Side::Cpu, Why::NoDevice),
+            };
+            return Decision { side, why, cpu_us, gpu_us: None, dominant: Part::Compute };
         };
         let dominant = if price.transfer > price.compute {
             Part::Transfer
@@ -300,7 +317,8 @@ mod tests {
             ops: std::array::from_fn(|_| Curve::line(20.0, 0.0001).unwrap()),
             upload: Curve::line(2.0, 0.00025).unwrap(),
             download: Curve::line(2.0, 0.00025).unwrap(),
-            submission_us: 20.0,
+            submission_us: 18.0,
+            dispatch_us: 2.0,
         };
         Calibration { cpu: std::array::from_fn(|_| cpu()), gpu: Some(gpu) }
     }
@@ -326,9 +344,52 @@ mod tests {
     fn a_chain_pays_submission_and_transfers_once() {
         let placement = Placement::new(machine(), Policy::Auto);
         let step = Work { host_bytes: 0, result_bytes: 0, ..Work::on_host(Op::Gelu, 60_000, 60_000, 0.0) };
-        let moved = Work::on_host(Op::Chain, 60_000, 60_000, 0.0);
-        assert_eq!(placement.decide_chain(&[step; 2], &moved).side, Side::Cpu);
-        assert_eq!(placement.decide_chain(&[step; 20], &moved).side, Side::Gpu);
+        let decide = |steps: &[Work]| {
+            let moved = Work { host_bytes: 240_000, result_bytes: 240_000, ..Work::of_chain(steps) };
+            placement.decide_chain(steps, &moved)
+        };
+        assert_eq!(decide(&[step; 2]).side, Side::Cpu);
+        assert_eq!(decide(&[step; 20]).side, Side::Gpu);
+    }
+
+    #[test]
+    fn each_operation_of_a_chain_costs_a_dispatch() {
+        let placement = Placement::new(machine(), Policy::Auto);
+        let step = Work { host_bytes: 0, result_bytes: 0, ..Work::on_host(Op::Sum, 1, 1, 0.0) };
+        let gpu_us = |steps: &[Work]| placement.decide_chain(steps, &Work::of_chain(steps)).gpu_us.unwrap();
+        assert!((gpu_us(&[step]) - 20.0).abs() < 0.01);
+        assert!((gpu_us(&[step; 101]) - gpu_us(&[step]) - 200.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn chains_of_other_operations_have_corrections_of_their_own() {
+        let placement = Placement::new(machine(), Policy::Cpu);
+        let steps =
+            |op| [Work { host_bytes: 0, result_bytes: 0, ..Work::on_host(op, 60_000, 60_000, 0.0) }; 3];
+        let cpu_us = |steps: &[Work]| placement.decide_chain(steps, &Work::of_chain(steps)).cpu_us;
+        let (learned, other) = (steps(Op::Gelu), steps(Op::Tanh));
+        let before = cpu_us(&other);
+        assert_eq!(cpu_us(&learned), before);
+        for _ in 0..10 {
+            let moved = Work::of_chain(&learned);
+            let decision = placement.decide_chain(&learned, &moved);
+            placement.learn(&moved, &decision, 10.0 * before);
+        }
+        assert!(cpu_us(&learned) > 5.0 * before);
+        assert_eq!(cpu_us(&other), before);
+    }
+
+    #[test]
+    fn a_policy_holds_without_times_of_a_device() {
+        let without = || Calibration { gpu: None, ..machine() };
+        let work = Work::on_host(Op::Add, 2000, 1000, 0.0);
+        let decide = |policy| Placement::new(without(), policy).decide(&work);
+        assert_eq!((decide(Policy::Gpu).side, decide(Policy::Gpu).why), (Side::Gpu, Why::Policy));
+        assert_eq!((decide(Policy::Cpu).side, decide(Policy::Cpu).why), (Side::Cpu, Why::Policy));
+        assert_eq!(
+            decide(Policy::Gpu).to_string(),
+            "GPU: 1.0 us on the CPU, nothing known of the device; the policy says so"
+        );
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! What a call does, in the terms in which it is priced.
 
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+
 /// Operations that cost alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -76,7 +80,11 @@ ops! {
     Max "max" Memory;
     Pow "pow" Transcendental;
     AddScalar "add_scalar" Memory;
+    SubScalar "sub_scalar" Memory;
     Scale "scale" Memory;
+    DivScalar "div_scalar" Memory;
+    MinScalar "min_scalar" Memory;
+    MaxScalar "max_scalar" Memory;
     PowScalar "pow_scalar" Transcendental;
     Neg "neg" Memory;
     Abs "abs" Memory;
@@ -111,6 +119,33 @@ ops! {
     Dot "dot" Reduction;
     Softmax "softmax" Softmax;
     LogSoftmax "log_softmax" Softmax;
+    Argmax "argmax" Reduction;
+    Argmin "argmin" Reduction;
+    Eq "eq" Memory;
+    Ne "ne" Memory;
+    Lt "lt" Memory;
+    Le "le" Memory;
+    Gt "gt" Memory;
+    Ge "ge" Memory;
+    EqScalar "eq_scalar" Memory;
+    NeScalar "ne_scalar" Memory;
+    LtScalar "lt_scalar" Memory;
+    LeScalar "le_scalar" Memory;
+    GtScalar "gt_scalar" Memory;
+    GeScalar "ge_scalar" Memory;
+    Select "select" Memory;
+    Cast "cast" Memory;
+    Permute "permute" Memory;
+    Transpose "transpose" Memory;
+    Slice "slice" Memory;
+    BroadcastTo "broadcast_to" Memory;
+    Concat "concat" Memory;
+    Stack "stack" Memory;
+    Pad "pad" Memory;
+    GatherRows "gather_rows" Memory;
+    Iota "iota" Memory;
+    RandomUniform "random_uniform" Transcendental;
+    RandomNormal "random_normal" Transcendental;
     Matmul "matmul" Matmul;
     Conv2d "conv2d" Conv;
     /// Several of the others, priced as a whole.
@@ -122,6 +157,8 @@ ops! {
 pub struct Work {
     /// The operation.
     pub op: Op,
+    /// Tells chains of other operations apart ([`Work::of_chain`]); 0 for single operations.
+    pub kind: u64,
     /// How much of it, in the units of its [`Class`].
     pub amount: f64,
     /// Bytes of the operands that are in the host's memory, and of those that are in the device's.
@@ -137,11 +174,24 @@ impl Work {
     /// the number of multiplications of a matrix product or a convolution.
     pub fn on_host(op: Op, inputs: usize, output: usize, products: f64) -> Work {
         let amount = match op.class() {
+            // They read as much as they write, however large what they read from is.
+            Class::Memory if matches!(op, Op::Slice | Op::GatherRows) => 2.0 * output as f64 / 3.0,
             Class::Memory => (inputs + output) as f64 / 3.0,
             Class::Transcendental | Class::Softmax => output as f64,
             Class::Reduction => inputs as f64,
             Class::Matmul | Class::Conv => products,
         };
-        Work { op, amount, host_bytes: 4 * inputs, device_bytes: 0, result_bytes: 4 * output }
+        Work { op, kind: 0, amount, host_bytes: 4 * inputs, device_bytes: 0, result_bytes: 4 * output }
+    }
+
+    /// All of a chain's operations as one. What it moves is still to be said.
+    pub fn of_chain(steps: &[Work]) -> Work {
+        let mut operations = FxHasher::default();
+        steps.iter().for_each(|step| step.op.hash(&mut operations));
+        Work {
+            kind: operations.finish(),
+            amount: steps.iter().map(|step| step.amount).sum(),
+            ..Work::on_host(Op::Chain, 0, 0, 0.0)
+        }
     }
 }
