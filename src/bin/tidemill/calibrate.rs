@@ -4,36 +4,75 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tidemill::Accelerator;
-use tidemill::hybrid::{Class, Curve, Hybrid};
+use tidemill::hybrid::{Calibration, Class, Curve, Hybrid};
 
 use crate::Outcome;
+use crate::json;
 use crate::style::{Style, print, short};
 
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
 
-pub(crate) fn run(_: &Args) -> Outcome {
+/// A curve, with its side and what it is the time of.
+type Row<'a> = (&'static str, &'static str, &'a Curve);
+
+fn classes<'a>(side: &'static str, curves: &'a [Curve]) -> impl Iterator<Item = Row<'a>> {
+    Class::ALL.iter().zip(curves).map(move |(class, curve)| (side, class.name(), curve))
+}
+
+fn curves(calibration: &Calibration) -> Vec<Row<'_>> {
+    let mut all: Vec<Row<'_>> = classes("CPU", &calibration.cpu).collect();
+    if let Some(times) = &calibration.gpu {
+        all.extend(classes("device", &times.ops));
+        all.push(("to the device", "bytes", &times.upload));
+        all.push(("from the device", "bytes", &times.download));
+    }
+    all
+}
+
+fn json_lines(calibration: &Calibration) -> String {
+    let mut text = String::new();
+    for (side, what, curve) in curves(calibration) {
+        for (amount, us) in curve.points() {
+            let fields = [
+                ("side", side.into()),
+                ("class", what.into()),
+                ("amount", (*amount as u64).into()),
+                ("us", json::figure(*us)),
+            ];
+            text += &(json::line(&fields) + "\n");
+        }
+    }
+    if let Some(times) = &calibration.gpu {
+        let singles = [("submission_us", times.submission_us), ("dispatch_us", times.dispatch_us)];
+        text += &(json::line(&singles.map(|(name, us)| (name, json::figure(us)))) + "\n");
+    }
+    text
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
     let gpu = Accelerator::global()?;
     gpu.wait_prewarmed();
     let begun = Instant::now();
     let calibration = Hybrid::calibrate(&gpu)?;
     let took = begun.elapsed();
+    if args.json {
+        print(&json_lines(&calibration))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let style = Style::stdout();
     let mut text = style.bold(&format!("{:<22} {:<16} microseconds by amount", "side", "class")) + "\n";
-    let mut row = |side: &str, class: &str, curve: &Curve| {
+    for (side, what, curve) in curves(&calibration) {
         let points = curve.points().iter().map(|(n, us)| format!("{n}: {}", short(*us)));
-        text += &format!("{side:<22} {class:<16} {}\n", points.collect::<Vec<_>>().join("  "));
-    };
-    for (class, curve) in Class::ALL.iter().zip(&calibration.cpu) {
-        row("CPU", class.name(), curve);
+        text += &format!("{side:<22} {what:<16} {}\n", points.collect::<Vec<_>>().join("  "));
     }
     if let Some(times) = &calibration.gpu {
-        for (class, curve) in Class::ALL.iter().zip(&times.ops) {
-            row("device", class.name(), curve);
-        }
-        row("to the device", "bytes", &times.upload);
-        row("from the device", "bytes", &times.download);
         text += &format!("a submission alone: {} us\n", short(times.submission_us));
+        text += &format!("each dispatch in it: {} us\n", short(times.dispatch_us));
     }
     print(&format!("{text}measured in {} ms and kept\n", short(took.as_secs_f64() * 1e3)))?;
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,7 @@
 //! `tidemill crossover`: the table of operations and sizes, on both sides, and what `Hybrid` made of it.
 
+#[allow(unreachable_pub, reason = "the tests include it too")]
+pub(crate) mod cells;
 mod page;
 pub(crate) mod table;
 
@@ -7,12 +9,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tidemill::Accelerator;
-use tidemill::hybrid::Side;
+use tidemill::hybrid::{Op, Side};
 
 use crate::Outcome;
 use crate::json;
 use crate::style::{Style, grouped, print, short};
-use table::{Cell, OPS, Table};
+use cells::OPS;
+use table::{Cell, Table};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -49,15 +52,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let mut cells = Vec::new();
     for op in ops {
-        for n in table::sizes().filter(|n| *n <= args.largest) {
+        for n in cells::sizes().filter(|n| *n <= args.largest) {
             let cell = table.measure(*op, n)?;
             print(&if args.json { json_line(&cell) } else { row(&cell, style) })?;
             cells.push(cell);
         }
     }
     if let Some(file) = &args.html {
-        let device = format!("{}, {}", gpu.device().name, gpu.device().driver);
-        std::fs::write(file, page::page(&device, &cells))
+        std::fs::write(file, page_of(&gpu, &cells))
             .map_err(|error| format!("{} could not be written: {error}", file.display()))?;
     }
     if !args.json {
@@ -65,6 +67,22 @@ pub(crate) fn run(args: &Args) -> Outcome {
         print(&format!("\nregret: {median:.2} in the median, {worst:.2} at worst\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of some operations up to a size, measured now.
+pub(crate) fn measured_page(gpu: &Accelerator, ops: &[Op], largest: usize) -> tidemill::Result<String> {
+    let mut table = Table::new(gpu)?;
+    let mut measured = Vec::new();
+    for op in ops {
+        for n in cells::sizes().filter(|n| *n <= largest) {
+            measured.push(table.measure(*op, n)?);
+        }
+    }
+    Ok(page_of(gpu, &measured))
+}
+
+fn page_of(gpu: &Accelerator, cells: &[Cell]) -> String {
+    page::page(&format!("{}, {}", gpu.device().name, gpu.device().driver), cells)
 }
 
 fn side(side: Side) -> &'static str {

@@ -88,6 +88,9 @@ fn features(device: &DeviceInfo) -> Vec<&'static str> {
         (f.portability_subset, "portability subset"),
         (f.subgroup_shuffle, "subgroup shuffle"),
         (f.subgroup_arithmetic, "subgroup arithmetic"),
+        (f.subgroup_extended_types, "subgroup extended types"),
+        (f.subgroup_size_control, "subgroup size control"),
+        (f.full_subgroups, "full subgroups"),
         (f.storage_texel, "storage texels"),
         (f.int64, "int64"),
         (f.float64, "float64"),
@@ -203,7 +206,7 @@ fn as_json(report: &Report) -> Value {
                 "buffer_bytes": d.limits.buffer_bytes, "groups": d.limits.groups,
                 "local_size": d.limits.local_size, "invocations": d.limits.invocations,
                 "push_constant_bytes": d.limits.push_constant_bytes, "shared_bytes": d.limits.shared_bytes,
-                "subgroup_size": d.limits.subgroup_size,
+                "subgroup_size": d.limits.subgroup_size, "subgroup_sizes": d.limits.subgroup_sizes,
             },
         })
     };

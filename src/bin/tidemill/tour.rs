@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Config, Epilogue, Error, Prewarm, Profiling, Run, Stats};
+use tidemill::hybrid::Op;
+use tidemill::{Accelerator, Config, Error, Prewarm, Profiling, Recording, Run, Stats, Tensor};
 
-use crate::Outcome;
 use crate::style::{Style, bytes, print, short};
+use crate::{Outcome, crossover};
 
 /// What can be said to `tour`.
 #[derive(clap::Args)]
@@ -50,6 +51,16 @@ impl Network {
         }
     }
 
+    fn upload(&self, gpu: &Accelerator) -> tidemill::Result<[Tensor; 4]> {
+        let [wide, hidden, classes] = WIDTHS;
+        Ok([
+            gpu.upload(&self.x, [BATCH, wide])?,
+            gpu.upload(&self.w1, [wide, hidden])?,
+            gpu.upload(&self.b1, [hidden])?,
+            gpu.upload(&self.w2, [hidden, classes])?,
+        ])
+    }
+
     /// The same on the CPU, in f64.
     fn reference(&self) -> Vec<f32> {
         let [wide, hidden, classes] = WIDTHS;
@@ -79,17 +90,22 @@ struct Round {
     completed: Duration,
 }
 
-fn round(gpu: &Accelerator, host: &Network) -> tidemill::Result<Round> {
-    let [wide, hidden, classes] = WIDTHS;
-    let x = gpu.upload(&host.x, [BATCH, wide])?;
-    let (w1, b1) = (gpu.upload(&host.w1, [wide, hidden])?, gpu.upload(&host.b1, [hidden])?);
-    let w2 = gpu.upload(&host.w2, [hidden, classes])?;
-    let begun = Instant::now();
+/// The job as a recording that is still open, and what it keeps.
+fn record(gpu: &Accelerator, [x, w1, b1, w2]: &[Tensor; 4]) -> tidemill::Result<(Recording, Tensor)> {
     let mut r = gpu.begin_recording()?;
-    let h = r.matmul_with(&x, &w1, Epilogue::bias(&b1).relu())?;
-    let y = r.matmul(h, &w2)?;
+    let h = r.matmul(x, w1)?;
+    let h = r.add(h, b1)?;
+    let h = r.relu(h)?;
+    let y = r.matmul(h, w2)?;
     let p = r.softmax(y, -1)?;
     let kept = r.keep(p)?;
+    Ok((r, kept))
+}
+
+fn round(gpu: &Accelerator, host: &Network) -> tidemill::Result<Round> {
+    let tensors = host.upload(gpu)?;
+    let begun = Instant::now();
+    let (r, kept) = record(gpu, &tensors)?;
     let submission = r.end_recording()?;
     let recorded = begun.elapsed();
     submission.wait()?;
@@ -118,9 +134,14 @@ fn validate(host: &Network) -> tidemill::Result<Option<Vec<String>>> {
     Ok(Some(gpu.validation_messages()))
 }
 
-/// A few rounds, profiled.
+/// A few rounds, profiled. Those that keep their overlaps show their graph: it is the same for the others.
 fn profile(gpu: &Accelerator, host: &Network, mode: Profiling) -> tidemill::Result<Run> {
+    let explain = || record(gpu, &host.upload(gpu)?)?.0.explain();
+    let graph = (mode == Profiling::Timeline).then(explain).transpose()?;
     let session = gpu.begin_profiling(&format!("tour, {mode}"), mode)?;
+    if let Some(graph) = graph {
+        session.graph("one round", graph);
+    }
     for _ in 0..3 {
         round(gpu, host)?;
     }
@@ -145,13 +166,31 @@ fn capture_apart(out: &Path) -> std::io::Result<Result<String, String>> {
     Ok(if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) })
 }
 
-/// Writes what people and tools look at.
-fn write_reports(out: &Path, timeline: &Run, isolated: &Run) -> std::io::Result<[PathBuf; 2]> {
+/// The page of plots beside the report.
+const CROSSOVER: &str = "crossover.html";
+/// Of what it shows a part: `tidemill crossover` has all.
+const CROSSOVER_OPS: [Op; 4] = [Op::Add, Op::Gelu, Op::Softmax, Op::Matmul];
+const CROSSOVER_LARGEST: usize = 1 << 18;
+
+/// Writes what people and tools look at: the trace, the report, and the plots that it links to.
+fn write_reports(
+    out: &Path,
+    [timeline, isolated]: [&Run; 2],
+    crossover: &str,
+) -> std::io::Result<[PathBuf; 3]> {
     std::fs::create_dir_all(out)?;
-    let files = [out.join("trace.json"), out.join("report.html")];
+    let files = ["trace.json", "report.html", CROSSOVER].map(|name| out.join(name));
+    let report = tidemill::html_report("Tidemill: a tour", &[timeline, isolated]);
     std::fs::write(&files[0], timeline.trace_json())?;
-    std::fs::write(&files[1], tidemill::html_report("Tidemill: a tour", &[timeline, isolated]))?;
+    std::fs::write(&files[1], linked(&report))?;
+    std::fs::write(&files[2], crossover)?;
     Ok(files)
+}
+
+/// The report with a link to the plots at its end.
+fn linked(report: &str) -> String {
+    let link = format!("<p><a href=\"{CROSSOVER}\">CPU or GPU, by size</a></p>\n<footer>");
+    report.replacen("<footer>", &link, 1)
 }
 
 /// What happened between two looks at the statistics.
@@ -215,9 +254,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (timeline, isolated) =
         (profile(&gpu, &host, Profiling::Timeline)?, profile(&gpu, &host, Profiling::Isolated)?);
     print(&format!("\n{timeline}\n{isolated}\n"))?;
-    let [trace, report] = write_reports(&args.out, &timeline, &isolated)?;
+    let plots = crossover::measured_page(&gpu, &CROSSOVER_OPS, CROSSOVER_LARGEST)?;
+    let [trace, report, plots] = write_reports(&args.out, [&timeline, &isolated], &plots)?;
     row("trace", &format!("{}, for ui.perfetto.dev", trace.display()))?;
-    row("report", &format!("{}, for a browser", report.display()))?;
+    row("report", &format!("{}, for a browser; it links to {}", report.display(), plots.display()))?;
     match capture_apart(&args.out)? {
         Ok(file) => row("capture", &format!("{file}, for qrenderdoc"))?,
         Err(why) => row("capture", &why)?,
@@ -233,4 +273,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_links_to_the_plots() {
+        let page = tidemill::html_report("a tour", &[]);
+        assert!(!page.contains(CROSSOVER));
+        assert_eq!(linked(&page).matches("<a href=\"crossover.html\">").count(), 1);
+    }
 }

@@ -58,6 +58,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(if tuning.cancelled { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// How a candidate fared, in a word.
+fn outcome(outcome: &TrialOutcome) -> &'static str {
+    match outcome {
+        TrialOutcome::Measured { .. } => "measured",
+        TrialOutcome::Wrong => "wrong",
+        TrialOutcome::Impossible => "impossible",
+        TrialOutcome::Failed(_) => "failed",
+        _ => "other",
+    }
+}
+
 fn print_json(out: &mut impl Write, tuning: &Tuning) -> std::io::Result<()> {
     for trial in &tuning.trials {
         let fields = [
@@ -65,6 +76,7 @@ fn print_json(out: &mut impl Write, tuning: &Tuning) -> std::io::Result<()> {
             ("class", trial.class.into()),
             ("work", trial.work.as_str().into()),
             ("variant", trial.variant.into()),
+            ("outcome", outcome(&trial.outcome).into()),
             ("ns", trial.outcome.ns().map_or(Value::Null, Value::from)),
             ("default", trial.is_default.into()),
             ("winner", trial.is_winner.into()),

@@ -11,7 +11,8 @@ use tidemill::hybrid::{Hybrid, Op, Policy, Work as Call};
 use super::anchor::gemm::Gemm;
 use super::anchor::stream::Stream;
 use super::work::{Bar, Make, Result, Unit, Work, expect};
-use crate::crossover::table::{self, Cell, OPS, Table};
+use crate::crossover::cells::{self, OPS};
+use crate::crossover::table::{self, Cell, Table};
 
 /// The group's works; names are stable and listed in `docs/benchmarks.md`.
 pub(crate) static WORKS: &[(&str, Make)] = &[
@@ -110,13 +111,13 @@ fn auto_overhead(gpu: &Accelerator) -> Result<Work> {
 }
 
 /// The table of crossovers, measured once for both works.
-fn cells(gpu: &Accelerator) -> Result<Vec<Cell>> {
+fn measured(gpu: &Accelerator) -> Result<Vec<Cell>> {
     static CELLS: Mutex<Vec<Cell>> = Mutex::new(Vec::new());
     let mut cells = CELLS.lock().map_err(|_| "an earlier measurement failed")?;
     if cells.is_empty() {
         let mut table = Table::new(gpu)?;
         for op in OPS {
-            for n in table::sizes() {
+            for n in cells::sizes() {
                 cells.push(table.measure(op, n)?);
             }
         }
@@ -128,18 +129,14 @@ fn factor(n: usize, most: f64, ours: impl FnMut(bool) -> Result<Duration> + 'sta
     Work { n, unit: Unit::Factor, amount: 1.0, bar: Bar::AtMost(most), ours: Box::new(ours), anchor: None }
 }
 
-/// Each run gives the next cell's regret, so the figure is their median and the spread is theirs.
 fn regret_median(gpu: &Accelerator) -> Result<Work> {
-    let cells = cells(gpu)?;
-    let mut next = 0;
-    Ok(factor(cells.len(), 1.05, move |_| {
-        next = (next + 1) % cells.len();
-        Ok(Duration::from_secs_f64(cells[next].regret))
-    }))
+    let cells = measured(gpu)?;
+    let (median, _) = table::regret(&cells);
+    Ok(factor(cells.len(), 1.05, move |_| Ok(Duration::from_secs_f64(median))))
 }
 
 fn regret_worst(gpu: &Accelerator) -> Result<Work> {
-    let cells = cells(gpu)?;
+    let cells = measured(gpu)?;
     let (_, worst) = table::regret(&cells);
     Ok(factor(cells.len(), 1.25, move |_| Ok(Duration::from_secs_f64(worst))))
 }

@@ -1,12 +1,12 @@
 //! Convolutions.
 
-use tidemill::cpu;
-use tidemill::{Accelerator, Conv2d, Epilogue, Result, Shape, Tensor};
+use tidemill::cpu::{self, View};
+use tidemill::{Accelerator, Conv2d, Epilogue, Result, Shape};
 
 use super::data::uniform;
 use super::matmul::unary;
 use super::reference::{self, convolution::Convolution};
-use super::{Bound, Case, Check, On, compare};
+use super::{Bound, Case, Check, On, compare, twin};
 
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
@@ -27,7 +27,10 @@ const BOUND: Bound = Bound::Nmse(1e-10);
 /// What is done after the convolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
+    /// One element per channel of the result.
     Bias,
+    /// The same, by its other name.
+    ColumnBias,
     /// A tensor of the result's shape.
     Residual,
     /// One element per image and channel.
@@ -46,6 +49,8 @@ struct Spec {
     then: Vec<Then>,
     /// The weights are laid out in the same recording.
     plain: bool,
+    /// Operands are small whole numbers: their sums are exact, in any order, so that one term that is lost shows.
+    whole: bool,
 }
 
 /// `images` of `channels` x `size`, to `rows` channels by a kernel of `taps`.
@@ -58,7 +63,7 @@ fn conv([images, channels, rows]: [usize; 3], [h, w]: [usize; 2], taps: [usize; 
         dilation: [1; 2],
         groups: 1,
     };
-    Spec { convolution, then: Vec::new(), plain: false }
+    Spec { convolution, then: Vec::new(), plain: false, whole: false }
 }
 
 impl Spec {
@@ -93,9 +98,30 @@ impl Spec {
         self
     }
 
+    fn whole(mut self) -> Spec {
+        self.whole = true;
+        self
+    }
+
+    /// What a tensor of this shape holds.
+    fn data(&self, shape: &[usize], seed: u64) -> Vec<f32> {
+        // Not around zero, so that no sum cancels.
+        let (low, high) = if self.whole { (1.0, 3.0) } else { (-0.5, 1.0) };
+        let mut data = uniform(shape.iter().product(), low, high, seed);
+        data.iter_mut().filter(|_| self.whole).for_each(|x| *x = x.floor().min(2.0));
+        data
+    }
+
+    fn bound(&self) -> Bound {
+        if self.whole { Bound::Exact } else { BOUND }
+    }
+
     fn case(self) -> Case {
         let Convolution { input, weights, stride, padding, dilation, groups } = &self.convolution;
         let mut what = format!("{input:?} * {weights:?}");
+        if self.whole {
+            what += " of whole numbers";
+        }
         if *stride != [1; 2] {
             what += &format!(" stride {stride:?}");
         }
@@ -111,68 +137,92 @@ impl Spec {
         if !self.then.is_empty() {
             what += &format!(" then {:?}", self.then);
         }
-        if !self.then.is_empty() {
-            return Case::new("conv2d", "conv2d", what, move |gpu| self.run(gpu));
-        }
         Case::both("conv2d", "conv2d", what, move |on| match on {
             On::Gpu(gpu) => self.run(gpu),
             On::Cpu => self.run_on_cpu(),
         })
     }
 
-    /// Without what would be done after it, which operations of their own do on the CPU.
+    /// The convolution, and what is done after it by operations of their own.
     fn run_on_cpu(&self) -> Result<Check> {
-        let c = &self.convolution;
-        let data = |shape: &[usize], seed| uniform(shape.iter().product(), -0.5, 1.0, seed);
-        let (x, w) = (data(&c.input, 1), data(&c.weights, 2));
+        let (c, inputs) = (&self.convolution, self.inputs());
         let how =
             cpu::Conv2d::new().stride(c.stride).padding(c.padding).dilation(c.dilation).groups(c.groups);
-        let mut out = vec![f32::NAN; c.result().iter().product()];
-        let shape = cpu::conv2d((&x, c.input), (&w, c.weights), how, &mut out)?;
+        let [images, rows, height, width] = c.result();
+        let mut out = vec![f32::NAN; inputs.dense.len()];
+        let shape = cpu::conv2d((&inputs.x, c.input), (&inputs.w, c.weights), how, &mut out)?;
         assert_eq!(shape.dims(), c.result());
-        Ok(compare(&c.of(&x, &w), &out, BOUND))
+        for then in &self.then {
+            let before = out.clone();
+            let x = View::new(&before, shape);
+            match *then {
+                Then::Bias | Then::ColumnBias => cpu::add(x, (&inputs.bias, [rows, 1, 1]), &mut out),
+                Then::Residual => cpu::add(x, (&inputs.dense, shape), &mut out),
+                Then::Gate => cpu::mul(x, (&inputs.gate, [images, rows, 1, 1]), &mut out),
+                Then::Mask => cpu::sub(x, (&inputs.mask, [height, width]), &mut out),
+                Then::Scale(s) => cpu::scale(x, s, &mut out),
+                Then::Plus(s) => cpu::add_scalar(x, s, &mut out),
+                Then::Unary(name, p) => twin::unary_into(name, &before, p, &mut out),
+            }?;
+        }
+        Ok(compare(&self.expected(&inputs), &out, self.bound()))
     }
 
-    fn run(&self, gpu: &Accelerator) -> Result<Check> {
-        let upload = |shape: &[usize], seed| -> Result<(Vec<f32>, Tensor)> {
-            // Not around zero, so that no sum cancels.
-            let data = uniform(shape.iter().product(), -0.5, 1.0, seed);
-            let tensor = gpu.upload(&data, Shape::new(shape).unwrap_or_default())?;
-            Ok((data, tensor))
-        };
+    fn inputs(&self) -> Inputs {
         let c = &self.convolution;
         let [images, rows, height, width] = c.result();
-        let (x, tx) = upload(&c.input, 1)?;
-        let (w, tw) = upload(&c.weights, 2)?;
-        let (bias, t_bias) = upload(&[rows], 3)?;
-        let (dense, t_dense) = upload(&c.result(), 4)?;
-        let (gate, t_gate) = upload(&[images, rows, 1, 1], 5)?;
-        let (mask, t_mask) = upload(&[height, width], 6)?;
-        let mut expected = c.of(&x, &w);
-        let mut epilogue = Epilogue::new();
-        for (i, then) in self.then.iter().enumerate() {
-            assert!(*then != Then::Bias || i == 0, "a bias comes first");
-            epilogue = match *then {
-                Then::Bias => Epilogue::bias(&t_bias),
-                Then::Residual => epilogue.plus(&t_dense),
-                Then::Gate => epilogue.times(&t_gate),
-                Then::Mask => epilogue.minus(&t_mask),
-                Then::Scale(s) => epilogue.scale(s),
-                Then::Plus(s) => epilogue.add_scalar(s),
-                Then::Unary(name, p) => unary(epilogue, name, p),
-            };
+        let data = |shape: &[usize], seed| self.data(shape, seed);
+        Inputs {
+            x: data(&c.input, 1),
+            w: data(&c.weights, 2),
+            bias: data(&[rows], 3),
+            dense: data(&c.result(), 4),
+            gate: data(&[images, rows], 5),
+            mask: data(&[height, width], 6),
+        }
+    }
+
+    fn expected(&self, inputs: &Inputs) -> Vec<f64> {
+        let [_, rows, height, width] = self.convolution.result();
+        let mut expected = self.convolution.of(&inputs.x, &inputs.w);
+        for then in &self.then {
             for (at, e) in expected.iter_mut().enumerate() {
                 let (pixel, plane) = (at % (height * width), at / (height * width));
                 *e = match *then {
-                    Then::Bias => *e + f64::from(bias[plane % rows]),
-                    Then::Residual => *e + f64::from(dense[at]),
-                    Then::Gate => *e * f64::from(gate[plane]),
-                    Then::Mask => *e - f64::from(mask[pixel]),
+                    Then::Bias | Then::ColumnBias => *e + f64::from(inputs.bias[plane % rows]),
+                    Then::Residual => *e + f64::from(inputs.dense[at]),
+                    Then::Gate => *e * f64::from(inputs.gate[plane]),
+                    Then::Mask => *e - f64::from(inputs.mask[pixel]),
                     Then::Scale(s) => *e * f64::from(s),
                     Then::Plus(s) => *e + f64::from(s),
                     Then::Unary(name, p) => reference::unary(name, *e, p.map(f64::from)),
                 };
             }
+        }
+        expected
+    }
+
+    fn run(&self, gpu: &Accelerator) -> Result<Check> {
+        let (c, inputs) = (&self.convolution, self.inputs());
+        let upload = |data: &[f32], shape: &[usize]| gpu.upload(data, Shape::new(shape).unwrap_or_default());
+        let [images, rows, height, width] = c.result();
+        let (x, w) = (upload(&inputs.x, &c.input)?, upload(&inputs.w, &c.weights)?);
+        let (bias, dense) = (upload(&inputs.bias, &[rows])?, upload(&inputs.dense, &c.result())?);
+        let gate = upload(&inputs.gate, &[images, rows, 1, 1])?;
+        let mask = upload(&inputs.mask, &[height, width])?;
+        let mut epilogue = Epilogue::new();
+        for (i, then) in self.then.iter().enumerate() {
+            assert!(!matches!(then, Then::Bias | Then::ColumnBias) || i == 0, "a bias comes first");
+            epilogue = match *then {
+                Then::Bias => Epilogue::bias(&bias),
+                Then::ColumnBias => Epilogue::column_bias(&bias),
+                Then::Residual => epilogue.plus(&dense),
+                Then::Gate => epilogue.times(&gate),
+                Then::Mask => epilogue.minus(&mask),
+                Then::Scale(s) => epilogue.scale(s),
+                Then::Plus(s) => epilogue.add_scalar(s),
+                Then::Unary(name, p) => unary(epilogue, name, p),
+            };
         }
         let how = Conv2d::new()
             .stride(c.stride)
@@ -181,14 +231,26 @@ impl Spec {
             .groups(c.groups)
             .epilogue(epilogue);
         let y = if self.plain {
-            gpu.run(|r| r.conv2d(&tx, &tw, how))?
+            gpu.run(|r| r.conv2d(&x, &w, how))?
         } else {
-            let prepared = gpu.prepare_weights(&tw, c.groups)?;
-            gpu.run(|r| r.conv2d(&tx, &prepared, how))?
+            let prepared = gpu.prepare_weights(&w, c.groups)?;
+            gpu.run(|r| r.conv2d(&x, &prepared, how))?
         };
         assert_eq!(y.shape().dims(), c.result());
-        Ok(compare(&expected, &y.read::<f32>()?, BOUND))
+        Ok(compare(&self.expected(&inputs), &y.read::<f32>()?, self.bound()))
     }
+}
+
+/// The operands of a convolution, and of what is done after it.
+struct Inputs {
+    x: Vec<f32>,
+    w: Vec<f32>,
+    bias: Vec<f32>,
+    dense: Vec<f32>,
+    /// One element per image and channel.
+    gate: Vec<f32>,
+    /// One element per pixel.
+    mask: Vec<f32>,
 }
 
 /// Around groups of four pixels, of eight of those, and tiles.
@@ -268,6 +330,8 @@ fn networks(out: &mut Vec<Case>) {
     out.push(conv([1, 3, 16], [56, 56], [7, 7]).stride(2, 2).padding(3, 3).case().large());
     out.push(conv([1, 32, 32], [28, 28], [3, 3]).padding(1, 1).case().large());
     out.push(conv([2, 64, 32], [14, 14], [1, 1]).stride(2, 2).case().large());
+    // One image of whole tiles, whose subgroups may store together.
+    out.push(conv([1, 8, 32], [16, 16], [3, 3]).padding(1, 1).case());
     out.push(conv([1, 3, 48], [32, 32], [16, 16]).stride(16, 16).case().large());
     out.push(conv([1, 64, 64], [28, 28], [3, 3]).groups(64).padding(1, 1).case().large());
     out.push(conv([1, 128, 40], [7, 7], [3, 3]).padding(1, 1).case().large());
@@ -275,10 +339,10 @@ fn networks(out: &mut Vec<Case>) {
 
 /// More of a sum than one invocation's loops may take on lavapipe (65,535 iterations).
 fn long(out: &mut Vec<Case>) {
-    out.push(conv([1, 65_537, 2], [1, 3], [1, 1]).case().large());
-    out.push(conv([1, 65_539, 1], [2, 2], [2, 1]).case().large());
-    out.push(conv([1, 1, 3], [70_000, 2], [66_001, 1]).case().large());
-    out.push(conv([1, 1, 2], [3, 70_000], [1, 69_998]).case().large());
+    out.push(conv([1, 65_537, 2], [1, 3], [1, 1]).whole().case());
+    out.push(conv([1, 65_539, 1], [2, 2], [2, 1]).whole().case().large());
+    out.push(conv([1, 1, 3], [70_000, 2], [66_001, 1]).whole().case().large());
+    out.push(conv([1, 1, 2], [3, 70_000], [1, 69_998]).whole().case().large());
     // Split among workgroups, and not evenly.
     for channels in [100, 257, 300, 515] {
         out.push(conv([1, channels, 5], [3, 5], [3, 3]).padding(1, 1).case());
@@ -295,10 +359,17 @@ fn epilogues(out: &mut Vec<Case>) {
         // New constants are new pipelines: two epilogues with all ways of indexing are enough for most variants.
         out.push(spec(&[Then::Bias, relu, Then::Residual]).case());
         out.push(spec(&[Then::Gate, Then::Mask]).case());
-        for then in [&[Then::Bias][..], &[Then::Residual], &[Then::Gate], &[Then::Mask]] {
+        let others =
+            [&[Then::Bias][..], &[Then::ColumnBias, relu], &[Then::Residual], &[Then::Gate], &[Then::Mask]];
+        for then in others {
             out.push(spec(then).case().large());
         }
     }
+    // The module with every operation, of every kernel: a whole sum, one in parts, and few channels in a group.
+    let gelu = plain("gelu");
+    out.push(conv([1, 3, 10], [6, 9], [3, 3]).padding(1, 1).then(&[Then::Bias, gelu]).case());
+    out.push(conv([1, 100, 6], [3, 5], [3, 3]).then(&[Then::Bias, gelu, Then::Residual]).case());
+    out.push(conv([1, 6, 6], [5, 8], [3, 3]).groups(6).then(&[Then::Plus(-1.0), gelu]).case());
     let with = |name, a, b| Then::Unary(name, [a, b]);
     let functions =
         ["sigmoid", "tanh", "swish", "gelu", "gelu_erf", "softplus", "exp", "abs", "neg"].map(plain);

@@ -1,6 +1,6 @@
 //! 16-bit floats: stored as such, computed with as f32, rounded when they are stored.
 
-use tidemill::{Accelerator, Conv2d, DType, Epilogue, F16, Recording, Result, Shape, Tensor, Value};
+use tidemill::{Accelerator, Conv2d, DType, Epilogue, F16, Matmul, Recording, Result, Shape, Tensor, Value};
 
 use super::data::{LENGTHS, SPECIAL, uniform};
 use super::reference::{self, convolution::Convolution, product::Product};
@@ -166,55 +166,134 @@ fn products(out: &mut Vec<Case>) {
         (2, 5, 1023),
     ] {
         // Which operands are halves; the result is one if both are.
-        for (left, right) in [(true, true), (true, false), (false, true)] {
-            let what = format!("{m}x{n}x{k} {left} {right}");
-            out.push(Case::new("matmul_f16", "matmul", what, move |gpu| {
-                product(gpu, [m, n, k], left, right)
-            }));
+        for halves in [[true, true], [true, false], [false, true]] {
+            out.push(Product16 { halves, ..Product16::new(&[m, k], &[k, n]) }.case());
+        }
+    }
+    for halves in [[true, true], [true, false], [false, true]] {
+        // Either way round, in batches, and in parts of a sum.
+        for transposed in [[true, false], [false, true], [true, true]] {
+            for (lhs, rhs) in [([36, 40], [40, 33]), ([5, 9], [9, 7]), ([3, 300], [300, 10])] {
+                let swap = |[rows, columns]: [usize; 2], wanted| match wanted {
+                    true => [columns, rows],
+                    false => [rows, columns],
+                };
+                let (lhs, rhs) = (swap(lhs, transposed[0]), swap(rhs, transposed[1]));
+                out.push(Product16 { halves, transposed, ..Product16::new(&lhs, &rhs) }.case());
+            }
+        }
+        for (lhs, rhs) in [
+            (&[3, 5, 8][..], &[3, 8, 12][..]),
+            (&[2, 5, 7], &[2, 7, 9]),
+            (&[4, 6], &[3, 6, 10]),
+            (&[7, 1040], &[1040, 10]),
+            (&[2, 3, 1000], &[2, 1000, 6]),
+        ] {
+            out.push(Product16 { halves, ..Product16::new(lhs, rhs) }.case());
+            out.push(
+                Product16 { halves, then: Then16::ColumnBiasResidual, ..Product16::new(lhs, rhs) }.case(),
+            );
         }
     }
 }
 
-fn product(gpu: &Accelerator, [m, n, k]: [usize; 3], left: bool, right: bool) -> Result<Check> {
-    let operand = |shape: [usize; 2], half: bool, seed| -> Result<(Vec<f32>, Tensor)> {
-        if half {
-            return upload(gpu, &shape, seed);
+/// What is done after a product: halves, too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Then16 {
+    Bias,
+    ColumnBiasResidual,
+}
+
+/// A product with operands that are halves or not.
+#[derive(Clone, Debug)]
+struct Product16 {
+    lhs: Vec<usize>,
+    rhs: Vec<usize>,
+    transposed: [bool; 2],
+    halves: [bool; 2],
+    then: Then16,
+}
+
+impl Product16 {
+    fn new(lhs: &[usize], rhs: &[usize]) -> Product16 {
+        let (lhs, rhs) = (lhs.to_vec(), rhs.to_vec());
+        Product16 { lhs, rhs, transposed: [false; 2], halves: [true; 2], then: Then16::Bias }
+    }
+
+    fn case(self) -> Case {
+        let Product16 { lhs, rhs, transposed, halves, then } = &self;
+        let what = format!("{lhs:?} x {rhs:?} transposed {transposed:?} halves {halves:?} then {then:?}");
+        Case::new("matmul_f16", "matmul", what, move |gpu| self.run(gpu))
+    }
+
+    fn run(&self, gpu: &Accelerator) -> Result<Check> {
+        let operand = |shape: &[usize], half: bool, seed| -> Result<(Vec<f32>, Tensor)> {
+            if half {
+                return upload(gpu, shape, seed);
+            }
+            let data = uniform(shape.iter().product(), -0.5, 1.0, seed);
+            let tensor = gpu.upload(&data, Shape::new(shape).unwrap_or_default())?;
+            Ok((data, tensor))
+        };
+        let reference = Product::new(&self.lhs, &self.rhs, self.transposed);
+        let ((a, ta), (b, tb)) =
+            (operand(&self.lhs, self.halves[0], 1)?, operand(&self.rhs, self.halves[1], 2)?);
+        let (bias, t_bias) = upload(gpu, &[reference.columns], 3)?;
+        let (column_bias, t_column_bias) = upload(gpu, &[reference.rows], 4)?;
+        let (residual, t_residual) = upload(gpu, &reference.shape, 5)?;
+        let epilogue = match self.then {
+            Then16::Bias => Epilogue::bias(&t_bias),
+            Then16::ColumnBiasResidual => Epilogue::column_bias(&t_column_bias).plus(&t_residual),
+        };
+        let mut how = Matmul::new().epilogue(epilogue);
+        if self.transposed[0] {
+            how = how.transpose_lhs();
         }
-        let data = uniform(shape[0] * shape[1], -0.5, 1.0, seed);
-        let tensor = gpu.upload(&data, shape)?;
-        Ok((data, tensor))
-    };
-    let ((a, ta), (b, tb)) = (operand([m, k], left, 1)?, operand([k, n], right, 2)?);
-    let (bias, t_bias) = upload(gpu, &[n], 3)?;
-    let c = gpu.run(|r| r.matmul_with(&ta, &tb, Epilogue::bias(&t_bias)))?;
-    let mut expected = Product::new(&[m, k], &[k, n], [false; 2]).of(&a, &b);
-    expected.iter_mut().enumerate().for_each(|(i, e)| *e += f64::from(bias[i % n]));
-    assert_eq!(c.dtype(), if left && right { DType::F16 } else { DType::F32 });
-    Ok(compare(&expected, &read(&c)?, if left && right { ROUNDED } else { WIDE }))
+        if self.transposed[1] {
+            how = how.transpose_rhs();
+        }
+        let c = gpu.run(|r| r.matmul_with(&ta, &tb, how))?;
+        let mut expected = reference.of(&a, &b);
+        for (at, e) in expected.iter_mut().enumerate() {
+            let (row, column) = (at / reference.columns % reference.rows, at % reference.columns);
+            *e += match self.then {
+                Then16::Bias => f64::from(bias[column]),
+                Then16::ColumnBiasResidual => f64::from(column_bias[row]) + f64::from(residual[at]),
+            };
+        }
+        let both = self.halves == [true; 2];
+        assert_eq!(c.dtype(), if both { DType::F16 } else { DType::F32 });
+        Ok(compare(&expected, &read(&c)?, if both { ROUNDED } else { WIDE }))
+    }
 }
 
 fn convolutions(out: &mut Vec<Case>) {
-    let layer = |input, weights, stride, padding, groups| Convolution {
+    let spread = |input, weights, stride, padding, groups, dilation| Convolution {
         input,
         weights,
         stride: [stride; 2],
         padding: [padding; 2],
-        dilation: [1; 2],
+        dilation: [dilation; 2],
         groups,
     };
+    let layer = |input, weights, stride, padding, groups| spread(input, weights, stride, padding, groups, 1);
     for layer in [
         layer([1, 3, 6, 8], [5, 3, 1, 1], 1, 0, 1),
         layer([2, 3, 5, 7], [6, 3, 3, 3], 1, 1, 1),
         layer([1, 4, 9, 12], [8, 4, 3, 3], 2, 0, 1),
         layer([1, 8, 6, 6], [8, 1, 3, 3], 1, 1, 8),
         layer([1, 6, 7, 5], [12, 3, 2, 3], 1, 1, 2),
+        layer([1, 100, 3, 5], [6, 100, 3, 3], 1, 1, 1),
+        spread([1, 3, 13, 18], [6, 3, 3, 3], 1, 2, 1, 2),
+        spread([2, 4, 12, 16], [4, 2, 2, 3], 2, 1, 2, 3),
     ] {
-        let what = format!("{:?} * {:?} groups {}", layer.input, layer.weights, layer.groups);
+        let Convolution { input, weights, groups, dilation, .. } = layer;
+        let what = format!("{input:?} * {weights:?} groups {groups} dilation {dilation:?}");
         out.push(Case::new("conv2d_f16", "conv2d", what, move |gpu| {
             let ((x, tx), (w, tw)) = (upload(gpu, &layer.input, 1)?, upload(gpu, &layer.weights, 2)?);
             let (residual, t_residual) = upload(gpu, &layer.result(), 3)?;
             let weights = gpu.prepare_weights(&tw, layer.groups)?;
-            let how = Conv2d::new().stride(layer.stride).padding(layer.padding);
+            let how = Conv2d::new().stride(layer.stride).padding(layer.padding).dilation(layer.dilation);
             let y = gpu.run(|r| r.conv2d(&tx, &weights, how.epilogue(Epilogue::new().plus(&t_residual))))?;
             let mut expected = layer.of(&x, &w);
             expected.iter_mut().zip(&residual).for_each(|(e, r)| *e += f64::from(*r));

@@ -11,6 +11,8 @@ use super::{Bound, Case, Check, On, compare, compare_words};
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
     permutations(out);
+    transpositions(out);
+    copies(out);
     slices(out);
     broadcasts(out);
     concatenations(out);
@@ -107,6 +109,53 @@ fn permutations(out: &mut Vec<Case>) {
         }
     }
     add(&[257], &[0]);
+}
+
+fn transpositions(out: &mut Vec<Case>) {
+    for shape in [&[1, 7][..], &[5, 3], &[16, 64], &[33, 257], &[3, 4, 5], &[2, 3, 8, 4], &[4, 0]] {
+        let (rows, columns) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let expected = move |data: &[u32]| {
+            let matrices = data.chunks(rows * columns.max(1));
+            let turned = |m: &[u32]| -> Vec<u32> {
+                (0..columns).flat_map(|j| (0..rows).map(move |i| i * columns + j)).map(|k| m[k]).collect()
+            };
+            matrices.flat_map(turned).collect()
+        };
+        let what = format!("{shape:?}");
+        let on_cpu = |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::transpose(x, out);
+        out.push(mover("transpose", what, shape.to_vec(), |r, x| r.transpose(x), on_cpu, expected));
+    }
+}
+
+/// What the device does by itself: fills, copies, and other shapes of the same memory.
+fn copies(out: &mut Vec<Case>) {
+    for n in super::data::LENGTHS {
+        out.push(Case::new("fill", "map", format!("[{n}]"), move |gpu| {
+            let y: Vec<u32> = gpu.run(|r| r.fill([n], 0x7fc0_1234_u32))?.read()?;
+            Ok(compare_words(&vec![0x7fc0_1234; n], &y))
+        }));
+        out.push(Case::new("copy", "map", format!("[{n}]"), move |gpu| {
+            let data = numbered(&[n], 9);
+            let x = gpu.upload(&data, [n])?;
+            Ok(compare_words(&data, &gpu.run(|r| r.copy(&x))?.read::<u32>()?))
+        }));
+        out.push(Case::new(
+            "reshape",
+            "map",
+            format!("[{n}] to [1, {n}] and back, negated twice"),
+            move |gpu| {
+                let data = numbered(&[n], 11);
+                let x = gpu.upload(bytemuck::cast_slice::<u32, i32>(&data), [n])?;
+                let y = gpu.run(|r| {
+                    let row = r.reshape(&x, [1, n])?;
+                    let negated = r.neg(row)?;
+                    let line = r.reshape(negated, [n])?;
+                    r.neg(line)
+                })?;
+                Ok(compare_words(&data, bytemuck::cast_slice(&y.read::<i32>()?)))
+            },
+        ));
+    }
 }
 
 fn slices(out: &mut Vec<Case>) {

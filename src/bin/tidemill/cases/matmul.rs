@@ -46,6 +46,8 @@ struct Spec {
     alpha: f32,
     beta: Option<f32>,
     then: Vec<Then>,
+    /// Operands are small whole numbers: their sums are exact, in any order, so that one term that is lost shows.
+    whole: bool,
 }
 
 fn product(m: usize, n: usize, k: usize) -> Spec {
@@ -56,6 +58,7 @@ fn product(m: usize, n: usize, k: usize) -> Spec {
         alpha: 1.0,
         beta: None,
         then: Vec::new(),
+        whole: false,
     }
 }
 
@@ -76,8 +79,16 @@ impl Spec {
         self
     }
 
+    fn whole(mut self) -> Spec {
+        self.whole = true;
+        self
+    }
+
     fn case(self) -> Case {
         let mut what = format!("{:?} x {:?}", self.lhs, self.rhs);
+        if self.whole {
+            what += " of whole numbers";
+        }
         if self.transposed != [false; 2] {
             what += &format!(" transposed {:?}", self.transposed);
         }
@@ -93,7 +104,12 @@ impl Spec {
     fn run(&self, on: On<'_>) -> Result<Check> {
         let reference = Product::new(&self.lhs, &self.rhs, self.transposed);
         // Not around zero, so that no sum cancels.
-        let data = |shape: &[usize], seed| uniform(shape.iter().product(), -0.5, 1.0, seed);
+        let range = if self.whole { (1.0, 3.0) } else { (-0.5, 1.0) };
+        let data = |shape: &[usize], seed| {
+            let mut data = uniform(shape.iter().product(), range.0, range.1, seed);
+            data.iter_mut().filter(|_| self.whole).for_each(|x| *x = x.floor().min(2.0));
+            data
+        };
         let inputs = Inputs {
             a: data(&self.lhs, 1),
             b: data(&self.rhs, 2),
@@ -105,7 +121,8 @@ impl Spec {
             On::Gpu(gpu) => self.on_gpu(gpu, &inputs, &reference)?,
             On::Cpu => self.on_cpu(&inputs, &reference)?,
         };
-        Ok(compare(&self.expected(&inputs, &reference), &got, BOUND))
+        let bound = if self.whole { Bound::Exact } else { BOUND };
+        Ok(compare(&self.expected(&inputs, &reference), &got, bound))
     }
 
     fn expected(&self, inputs: &Inputs, reference: &Product) -> Vec<f64> {
@@ -137,6 +154,7 @@ impl Spec {
         let (a, b) = (upload(&inputs.a, &self.lhs)?, upload(&inputs.b, &self.rhs)?);
         let bias = upload(&inputs.bias, &[reference.columns])?;
         let column_bias = upload(&inputs.column_bias, &[reference.rows])?;
+        let column = upload(&inputs.column_bias, &[reference.rows, 1])?;
         let dense = upload(&inputs.dense, &reference.shape)?;
         let mut how = Matmul::new().alpha(self.alpha);
         if let Some(beta) = self.beta {
@@ -153,7 +171,8 @@ impl Spec {
             epilogue = match *then {
                 Then::Bias if i == 0 => Epilogue::bias(&bias),
                 Then::Bias => epilogue.plus(&bias),
-                Then::ColumnBias => Epilogue::column_bias(&column_bias),
+                Then::ColumnBias if i == 0 => Epilogue::column_bias(&column_bias),
+                Then::ColumnBias => epilogue.plus(&column),
                 Then::Residual => epilogue.plus(&dense),
                 Then::Times => epilogue.times(&dense),
                 Then::Minus => epilogue.minus(&dense),
@@ -293,11 +312,16 @@ fn vectors(out: &mut Vec<Case>) {
 
 /// More of k than one invocation's loops may take on lavapipe (65,535 iterations), in one go or in all.
 fn long(out: &mut Vec<Case>) {
+    out.push(product(5, 5, 65_537).whole().case());
     for (m, n, k) in [(3, 5, 65_537), (1, 1, 65_537), (5, 3, 70_000), (17, 33, 65_536), (2, 64, 70_001)] {
-        out.push(product(m, n, k).case().large());
+        out.push(product(m, n, k).whole().case().large());
     }
     for (m, n, k) in [(1, 8, 530_000), (3, 4, 600_001), (1, 1, 2_200_000), (20, 1, 300_000)] {
-        out.push(product(m, n, k).case().large());
+        out.push(product(m, n, k).whole().case().large());
+    }
+    // Just so much that a part of k is longer than a loop may be, for kernels that own 4, 16 and 32 rows.
+    for (m, n, k) in [(4, 8, 1_041_004), (5, 8, 1_041_004), (33, 8, 521_004)] {
+        out.push(product(m, n, k).whole().case().large());
     }
     // Split among workgroups, and not evenly.
     for k in [127, 128, 129, 255, 500, 513, 1000, 1023, 2047] {
@@ -388,6 +412,17 @@ fn epilogues(out: &mut Vec<Case>) {
         {
             out.push(product(m, n, k).then(then).case().large());
         }
+    }
+    // The module with every operation, of every kernel: a whole sum, one in parts, and few columns.
+    let gelu = plain("gelu");
+    out.push(product(33, 36, 17).then(&[Then::Bias, gelu]).case());
+    out.push(product(7, 10, 600).then(&[Then::Bias, gelu, Then::Residual]).case());
+    out.push(product(50, 3, 20).then(&[Then::Plus(-1.0), gelu]).case());
+    out.push(product(3, 50, 20).then(&[Then::Plus(-1.0), gelu]).case());
+    // A bias of each kind.
+    for (m, n, k) in [(33, 64, 17), (17, 35, 300), (50, 3, 20)] {
+        out.push(product(m, n, k).then(&[Then::Bias, Then::ColumnBias, relu]).case().large());
+        out.push(product(m, n, k).then(&[Then::ColumnBias, Then::Bias]).case().large());
     }
     // Every function once: the same code on every variant, so the others need not compile it.
     let with = |name, a, b| Then::Unary(name, [a, b]);

@@ -13,9 +13,9 @@ pub mod reference;
 mod softmax;
 mod twin;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill::{Accelerator, Config, Error, Result};
+use tidemill::{Accelerator, Config, Error, Profiling, Result};
 
 /// An operation on one set of operands.
 pub struct Case {
@@ -164,7 +164,11 @@ fn element_error(e: f64, g: f32, bound: Bound, scale: &impl Fn(usize) -> f64, i:
         return if e.is_nan() && g.is_nan() { 0.0 } else { f64::INFINITY };
     }
     let rounded = e as f32;
-    // The sign of a zero counts where bits do.
+    if e == 0.0 && g == 0.0 && e.is_sign_negative() != g.is_sign_negative() {
+        // A zero that is none by rounding has the sign that the documentation says.
+        return f64::INFINITY;
+    }
+    // Where bits count, so does the sign of every zero.
     let same = rounded == g && (bound != Bound::Exact || rounded.to_bits() == g.to_bits());
     if same {
         let finite = g.is_finite() && e.is_finite();
@@ -244,6 +248,8 @@ pub struct Row {
     pub worst_case: String,
     /// Those that failed, with what went wrong.
     pub failures: Vec<String>,
+    /// Bytes behind outputs that were written.
+    pub guard_bytes_touched: u64,
 }
 
 /// What came out of a run of the table.
@@ -251,8 +257,8 @@ pub struct Row {
 pub struct Report {
     /// By operation.
     pub rows: BTreeMap<&'static str, Row>,
-    /// Bytes behind outputs that were written.
-    pub guard_bytes_touched: u64,
+    /// The modules that the device ran, where it has timestamps.
+    pub kernels: BTreeSet<String>,
 }
 
 impl Report {
@@ -261,20 +267,40 @@ impl Report {
         self.rows.values().fold((0, 0), |(n, f), row| (n + row.cases, f + row.failures.len()))
     }
 
-    /// Runs the cases on an accelerator. It should have memory checks on.
-    pub fn run<'a>(&mut self, gpu: &Accelerator, variant: &str, cases: impl IntoIterator<Item = &'a Case>) {
-        self.run_on(On::Gpu(gpu), variant, cases);
-        self.guard_bytes_touched += gpu.stats().pool.guard_bytes_touched;
+    /// Bytes behind outputs that were written.
+    pub fn guard_bytes_touched(&self) -> u64 {
+        self.rows.values().map(|row| row.guard_bytes_touched).sum()
     }
 
-    /// Runs the cases that have one on their twins.
-    pub fn run_on_cpu(&mut self, cases: &[Case]) {
-        self.run_on(On::Cpu, " on the CPU", cases.iter().filter(|case| case.twin));
+    /// Runs the cases on an accelerator. It should have memory checks on.
+    ///
+    /// # Errors
+    ///
+    /// Those of profiling: a lost device.
+    pub fn run<'a>(
+        &mut self,
+        gpu: &Accelerator,
+        variant: &str,
+        cases: impl IntoIterator<Item = &'a Case>,
+    ) -> Result<()> {
+        let session = gpu.begin_profiling("cases", Profiling::Timeline)?;
+        self.run_on(On::Gpu(gpu), variant, cases);
+        self.kernels.extend(session.finish()?.rows().map(|row| row.kernel.clone()));
+        Ok(())
+    }
+
+    /// Runs the cases that have one on their twins; the operations of the others.
+    pub fn run_on_cpu(&mut self, cases: &[Case]) -> BTreeSet<&'static str> {
+        let (with, without): (Vec<&Case>, Vec<&Case>) = cases.iter().partition(|case| case.twin);
+        self.run_on(On::Cpu, " on the CPU", with);
+        without.into_iter().map(|case| case.op).collect()
     }
 
     fn run_on<'a>(&mut self, on: On<'_>, variant: &str, cases: impl IntoIterator<Item = &'a Case>) {
         for case in cases {
+            let touched = touched(on);
             let outcome = (case.run)(on);
+            let touched = self::touched(on) - touched;
             let what = format!("{} {}{variant}", case.op, case.what);
             let check = match outcome {
                 Ok(check) => check,
@@ -298,14 +324,30 @@ impl Report {
                         row.worst_case = what;
                     }
                     row.failures.extend(failure);
+                    row.guard_bytes_touched += touched;
                 }
                 None => {
                     let failures = failure.into_iter().collect();
-                    self.rows.insert(case.op, Row { cases: 1, worst: check, worst_case: what, failures });
+                    let row = Row {
+                        cases: 1,
+                        worst: check,
+                        worst_case: what,
+                        failures,
+                        guard_bytes_touched: touched,
+                    };
+                    self.rows.insert(case.op, row);
                 }
             }
         }
     }
+}
+
+/// Guard bytes touched so far. They are looked at when a block goes back to the pool, which all do that no work in flight
+/// holds; if waiting for that fails, the next case says so.
+fn touched(on: On<'_>) -> u64 {
+    let On::Gpu(gpu) = on else { return 0 };
+    let _ = gpu.synchronize();
+    gpu.stats().pool.guard_bytes_touched
 }
 
 /// Runs the table: with the device's own variants, and with `all_variants` the cases of each family once more on each
@@ -323,14 +365,14 @@ pub fn run_table(
     let mut report = Report::default();
     let gpu = Accelerator::new(&config().memory_checks(true))?;
     progress("default variants");
-    report.run(&gpu, "", cases);
+    report.run(&gpu, "", cases)?;
     if all_variants {
         for variant in gpu.variants().iter().filter(|v| !v.in_use) {
             progress(&format!("{} {}", variant.family, variant.name));
             let other =
                 Accelerator::new(&config().memory_checks(true).variant(variant.family, variant.name))?;
             let of_family = cases.iter().filter(|case| case.family == variant.family && !case.large);
-            report.run(&other, &format!(" on {}", variant.name), of_family);
+            report.run(&other, &format!(" on {}", variant.name), of_family)?;
         }
     }
     Ok(report)

@@ -84,13 +84,14 @@ pub fn cases(out: &mut Vec<Case>) {
             {
                 out.push(words(op, dtype, a, b));
             }
-            out.push(with_scalar(op, dtype));
         }
     }
-    for op in ARITHMETIC {
+    for op in ARITHMETIC.into_iter().chain(COMPARISONS) {
         for dtype in TYPES {
             if op != "pow" || dtype == DType::F32 {
-                out.push(with_scalar(op, dtype));
+                for n in [0, 1, 257, 4099] {
+                    out.push(with_scalar(op, dtype, n));
+                }
             }
         }
     }
@@ -347,13 +348,32 @@ fn apply_scalar(r: &mut Recording, op: &str, x: &Tensor, bits: u32) -> Result<Va
     }
 }
 
-fn with_scalar(op: &'static str, dtype: DType) -> Case {
-    Case::both(op, "map", format!("[4099] with a scalar {dtype}"), move |on| {
-        let x = any_words(dtype, 4099, 3);
+/// The operation's name where one operand is a scalar.
+fn scalar_form(op: &str) -> &'static str {
+    match op {
+        "add" => "add_scalar",
+        "sub" => "sub_scalar",
+        "mul" => "scale",
+        "div" => "div_scalar",
+        "pow" => "pow_scalar",
+        "min" => "min_scalar",
+        "max" => "max_scalar",
+        "eq" => "eq_scalar",
+        "ne" => "ne_scalar",
+        "lt" => "lt_scalar",
+        "le" => "le_scalar",
+        "gt" => "gt_scalar",
+        _ => "ge_scalar",
+    }
+}
+
+fn with_scalar(op: &'static str, dtype: DType, n: usize) -> Case {
+    Case::both(scalar_form(op), "map", format!("[{n}] {dtype}"), move |on| {
+        let x = any_words(dtype, n, 3);
         let scalar = if dtype == DType::F32 { 2.5f32.to_bits() } else { 3 };
         let got = match on {
             On::Gpu(gpu) => {
-                let tensor = upload(gpu, dtype, &x, &[4099])?;
+                let tensor = upload(gpu, dtype, &x, &[n])?;
                 read(&gpu.run(|r| apply_scalar(r, op, &tensor, scalar))?)?
             }
             On::Cpu => twin::with_scalar(op, dtype, &x, scalar)?,

@@ -150,7 +150,7 @@ fn bound(op: &str, extent: usize) -> Bound {
     match op {
         "sum" | "norm" => Bound::Scaled(4.0 * EPS),
         "dot" | "mean" => Bound::Scaled(5.0 * EPS),
-        "prod" => Bound::Scaled((extent as f64 + 1.0) * EPS),
+        "prod" => Bound::Scaled(extent as f64 * EPS),
         "variance" => Bound::Scaled(8.0 * EPS),
         _ => Bound::Exact,
     }

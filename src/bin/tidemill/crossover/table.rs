@@ -2,31 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tidemill::hybrid::{Hybrid, Input, Op, Policy, Ran, Side};
-use tidemill::{Accelerator, Conv2d, PreparedWeights, Recording, Result, Shape, Tensor, Value, cpu};
+use tidemill::hybrid::{Hybrid, Op, Policy, Side};
+use tidemill::{Accelerator, Conv2d, PreparedWeights, Recording, Result, Tensor, Value};
 
-/// The operations of the classic comparison.
-pub(crate) const OPS: [Op; 14] = [
-    Op::Add,
-    Op::Dot,
-    Op::Matmul,
-    Op::Relu,
-    Op::LeakyRelu,
-    Op::Elu,
-    Op::Clip,
-    Op::Sigmoid,
-    Op::Tanh,
-    Op::Swish,
-    Op::Gelu,
-    Op::Softmax,
-    Op::LogSoftmax,
-    Op::Conv2d,
-];
-
-/// Elements of an operand: 1 Ki to 16 Mi.
-pub(crate) fn sizes() -> impl Iterator<Item = usize> {
-    (10..=24).step_by(2).map(|bits| 1 << bits)
-}
+use super::cells::{KERNEL, PARAMETERS, WEIGHTS, call, elements, shape};
 
 /// Rounds of a cell: at least so many, and more until this time has passed.
 const LEAST: usize = 15;
@@ -34,14 +13,6 @@ const MOST: usize = 101;
 const TIME: Duration = Duration::from_millis(60);
 /// Rounds in which every side takes its turn. In the others it is only Auto and the better one.
 const FULL: usize = 5;
-/// Columns of what softmax works on.
-const ROW: usize = 1024;
-/// Channels of convolutions, before and after, and their weights.
-const CHANNELS: usize = 16;
-const KERNEL: [usize; 4] = [CHANNELS, CHANNELS, 3, 3];
-const WEIGHTS: [f32; 9 * CHANNELS * CHANNELS] = [0.1; 9 * CHANNELS * CHANNELS];
-const PARAMETERS: [f32; 2] = [0.1, 0.5];
-
 /// One operation at one size; times are medians of rounds in which all sides took turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
@@ -148,44 +119,6 @@ fn regretted((auto, other): (&f64, &f64)) -> f64 {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-/// A matrix product has square operands, so not every size.
-fn elements(op: Op, n: usize) -> usize {
-    if op == Op::Matmul { ((n as f64).sqrt() as usize).pow(2) } else { n }
-}
-
-fn shape(op: Op, n: usize) -> Shape {
-    match op {
-        Op::Matmul => Shape::from([(n as f64).sqrt() as usize; 2]),
-        Op::Softmax | Op::LogSoftmax => Shape::from([n / ROW, ROW]),
-        Op::Conv2d => {
-            let side = ((n / CHANNELS) as f64).sqrt() as usize;
-            Shape::from([1, CHANNELS, side, side])
-        }
-        _ => Shape::from([n]),
-    }
-}
-
-fn call(hybrid: &Hybrid, op: Op, x: &[f32], out: &mut [f32]) -> Result<Ran> {
-    let [p, q] = PARAMETERS;
-    let x = || Input::from((x, shape(op, x.len())));
-    match op {
-        Op::Add => hybrid.add(x(), x(), out),
-        Op::Dot => hybrid.dot(x(), x(), &mut out[..1]),
-        Op::Matmul => hybrid.matmul(x(), x(), out),
-        Op::Relu => hybrid.relu(x(), out),
-        Op::LeakyRelu => hybrid.leaky_relu(x(), p, out),
-        Op::Elu => hybrid.elu(x(), p, out),
-        Op::Clip => hybrid.clip(x(), p, q, out),
-        Op::Sigmoid => hybrid.sigmoid(x(), out),
-        Op::Tanh => hybrid.tanh(x(), out),
-        Op::Swish => hybrid.swish(x(), out),
-        Op::Softmax => hybrid.softmax(x(), -1, out),
-        Op::LogSoftmax => hybrid.log_softmax(x(), -1, out),
-        Op::Conv2d => hybrid.conv2d(x(), (&WEIGHTS, KERNEL), cpu::Conv2d::new().padding([1, 1]), out),
-        _ => hybrid.gelu(x(), out),
-    }
 }
 
 fn record(r: &mut Recording, op: Op, x: &Tensor, weights: &PreparedWeights) -> Result<Value> {

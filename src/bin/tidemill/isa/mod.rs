@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use serde_json::Value;
-use tidemill::{CompiledKernel, Config, DeviceInfo, compiled_kernels};
+use tidemill::{CompiledKernel, Config, DeviceInfo, Error, compiled_kernels};
 
 use crate::Outcome;
 use crate::json::{figure, line};
@@ -88,6 +88,9 @@ fn unpacked() -> Vec<PathBuf> {
     cache.map(|cache| cache.join("mesa/radeon_icd.json")).filter(|file| file.exists()).into_iter().collect()
 }
 
+/// What the process ends with in which there is no device: its driver does not know the chip.
+const NO_DEVICE: u8 = 3;
+
 /// Compiles in a process for which RADV has this chip; `false` if it does not know it.
 fn elsewhere(args: &Args, chip: &str, driver: &Path) -> Result<bool, Box<dyn std::error::Error>> {
     let mut command = Command::new(std::env::current_exe()?);
@@ -98,27 +101,49 @@ fn elsewhere(args: &Args, chip: &str, driver: &Path) -> Result<bool, Box<dyn std
     // What RADV says of hardware that is not there is no news.
     let output = command.stdin(Stdio::null()).output()?;
     std::io::stdout().lock().write_all(&output.stdout)?;
-    if !output.status.success() && !output.stdout.is_empty() {
-        return Err(format!("{chip}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+    if output.status.code() == Some(i32::from(NO_DEVICE)) {
+        return Ok(false);
     }
-    Ok(output.status.success())
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{chip} by {}: {}: {}", driver.display(), output.status, said.trim()).into());
+    }
+    Ok(true)
 }
 
 /// A row of the table.
 struct Row<'a> {
     kernel: &'a CompiledKernel,
+    vgprs: u64,
+    /// Registers of both kinds that went to memory.
+    spills: u64,
+    /// Bytes of memory per invocation for what found no register.
+    scratch: u64,
+    lds: u64,
+    waves: u64,
     main: MainLoop,
 }
 
-impl Row<'_> {
-    /// A statistic by the name that RADV gives it; zero where a driver has other names.
-    fn statistic(&self, name: &str) -> u64 {
-        let found = self.kernel.statistics.iter().find(|(known, _)| known == name);
-        found.map_or(0, |(_, value)| *value as u64)
-    }
-
-    fn spills(&self) -> u64 {
-        self.statistic("Spilled SGPRs") + self.statistic("Spilled VGPRs")
+impl<'a> Row<'a> {
+    /// Reads the statistics by the names that RADV gives them; the name of one that is not there.
+    fn new(kernel: &'a CompiledKernel) -> Result<Row<'a>, String> {
+        let statistic = |name: &str| {
+            let found = kernel.statistics.iter().find(|(known, _)| known == name);
+            let there =
+                || kernel.statistics.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let missing =
+                || format!("{}: the driver has no statistic `{name}`, but {}", kernel.kernel, there());
+            found.map(|(_, value)| *value as u64).ok_or_else(missing)
+        };
+        Ok(Row {
+            kernel,
+            vgprs: statistic("VGPRs")?,
+            spills: statistic("Spilled SGPRs")? + statistic("Spilled VGPRs")?,
+            scratch: statistic("Scratch size")?,
+            lds: statistic("LDS size")?,
+            waves: statistic("Subgroups per SIMD")?,
+            main: main_loop(&kernel.assembly),
+        })
     }
 
     fn constants(&self) -> String {
@@ -128,13 +153,19 @@ impl Row<'_> {
 }
 
 fn here(args: &Args) -> Outcome {
-    let (device, kernels) = compiled_kernels(&Config::new())?;
+    let (device, kernels) = match compiled_kernels(&Config::new()) {
+        Ok(compiled) => compiled,
+        Err(error) if is_without_device(&error) => {
+            eprintln!("{error}");
+            return Ok(ExitCode::from(NO_DEVICE));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let wanted = |kernel: &&CompiledKernel| {
         let name = format!("{} {} {}", kernel.family, kernel.kernel, kernel.variant);
         args.part.as_ref().is_none_or(|part| name.contains(part.as_str()))
     };
-    let rows = kernels.iter().filter(wanted).map(|kernel| Row { kernel, main: main_loop(&kernel.assembly) });
-    let rows: Vec<Row<'_>> = rows.collect();
+    let rows = kernels.iter().filter(wanted).map(Row::new).collect::<Result<Vec<_>, _>>()?;
     let mut out = std::io::stdout().lock();
     if args.json {
         print_json(&mut out, &device, &rows)?
@@ -144,6 +175,15 @@ fn here(args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether there is no device at all. One that is there and won't do is a failure like any other.
+fn is_without_device(error: &Error) -> bool {
+    match error {
+        Error::NoDriver { .. } => true,
+        Error::NoUsableDevice { refused, .. } => refused.is_empty(),
+        _ => false,
+    }
+}
+
 fn print_json(out: &mut impl Write, device: &DeviceInfo, rows: &[Row<'_>]) -> std::io::Result<()> {
     for row in rows {
         let bits = |bits: Option<u32>| bits.map_or(Value::Null, Value::from);
@@ -151,15 +191,16 @@ fn print_json(out: &mut impl Write, device: &DeviceInfo, rows: &[Row<'_>]) -> st
             ("kernel", row.kernel.kernel.as_str().into()),
             ("variant", row.kernel.variant.into()),
             ("device", device.name.as_str().into()),
-            ("vgprs", row.statistic("VGPRs").into()),
-            ("spills", row.spills().into()),
-            ("lds", row.statistic("LDS size").into()),
-            ("waves", row.statistic("Subgroups per SIMD").into()),
+            ("vgprs", row.vgprs.into()),
+            ("spills", row.spills.into()),
+            ("lds", row.lds.into()),
+            ("waves", row.waves.into()),
             ("fma_share", figure(row.main.fma_share())),
             ("global_load_bits", bits(row.main.global_load_bits)),
             ("lds_load_bits", bits(row.main.lds_load_bits)),
             ("family", row.kernel.family.into()),
             ("constants", row.constants().into()),
+            ("scratch", row.scratch.into()),
         ];
         writeln!(out, "{}", line(&fields))?;
     }
@@ -186,10 +227,10 @@ fn print_table(
             "{:<30} {:<16} {:>5} {:>6} {:>6} {:>5} {:>5.1}% {:>7} {:>7}  {}",
             row.kernel.kernel,
             row.kernel.variant,
-            row.statistic("VGPRs"),
-            row.spills(),
-            row.statistic("LDS size"),
-            row.statistic("Subgroups per SIMD"),
+            row.vgprs,
+            row.spills,
+            row.lds,
+            row.waves,
             100.0 * row.main.fma_share(),
             bits(row.main.global_load_bits),
             bits(row.main.lds_load_bits),
