@@ -10,7 +10,7 @@ mod harness;
 
 use fixtures::kernel;
 use harness::{Gpu, config, gpu, gpu_with};
-use tidemill::{Accelerator, DType, DeviceChoice, Dispatch, Error, Tensor};
+use tidemill::{Accelerator, Conv2d, DType, DeviceChoice, Dispatch, Error, Tensor};
 
 /// Both work at the same time, from two threads, with what one process has only once: the loader, the layer, the exit hook.
 fn both_compute(one: &Gpu, other: &Gpu) {
@@ -77,4 +77,37 @@ fn two_accelerators_on_two_devices() {
     both_compute(&lavapipe, &swiftshader);
     tensors_stay_at_home(&lavapipe, &swiftshader);
     tensors_stay_at_home(&swiftshader, &lavapipe);
+}
+
+/// Products and a convolution of small whole numbers, whose sums are exact in any order.
+fn products(gpu: &Gpu) -> Vec<Vec<f32>> {
+    let whole = |n: usize| (0..n).map(|i| ((i * 7 + i / 11) % 5) as f32 - 2.0).collect::<Vec<_>>();
+    let mut results = Vec::new();
+    for [m, n, k] in [[37, 70, 33], [40, 3, 50], [1, 70, 50]] {
+        let (a, b) = (gpu.upload(&whole(m * k), [m, k]), gpu.upload(&whole(k * n), [k, n]));
+        results.push(gpu.run(|r| r.matmul(&a.unwrap(), &b.unwrap())).unwrap().read().unwrap());
+    }
+    let (x, w) = (gpu.upload(&whole(3 * 81), [1, 3, 9, 9]), gpu.upload(&whole(12 * 27), [12, 3, 3, 3]));
+    let weights = gpu.prepare_weights(&w.unwrap(), 1).unwrap();
+    let y = gpu.run(|r| r.conv2d(&x.unwrap(), &weights, Conv2d::new().padding([1, 1]))).unwrap();
+    results.push(y.read().unwrap());
+    results
+}
+
+#[test]
+#[ignore = "needs SwiftShader beside lavapipe: VK_DRIVER_FILES with both, as .ci/run has it"]
+fn subgroups_of_four_and_of_eight_multiply_alike() {
+    let on = |part: &str, [product, convolution]: [&str; 2]| {
+        let config = config().device(DeviceChoice::Name(part.to_owned()));
+        gpu_with(config.variant("matmul", product).variant("conv2d", convolution))
+    };
+    let software = ["texel-rows", "texel-direct"];
+    let eight = on("llvmpipe", software);
+    let expected = products(&eight);
+    assert_eq!(eight.device().limits.subgroup_size, 8);
+    for variants in [software, ["buffer-shared", "buffer-tile"]] {
+        let four = on("SwiftShader", variants);
+        assert_eq!(four.device().limits.subgroup_size, 4);
+        assert_eq!(products(&four), expected, "{variants:?}");
+    }
 }

@@ -10,7 +10,7 @@ mod harness;
 mod seam;
 
 use seam::{FakeMemory, Seam};
-use tidemill::{Accelerator, DType, Dispatch};
+use tidemill::{Accelerator, DType, Dispatch, Error};
 
 fn ramp(n: usize) -> Vec<f32> {
     (0..n).map(|i| i as f32).collect()
@@ -167,11 +167,33 @@ fn writes_in_flight_never_wait() {
 }
 
 #[test]
+fn a_write_that_gets_no_memory_leaves_the_old_contents() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::discrete());
+    let gpu = seam.gpu();
+    let t = gpu.upload(&[1.0f32; 64], [64]).unwrap();
+    assert_eq!(t.read::<f32>().unwrap(), [1.0; 64]);
+    gpu.synchronize().unwrap();
+    gpu.trim();
+    seam.fail("vkCreateBuffer", 0, u64::from(u32::MAX), ash::vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let error = t.write(&[2.0f32; 64]).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+    seam.heal();
+    assert_eq!(t.read::<f32>().unwrap(), [1.0; 64]);
+    t.write(&[3.0f32; 64]).unwrap();
+    assert_eq!(t.read::<f32>().unwrap(), [3.0; 64]);
+}
+
+#[test]
 fn a_device_with_no_memory_for_the_host_is_an_error() {
     let seam = Seam::take();
     let types = vec![(ash::vk::MemoryPropertyFlags::DEVICE_LOCAL, 0)];
     seam.fake_memory(FakeMemory { types, ..FakeMemory::discrete() });
     let gpu = seam.gpu();
     let error = gpu.upload(&[1.0f32], [1]).unwrap_err();
-    assert_eq!(error.to_string(), "vkGetBufferMemoryRequirements failed with no memory type fits");
+    assert_eq!(
+        error.to_string(),
+        "no memory that the host can write: none of the device's 1 memory types that a buffer may use (mask 0b1) is; \
+         Vulkan demands one, so update the driver"
+    );
 }

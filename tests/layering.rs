@@ -130,7 +130,9 @@ fn only_vk_knows_vulkan_and_unsafe() {
             for word in ["ash", "gpu_allocator"] {
                 assert!(!has_word(&code, word), "{} names {word}", file.display());
             }
-            assert!(!has_word(&code, "unsafe"), "{} has unsafe code", file.display());
+            // Stores that bypass the cache have no safe form: docs/decisions.md.
+            let stores = file.ends_with("cpu/streaming.rs");
+            assert!(stores || !has_word(&code, "unsafe"), "{} has unsafe code", file.display());
         }
     }
     // The command line may drive Vulkan itself where it measures what we are compared with.
@@ -154,11 +156,11 @@ fn ops_neither_wait_nor_read() {
 }
 
 #[test]
-fn safety_is_argued_at_every_unsafe_block_of_vk() {
+fn safety_is_argued_at_every_unsafe_block() {
     let (_, contract) = sources("vk/mod.rs").pop().unwrap();
     assert!(contract.contains("# The contract"));
     let mut blocks = 0;
-    for (file, text) in sources("vk") {
+    for (file, text) in sources("vk").into_iter().chain(sources("cpu")) {
         let lines: Vec<&str> = text.lines().collect();
         for (i, line) in lines.iter().enumerate() {
             if !line.contains("unsafe {") && !line.trim_start().starts_with("unsafe impl") {

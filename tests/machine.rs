@@ -103,6 +103,9 @@ fn in_a_child_process() {
             let mut sum = [0.0; 2];
             let ran = hybrid.add(&[1.0, 2.0], &[3.0, 4.0], &mut sum).unwrap();
             let why = in_words(hybrid.accelerator().map_err(Error::clone), |_| "a device".to_owned());
+            // What another one measured would not be the same to the last digit.
+            let again = Hybrid::new(Policy::Auto).unwrap();
+            assert_eq!(again.placement().calibration(), hybrid.placement().calibration());
             format!("{sum:?} on {:?} for {:?}; {why}", ran.decision.side, ran.decision.why)
         }),
         "hybrid on the device" => in_words(Hybrid::new(Policy::Gpu), |_| "made".to_owned()),
@@ -365,7 +368,9 @@ fn a_process_may_end_at_any_time() {
 #[test]
 fn without_a_device_everything_runs_on_the_cpu_and_says_so() {
     let nowhere = Path::new("/no/such/driver.json");
-    let environment = [("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)];
+    let folder = Folder::new();
+    let environment =
+        [("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere), ("XDG_CACHE_HOME", folder.path())];
     let said = child("hybrid", &environment);
     assert!(said.starts_with("[4.0, 6.0] on Cpu for NoDevice; NoDriver: no Vulkan driver"), "{said}");
     let said = child("hybrid on the device", &environment);

@@ -9,13 +9,20 @@ mod fixtures;
 #[path = "../gpu/harness.rs"]
 mod harness;
 mod hazards;
+mod hybrid;
+mod limits;
 mod lost;
 mod memory;
+mod narrow;
 mod poorer_device;
 #[path = "../seam/mod.rs"]
 mod seam;
 mod slow_queue;
 mod stream;
+#[path = "../../src/bin/tidemill/cases/mod.rs"]
+#[allow(dead_code, reason = "the command line's own module, of which this uses a part")]
+mod table;
+mod tune;
 
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Elementwise operations: what is refused, that the recording stays usable, and what the table of cases can't say.
 
-use tidemill::{DType, Error, Result, Value};
+use tidemill::{DType, Error, Recording, Result, Tensor, Value};
 
 use crate::harness::gpu;
 
@@ -99,4 +99,88 @@ fn a_cast_to_the_own_type_is_the_operand() {
         r.cast(doubled, DType::F32)
     });
     assert_eq!(same.unwrap().read::<f32>().unwrap(), [2.0, -4.0]);
+}
+
+/// Operations of one operand at the numbers that their documentation names: bit for bit, and NaN for NaN.
+#[test]
+fn special_values_are_those_of_the_documentation() {
+    use std::f32::consts::LN_2;
+    const INF: f32 = f32::INFINITY;
+    const TINY: f32 = 1e-40;
+    type Row = (&'static str, fn(&mut Recording, &Tensor) -> Result<Value>, &'static [(f32, f32)]);
+    let rows: &[Row] = &[
+        ("neg", |r, x| r.neg(x), &[(0.0, -0.0), (INF, -INF), (TINY, -TINY)]),
+        ("abs", |r, x| r.abs(x), &[(-0.0, 0.0), (-INF, INF), (-TINY, TINY)]),
+        ("sign", |r, x| r.sign(x), &[(-0.0, -0.0), (0.0, 0.0), (-INF, -1.0), (TINY, 1.0), (-TINY, -1.0)]),
+        ("floor", |r, x| r.floor(x), &[(-0.0, -0.0), (-INF, -INF), (INF, INF)]),
+        ("ceil", |r, x| r.ceil(x), &[(-0.0, -0.0), (-0.5, -0.0), (-INF, -INF), (INF, INF)]),
+        ("round", |r, x| r.round(x), &[(-0.0, -0.0), (-0.3, -0.0), (2.5, 2.0), (INF, INF)]),
+        (
+            "sqrt",
+            |r, x| r.sqrt(x),
+            &[(-0.0, -0.0), (0.0, 0.0), (INF, INF), (-1.0, f32::NAN), (-INF, f32::NAN)],
+        ),
+        ("rsqrt", |r, x| r.rsqrt(x), &[(0.0, INF), (-0.0, -INF), (INF, 0.0), (-1.0, f32::NAN)]),
+        ("recip", |r, x| r.recip(x), &[(0.0, INF), (-0.0, -INF), (INF, 0.0), (-INF, -0.0)]),
+        ("exp", |r, x| r.exp(x), &[(-INF, 0.0), (88.73, INF), (INF, INF), (-0.0, 1.0), (TINY, 1.0)]),
+        ("log", |r, x| r.log(x), &[(0.0, -INF), (-0.0, -INF), (INF, INF), (-TINY, f32::NAN), (1.0, 0.0)]),
+        ("sin", |r, x| r.sin(x), &[(-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY), (INF, f32::NAN)]),
+        ("cos", |r, x| r.cos(x), &[(-0.0, 1.0), (TINY, 1.0), (-INF, f32::NAN)]),
+        ("relu", |r, x| r.relu(x), &[(-0.0, 0.0), (TINY, TINY), (-INF, 0.0), (INF, INF)]),
+        ("sigmoid", |r, x| r.sigmoid(x), &[(-INF, 0.0), (INF, 1.0), (-0.0, 0.5), (TINY, 0.5)]),
+        ("tanh", |r, x| r.tanh(x), &[(-INF, -1.0), (INF, 1.0), (-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY)]),
+        (
+            "swish",
+            |r, x| r.swish(x),
+            &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)],
+        ),
+        ("gelu", |r, x| r.gelu(x), &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)]),
+        (
+            "gelu_erf",
+            |r, x| r.gelu_erf(x),
+            &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)],
+        ),
+        ("softplus", |r, x| r.softplus(x), &[(-INF, 0.0), (INF, INF), (-0.0, LN_2), (TINY, LN_2)]),
+        (
+            "leaky_relu(2)",
+            |r, x| r.leaky_relu(x, 2.0),
+            &[(-0.0, -0.0), (0.0, 0.0), (-INF, -INF), (INF, INF), (TINY, TINY), (-TINY, -2.0 * TINY)],
+        ),
+        ("leaky_relu(0)", |r, x| r.leaky_relu(x, 0.0), &[(-0.0, -0.0), (-INF, f32::NAN), (-1.0, -0.0)]),
+        ("leaky_relu(-1)", |r, x| r.leaky_relu(x, -1.0), &[(-0.0, 0.0), (-INF, INF)]),
+        (
+            "elu(2)",
+            |r, x| r.elu(x, 2.0),
+            &[(-0.0, -0.0), (0.0, 0.0), (-INF, -2.0), (INF, INF), (TINY, TINY), (-TINY, -2.0 * TINY)],
+        ),
+        ("clip(0, 1)", |r, x| r.clip(x, 0.0, 1.0), &[(-0.0, 0.0), (TINY, TINY), (-INF, 0.0), (INF, 1.0)]),
+        (
+            "clip(-1, -0)",
+            |r, x| r.clip(x, -1.0, -0.0),
+            &[(0.0, -0.0), (-TINY, -TINY), (-INF, -1.0), (INF, -0.0)],
+        ),
+        (
+            "pow_scalar(3)",
+            |r, x| r.pow_scalar(x, 3.0),
+            &[(-0.0, -0.0), (0.0, 0.0), (-INF, -INF), (1e-14, 1e-42)],
+        ),
+        ("pow_scalar(-1)", |r, x| r.pow_scalar(x, -1.0), &[(-0.0, -INF), (-INF, -0.0), (INF, 0.0)]),
+        ("pow_scalar(0)", |r, x| r.pow_scalar(x, 0.0), &[(-0.0, 1.0), (INF, 1.0)]),
+    ];
+    let gpu = gpu();
+    let mut wrong = Vec::new();
+    for (name, op, values) in rows {
+        let mut values = values.to_vec();
+        // Anything to the power of 0 is 1.
+        values.push((f32::NAN, if *name == "pow_scalar(0)" { 1.0 } else { f32::NAN }));
+        let x: Vec<f32> = values.iter().map(|(x, _)| *x).collect();
+        let x = gpu.upload(&x, [x.len()]).unwrap();
+        let got = gpu.run(|r| op(r, &x)).unwrap().read::<f32>().unwrap();
+        for ((x, expected), got) in values.iter().zip(got) {
+            if got.to_bits() != expected.to_bits() && !(got.is_nan() && expected.is_nan()) {
+                wrong.push(format!("{name} of {x:e} is {got:e} and not {expected:e}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -102,6 +102,54 @@ fn tails_of_products_give_the_same_bits_in_the_epilogue() {
     }
 }
 
+/// Elements of other places are in memory, or nowhere: what is read in a second layout is stored before.
+#[test]
+fn what_is_read_in_two_layouts_gives_the_same_bits() {
+    let gpus = [gpu(), gpu_with(config().fusion(false))];
+    let [(fused, few), (unfused, many)] = on_each(&gpus, |gpu, r| {
+        let (a, b) = (noise(gpu, 1, [64, 64]), noise(gpu, 2, [64, 64]));
+        let x = r.mul(&a, &b)?;
+        let t = r.transpose(x)?;
+        let plain = r.add(x, t)?;
+        let y = r.scale(&a, 2.5)?;
+        let t = r.transpose(y)?;
+        let t = r.neg(t)?;
+        let kept_too = r.add(y, t)?;
+        let cube = r.sub(&noise(gpu, 3, [9, 9, 9]), &noise(gpu, 4, [9, 9, 9]))?;
+        let (p, q) = (r.permute(cube, &[1, 0, 2])?, r.permute(cube, &[2, 1, 0])?);
+        let sum = r.add(p, q)?;
+        let permuted = r.mul(cube, sum)?;
+        // Another way to the elements: as if the rows were columns.
+        let z = r.abs(&noise(gpu, 5, [6, 8]))?;
+        let turned = r.reshape(z, [8, 6])?;
+        let turned = r.transpose(turned)?;
+        let reshaped = r.sub(z, turned)?;
+        Ok(vec![plain, kept_too, y, permuted, reshaped])
+    });
+    assert_eq!(fused, unfused);
+    assert_eq!(many - few, 1 + 2 + 3 + 1, "what reads is joined, and what is read is not");
+}
+
+#[test]
+fn products_that_are_read_in_two_layouts_give_the_same_bits() {
+    let [(fused, few), (unfused, many)] = both(|gpu, r| {
+        let (a, b) = (noise(gpu, 1, [6, 6, 8]), noise(gpu, 2, [8, 12]));
+        let h = r.matmul(&a, &b)?;
+        let t = r.permute(h, &[1, 0, 2])?;
+        let batches = r.add(h, t)?;
+        let h = r.matmul(&a, &b)?;
+        let same = r.reshape(h, [6, 6, 12])?;
+        let squares = r.mul(h, same)?;
+        let (x, w) = (noise(gpu, 3, [5, 4, 6, 7]), noise(gpu, 4, [5, 4, 3, 3]));
+        let h = r.conv2d(&x, &w, Conv2d::new().padding([1, 1]))?;
+        let t = r.permute(h, &[1, 0, 2, 3])?;
+        let images = r.mul(h, t)?;
+        Ok(vec![batches, squares, images])
+    });
+    assert_eq!(fused, unfused);
+    assert_eq!(many - few, 1 + 1 + 1, "one layout alone is an epilogue's");
+}
+
 #[test]
 fn a_product_that_others_need_is_stored_as_it_is() {
     let [(fused, _), (unfused, _)] = both(|gpu, r| {
@@ -232,6 +280,50 @@ fn heads_of_reductions_give_the_same_bits() {
         let operations: u64 = (2 + 1 + 2 + 2 + 2 + 3) + 6 + 2 * 2;
         assert_eq!(many - few, operations, "{variant}: without fusion each is a dispatch");
     }
+}
+
+#[test]
+fn heads_of_softmax_give_the_same_bits() {
+    // Rows that a subgroup stores together, rows with ends under masks, short ones, and rows that are swept.
+    let shapes = [[16, 512], [7, 1003], [40, 6], [3, 3001]];
+    for variant in ["texel-together", "texel-shuffle", "buffer-shared", "buffer-shuffle"] {
+        let config = config().variant("softmax", variant);
+        let [(fused, few), (unfused, many)] = both_with(config, |gpu, r| {
+            let mut values = Vec::new();
+            for shape in shapes {
+                let (x, y) = (noise(gpu, 1, shape), noise(gpu, 2, shape));
+                // As attention has it: scaled, and masked by a sum.
+                let h = r.scale(&x, 0.125)?;
+                let h = r.add(h, &y)?;
+                values.push(r.softmax(h, -1)?);
+                let h = r.relu(&x)?;
+                values.push(r.log_softmax(h, -1)?);
+            }
+            Ok(values)
+        });
+        assert_eq!(fused, unfused, "{variant}");
+        assert_eq!(many - few, 4 * 3, "{variant}: without fusion each is a dispatch");
+    }
+}
+
+#[test]
+fn what_no_softmax_can_take_in_is_a_dispatch_of_its_own() {
+    let [(fused, few), (unfused, many)] = both(|gpu, r| {
+        let x = noise(gpu, 1, [40, 52]);
+        let mut values = Vec::new();
+        // Columns; a long row; an operation that takes long to compile; what somebody else reads.
+        let h = r.relu(&x)?;
+        values.push(r.softmax(h, 0)?);
+        let long = noise(gpu, 2, [1, 20_000]);
+        let h = r.relu(&long)?;
+        values.push(r.softmax(h, 1)?);
+        let h = r.exp(&x)?;
+        values.push(r.softmax(h, 1)?);
+        let h = r.neg(&x)?;
+        values.extend([r.softmax(h, 1)?, h]);
+        Ok(values)
+    });
+    assert_eq!((&fused, few), (&unfused, many));
 }
 
 #[test]

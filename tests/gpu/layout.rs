@@ -1,6 +1,6 @@
 //! Layout ops: what is refused, and that the recording stays usable.
 
-use tidemill::{Error, Result, Value};
+use tidemill::{Error, Recording, Result, Value};
 
 use crate::harness::gpu;
 
@@ -17,7 +17,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     );
     assert_eq!(
         said(r.transpose(&y)),
-        "permute: the order [1, 0] does not name each of the 1 dimensions of [2] once"
+        "transpose: the order [1, 0] does not name each of the 1 dimensions of [2] once"
     );
     assert_eq!(
         said(r.slice(&x, [0..2, 2..4])),
@@ -40,10 +40,14 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
         said(r.stack(&[(&x).into(), (&z).into()], 0)),
         "stack: lhs [2, 3] and rhs [2]: they must have one shape"
     );
+    let foreign = gpu.begin_recording().unwrap().iota::<u32>([2]).unwrap();
+    let elsewhere = "the value belongs to another recording; keep() it there and use the tensor here";
+    assert_eq!(said(r.stack(&[foreign.into()], 0)), format!("stack: {elsewhere}"));
+    assert_eq!(said(r.transpose(foreign)), format!("transpose: {elsewhere}"));
     let deep = gpu.upload(&[1u32], [1, 1, 1, 1]).unwrap();
     assert_eq!(said(r.stack(&[(&deep).into()], 0)), "stack: rank 5 is above the largest, 4");
     assert_eq!(said(r.pad(&x, &[(1, 1)], 0u32)), "pad: 1 pairs for shape [2, 3], which has 2 dimensions");
-    assert_eq!(said(r.pad(&x, &[(0, 0), (0, 0)], 0.0f32)), "pad: the operand is f32, this needs u32");
+    assert_eq!(said(r.pad(&x, &[(0, 0), (0, 0)], 0.0f32)), "pad: the operand is u32, this needs f32");
     assert_eq!(said(r.gather_rows(&x, &y)), "gather_rows: the operand is f32, this needs u32");
     assert!(matches!(r.reshape(&x, [7]), Err(Error::Length { got: 6, .. })));
 
@@ -66,4 +70,33 @@ fn a_reshape_shares_and_a_chain_of_views_composes() {
         .unwrap();
     let expected: Vec<u32> = (0..16).map(|i| 4 + (i % 4) * 4 + i / 4).collect();
     assert_eq!(y.read::<u32>().unwrap(), expected);
+}
+
+#[test]
+fn what_has_no_elements_may_have_huge_extents() {
+    let gpu = gpu();
+    let x = gpu.zeros::<f32>([0, 70_000, 70_000]).unwrap();
+    let deep = gpu.zeros::<f32>([1 << 40, 0, 1 << 40]).unwrap();
+    let none = gpu.zeros::<u32>([0]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let shape = |r: &Recording, value: Result<Value>| r.shape(value.unwrap()).unwrap();
+    let sliced = r.slice(&x, [0..0, 5..60_000, 7..70_000]);
+    assert_eq!(shape(&r, sliced), [0, 59_995, 69_993].into());
+    let turned = r.permute(&x, &[2, 1, 0]);
+    assert_eq!(shape(&r, turned), [70_000, 70_000, 0].into());
+    let joined = r.concat(&[(&deep).into(), (&deep).into()], 2);
+    assert_eq!(shape(&r, joined), [1 << 40, 0, 1 << 41].into());
+    let stacked = r.stack(&[(&x).into(), (&x).into()], 3);
+    assert_eq!(shape(&r, stacked), [0, 70_000, 70_000, 2].into());
+    let padded = r.pad(&x, &[(0, 0), (9, 0), (0, 9)], 1.0f32);
+    assert_eq!(shape(&r, padded), [0, 70_009, 70_009].into());
+    let gathered = r.gather_rows(&deep, &none);
+    assert_eq!(shape(&r, gathered), [0, 0, 1 << 40].into());
+    let summed = r.sum(&x, 1);
+    assert_eq!(shape(&r, summed), [0, 70_000].into());
+    let shares = r.softmax(&deep, 2);
+    assert_eq!(shape(&r, shares), [1 << 40, 0, 1 << 40].into());
+    assert!(matches!(r.sum(&x, 0), Err(Error::TooLarge { op: "sum", .. })));
+    assert!(matches!(r.amax(&deep, 1), Err(Error::Nothing { op: "amax", .. })));
+    r.end_recording().unwrap().wait().unwrap();
 }

@@ -26,5 +26,6 @@ mod reduce;
 mod sizes;
 mod softmax;
 mod stream;
+mod together;
 mod transfers;
 mod tune;

@@ -139,6 +139,36 @@ fn rebinding_encodes_only_what_binds_the_tensor() {
 }
 
 #[test]
+fn rebinding_an_output_encodes_only_what_writes_it() {
+    let gpu = gpu();
+    let x = gpu.upload(&[0.0f32; 64], [64]).unwrap();
+    let (mut plan, y) = counting_plan(&gpu, &x, 128);
+    let outputs: Vec<Tensor> = (0..12).map(|_| gpu.empty([64], DType::F32).unwrap()).collect();
+    let mut encoded = Vec::new();
+    for round in 0..2 {
+        for output in &outputs {
+            let before = gpu.stats().commands.encoded;
+            x.write(&[round as f32; 64]).unwrap();
+            plan.bind(&y, output).unwrap();
+            plan.submit().unwrap().wait().unwrap();
+            assert_eq!(output.read::<f32>().unwrap(), [(round + 128) as f32; 64]);
+            encoded.push(gpu.stats().commands.encoded - before);
+        }
+    }
+    assert_eq!(encoded[..8], [4; 8], "a copy for each of the first sets of tensors");
+    assert_eq!(encoded[8..12], [1; 4], "of the others, the command buffer that writes to them");
+    assert!(encoded[12..].iter().all(|count| *count <= 1), "{encoded:?}");
+    // An input and an output at once: the first command buffer and the last.
+    let (input, output) = (gpu.upload(&[5.0f32; 64], [64]).unwrap(), gpu.empty([64], DType::F32).unwrap());
+    plan.bind(&x, &input).unwrap();
+    plan.bind(&y, &output).unwrap();
+    let before = gpu.stats().commands.encoded;
+    plan.submit().unwrap().wait().unwrap();
+    assert_eq!(gpu.stats().commands.encoded - before, 2);
+    assert_eq!(output.read::<f32>().unwrap(), [133.0; 64]);
+}
+
+#[test]
 fn outputs_hold_the_results_of_the_last_submission_and_spare_who_works_with_older_ones() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32; 1000], [1000]).unwrap();

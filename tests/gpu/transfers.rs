@@ -31,7 +31,7 @@ fn lengths_and_types_are_checked() {
     let t = gpu.upload(&[1.0f32; 6], [2, 3]).unwrap();
     let error = t.read::<u32>().unwrap_err();
     assert!(matches!(error, Error::Type { .. }));
-    assert_eq!(error.to_string(), "read: the operand is u32, this needs f32");
+    assert_eq!(error.to_string(), "read: the operand is f32, this needs u32");
     let error = t.write(&[1.0f32; 7]).unwrap_err();
     assert_eq!(error.to_string(), "write: shape [2, 3] holds 6 elements, the data has 7");
     let error = t.read_into(&mut [0.0f32; 4]).unwrap_err();
@@ -130,4 +130,37 @@ fn recorded_work_sees_what_was_there_when_it_was_recorded() {
     assert_eq!(old.read::<f32>().unwrap(), [2.0; 1000]);
     assert_eq!(new.read::<f32>().unwrap(), [10.0; 1000]);
     assert_eq!(clone.read::<f32>().unwrap(), [7.0; 1000], "clones are the same tensor");
+}
+
+#[test]
+fn who_reads_while_another_writes_waits_for_it() {
+    let gpu = gpu();
+    let t = gpu.upload(&[1.0f32; 256], [256]).unwrap();
+    std::thread::scope(|threads| {
+        let mut reader = None;
+        t.write_with(|f| {
+            // Written in place, so the old contents are gone.
+            assert!(matches!(t.read::<f32>(), Err(Error::NotWritten { .. })));
+            reader = Some(threads.spawn(|| {
+                let twice = gpu.run(|r| r.add(&t, &t)).unwrap();
+                (t.read::<f32>().unwrap(), twice.read::<f32>().unwrap())
+            }));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            f.extend(std::iter::repeat_n(2.0, 256));
+        })
+        .unwrap();
+        let (seen, twice) = reader.take().unwrap().join().unwrap();
+        assert_eq!((seen, twice), (vec![2.0; 256], vec![4.0; 256]));
+    });
+}
+
+#[test]
+fn a_closure_that_panics_leaves_nobody_waiting() {
+    let gpu = gpu();
+    let t = gpu.upload(&[1.0f32; 256], [256]).unwrap();
+    let write = || t.write_with(|_: &mut tidemill::Filler<'_, f32>| panic!("on purpose"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_err());
+    assert!(matches!(t.read::<f32>(), Err(Error::NotWritten { .. })));
+    t.write(&[2.0f32; 256]).unwrap();
+    assert_eq!(t.read::<f32>().unwrap(), [2.0; 256]);
 }

@@ -70,11 +70,11 @@ fn candidates_are_measured_and_winners_are_used_and_kept() {
     let tuning = tuning.unwrap();
     assert!(!tuning.cancelled && !tuning.out_of_time);
     assert_eq!(told.len(), tuning.trials.len());
-    for family in ["reduce", "softmax"] {
+    for (family, variants) in [("reduce", 3), ("softmax", 4)] {
         for class in ["small", "large"] {
             let trials: Vec<_> =
                 tuning.trials.iter().filter(|t| t.family == family && t.class == class).collect();
-            assert_eq!(trials.len(), 3, "{family} {class}");
+            assert_eq!(trials.len(), variants, "{family} {class}");
             assert!(trials[0].is_default);
             for trial in &trials {
                 // A loaded machine may have the clocks disagree; a result may not be wrong.
@@ -83,6 +83,7 @@ fn candidates_are_measured_and_winners_are_used_and_kept() {
                     "{trial:?}"
                 );
             }
+            assert!(trials.iter().any(|trial| trial.outcome.ns().is_some()), "{trials:?}");
             let winners: Vec<_> = trials.iter().filter(|trial| trial.is_winner).collect();
             assert!(winners.len() <= 1);
             for winner in winners {
@@ -176,7 +177,31 @@ fn cancelling_changes_nothing() {
 }
 
 #[test]
-fn time_is_bounded() {
+fn nothing_is_begun_when_time_is_out() {
+    let gpu = gpu();
+    let mut told = None;
+    let tuning = gpu.tune(&TuneOptions::new().budget(Duration::from_secs(1)), |progress| {
+        told = Some((progress.tried, progress.total));
+        ControlFlow::Continue(())
+    });
+    let tuning = tuning.unwrap();
+    // Products and convolutions take longer than that.
+    let (tried, total) = told.unwrap();
+    assert!(tuning.out_of_time && !tuning.cancelled);
+    assert!(tried == tuning.trials.len() && tried < total, "{tried} of {total}");
+    assert!(tuning.elapsed >= Duration::from_secs(1));
+    assert!(tuning.trials.iter().any(|trial| matches!(trial.outcome, TrialOutcome::Measured { .. })));
+    // Only classes of which everything was tried have a winner.
+    let of = |trial: &tidemill::Trial| (trial.family, trial.class);
+    let candidates = |family: &str| gpu.variants().iter().filter(|v| v.family == family).count();
+    for winner in tuning.trials.iter().filter(|trial| trial.is_winner) {
+        let trials = tuning.trials.iter().filter(|trial| of(trial) == of(winner)).count();
+        assert_eq!(trials, candidates(winner.family), "{winner:?}");
+    }
+}
+
+#[test]
+fn no_time_is_no_trial() {
     let gpu = gpu();
     let before = used(&gpu, "matmul");
     let tuning = tune(&gpu, &TuneOptions::new().budget(Duration::ZERO));
@@ -210,8 +235,11 @@ fn prepared_weights_serve_every_way_of_convolving() {
     let gpu = gpu_with(folder.config());
     // Weights are laid out once for all candidates of a class, and every result is checked.
     let tuning = tune(&gpu, &TuneOptions::new().family("conv2d"));
-    let variants = gpu.variants().iter().filter(|variant| variant.family == "conv2d").count();
+    // All but the one that is for tests.
+    let variants = gpu.variants().iter().filter(|variant| variant.family == "conv2d").count() - 1;
     assert_eq!(tuning.trials.len(), 3 * variants);
+    assert!(tuning.trials.iter().any(|trial| trial.outcome.ns().is_some()));
+    assert!(tuning.trials.iter().all(|trial| trial.variant != "texel-tile"));
     for trial in &tuning.trials {
         let sound = matches!(trial.outcome, TrialOutcome::Measured { .. } | TrialOutcome::Impossible);
         assert!(sound, "{trial:?}");
@@ -233,4 +261,32 @@ fn prepared_weights_serve_every_way_of_convolving() {
         r.end_recording().unwrap().wait().unwrap();
         assert!(y.read::<f32>().unwrap().iter().all(|y| *y == 3.0));
     }
+}
+
+#[test]
+fn a_winner_of_a_file_changes_the_kernels_of_products() {
+    let folder = Folder::new("matmul");
+    let first = gpu_with(folder.config());
+    let file = tune(&first, &TuneOptions::new().family("softmax")).file.unwrap();
+    let original = std::fs::read_to_string(&file).unwrap();
+    write_winners(&file, &original, None, "matmul small buffer-tile-64\nmatmul row buffer-rows\n");
+    let gpu = gpu_with(folder.config());
+    let kernel = |gpu: &Gpu, [m, n]: [usize; 2]| {
+        let (a, b) = (gpu.upload(&vec![0.5f32; m * 8], [m, 8]), gpu.upload(&vec![2.0f32; 8 * n], [8, n]));
+        let mut r = gpu.begin_recording().unwrap();
+        let c = r.matmul(&a.unwrap(), &b.unwrap()).unwrap();
+        let c = r.keep(c).unwrap();
+        let kernel = r.explain().unwrap().run[0].kernel.clone().unwrap();
+        r.end_recording().unwrap().wait().unwrap();
+        assert!(c.read::<f32>().unwrap().iter().all(|c| *c == 8.0));
+        kernel
+    };
+    assert_eq!(kernel(&gpu, [96, 96]), "product_tile.buffer.plain");
+    assert_eq!(kernel(&gpu, [2, 96]), "product_rows.buffer.plain");
+    let default = crate::harness::gpu();
+    for shape in [[96, 96], [2, 96]] {
+        assert!(!kernel(&default, shape).contains(".buffer"));
+    }
+    // Classes that the file does not name are as they were.
+    assert_eq!(kernel(&gpu, [96, 2]), kernel(&default, [96, 2]));
 }

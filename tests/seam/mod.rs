@@ -12,6 +12,7 @@
 )]
 
 mod memory;
+mod subgroups;
 mod table;
 
 use std::collections::HashMap;
@@ -38,6 +39,13 @@ struct Rule {
     error: vk::Result,
 }
 
+/// What dispatches may span.
+#[derive(Clone, Copy, Debug)]
+pub struct Narrow {
+    pub groups: [u32; 3],
+    pub storage_range_bytes: u32,
+}
+
 /// A submission that is held back.
 struct Held {
     queue: vk::Queue,
@@ -61,10 +69,18 @@ struct State {
     live_instances: i64,
     live_devices: i64,
     skip_barriers: bool,
+    skip_dispatches: bool,
     hidden_extensions: Vec<&'static CStr>,
     missing_features: Vec<&'static str>,
     edit_properties: Option<fn(&mut vk::PhysicalDeviceProperties)>,
+    narrow: Option<Narrow>,
+    /// Dispatches of more than one row of workgroups.
+    wrapped: u64,
     no_queues: bool,
+    subgroup_sizes: Option<[u32; 2]>,
+    no_shuffles: bool,
+    /// Of each pipeline made, the subgroup size that it asks for, and whether subgroups must be full.
+    subgroups_asked: Vec<(Option<u32>, bool)>,
     memory: Option<FakeMemory>,
     allocations: HashMap<vk::DeviceMemory, memory::Allocation>,
     violations: Vec<String>,
@@ -156,6 +172,26 @@ impl Seam {
         state(|s| s.skip_barriers = on);
     }
 
+    /// Dispatches do nothing.
+    pub fn skip_dispatches(&self, on: bool) {
+        state(|s| s.skip_dispatches = on);
+    }
+
+    /// The device's subgroups are of any size between these.
+    pub fn vary_subgroups(&self, least: u32, most: u32) {
+        state(|s| s.subgroup_sizes = Some([least, most]));
+    }
+
+    /// Invocations can't hand each other anything.
+    pub fn hide_shuffles(&self) {
+        state(|s| s.no_shuffles = true);
+    }
+
+    /// Of each pipeline made so far, the subgroup size that it asks for, and whether subgroups must be full.
+    pub fn subgroups_asked(&self) -> Vec<(Option<u32>, bool)> {
+        state(|s| s.subgroups_asked.clone())
+    }
+
     /// The device has not this extension.
     pub fn hide_extension(&self, name: &'static CStr) {
         state(|s| s.hidden_extensions.push(name));
@@ -176,12 +212,22 @@ impl Seam {
         state(|s| s.edit_properties = Some(edit));
     }
 
+    /// The device has grids and storage bindings of this size only; larger ones are [violations](Seam::violations).
+    pub fn narrow(&self, narrow: Narrow) {
+        state(|s| s.narrow = Some(narrow));
+    }
+
+    /// How many dispatches had more than one row of workgroups.
+    pub fn wrapped(&self) -> u64 {
+        state(|s| s.wrapped)
+    }
+
     /// The device has this memory instead of its own.
     pub fn fake_memory(&self, memory: FakeMemory) {
         state(|s| s.memory = Some(memory));
     }
 
-    /// Rules of Vulkan about memory that were broken.
+    /// Rules of Vulkan that were broken.
     pub fn violations(&self) -> Vec<String> {
         state(|s| std::mem::take(&mut s.violations))
     }

@@ -9,7 +9,7 @@ use ash::vk;
 use ash::vk::AllocationCallbacks as Callbacks;
 use parking_lot::RwLock;
 
-use super::{Held, QUEUE, enter, memory, state};
+use super::{Held, Narrow, QUEUE, enter, memory, state, subgroups};
 
 static REAL: RwLock<Option<HashMap<&'static str, unsafe extern "system" fn()>>> = RwLock::new(None);
 
@@ -76,7 +76,6 @@ vulkan! {
         fn vkCreateDescriptorSetLayout(device: vk::Device, info: *const vk::DescriptorSetLayoutCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::DescriptorSetLayout);
         fn vkCreatePipelineLayout(device: vk::Device, info: *const vk::PipelineLayoutCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::PipelineLayout);
         fn vkCreateShaderModule(device: vk::Device, info: *const vk::ShaderModuleCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::ShaderModule);
-        fn vkCreateComputePipelines(device: vk::Device, cache: vk::PipelineCache, count: u32, info: *const vk::ComputePipelineCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::Pipeline);
         fn vkCreatePipelineCache(device: vk::Device, info: *const vk::PipelineCacheCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::PipelineCache);
         fn vkGetPipelineCacheData(device: vk::Device, cache: vk::PipelineCache, size: *mut usize, data: *mut c_void);
         fn vkGetPipelineExecutablePropertiesKHR(device: vk::Device, info: *const vk::PipelineInfoKHR<'_>, count: *mut u32, out: *mut vk::PipelineExecutablePropertiesKHR<'_>);
@@ -116,6 +115,7 @@ vulkan! {
         fn vkInvalidateMappedMemoryRanges(device: vk::Device, count: u32, ranges: *const vk::MappedMemoryRange<'_>) -> vk::Result;
         fn vkQueueSubmit2(queue: vk::Queue, count: u32, infos: *const vk::SubmitInfo2<'_>, fence: vk::Fence) -> vk::Result;
         fn vkCmdPipelineBarrier2(buffer: vk::CommandBuffer, info: *const vk::DependencyInfo<'_>);
+        fn vkCreateComputePipelines(device: vk::Device, cache: vk::PipelineCache, count: u32, info: *const vk::ComputePipelineCreateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::Pipeline) -> vk::Result;
         fn vkCmdDispatch(buffer: vk::CommandBuffer, x: u32, y: u32, z: u32);
         fn vkDestroyBuffer(device: vk::Device, buffer: vk::Buffer, c: *const Callbacks<'_>);
         fn vkCmdPushDescriptorSetKHR(buffer: vk::CommandBuffer, point: vk::PipelineBindPoint, layout: vk::PipelineLayout, set: u32, count: u32, writes: *const vk::WriteDescriptorSet<'_>);
@@ -207,6 +207,10 @@ fn edit(properties: &mut vk::PhysicalDeviceProperties) {
         if let Some(memory) = &s.memory {
             properties.limits.non_coherent_atom_size = memory.atom;
         }
+        if let Some(Narrow { groups, storage_range_bytes }) = s.narrow {
+            properties.limits.max_compute_work_group_count = groups;
+            properties.limits.max_storage_buffer_range = storage_range_bytes;
+        }
         if let Some(edit) = s.edit_properties {
             edit(properties);
         }
@@ -231,6 +235,7 @@ unsafe extern "system" fn vkGetPhysicalDeviceProperties2(
     enter("vkGetPhysicalDeviceProperties2", false);
     unsafe { real::vkGetPhysicalDeviceProperties2(physical, out) };
     edit(unsafe { &mut (*out).properties });
+    unsafe { subgroups::properties(&mut *out) };
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
@@ -253,6 +258,8 @@ unsafe extern "system" fn vkGetPhysicalDeviceFeatures2(
                 let features = unsafe { &mut *next.cast::<vk::PhysicalDeviceVulkan13Features<'_>>() };
                 features.synchronization2 &= has("synchronization2");
                 features.maintenance4 &= has("maintenance4");
+                features.subgroup_size_control &= has("subgroupSizeControl");
+                features.compute_full_subgroups &= has("computeFullSubgroups");
             }
             _ => {}
         }
@@ -403,7 +410,30 @@ unsafe extern "system" fn vkCmdPipelineBarrier2(
 #[allow(non_snake_case, reason = "Vulkan's own names")]
 unsafe extern "system" fn vkCmdDispatch(buffer: vk::CommandBuffer, x: u32, y: u32, z: u32) {
     enter("vkCmdDispatch", false);
-    unsafe { real::vkCmdDispatch(buffer, x, y, z) };
+    state(|s| {
+        s.wrapped += u64::from(y > 1);
+        let Some(Narrow { groups, .. }) = s.narrow else { return };
+        if [x, y, z].iter().zip(groups).any(|(n, most)| *n > most) {
+            s.violations.push(format!("vkCmdDispatch: {x} x {y} x {z} workgroups of {groups:?}"));
+        }
+    });
+    if !state(|s| s.skip_dispatches) {
+        unsafe { real::vkCmdDispatch(buffer, x, y, z) };
+    }
+}
+
+#[allow(non_snake_case, reason = "Vulkan's own names")]
+unsafe extern "system" fn vkCreateComputePipelines(
+    device: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::ComputePipelineCreateInfo<'_>,
+    c: *const Callbacks<'_>,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    enter!("vkCreateComputePipelines");
+    unsafe { subgroups::note(std::slice::from_raw_parts(infos, count as usize)) };
+    unsafe { real::vkCreateComputePipelines(device, cache, count, infos, c, out) }
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
@@ -422,6 +452,20 @@ unsafe extern "system" fn vkCmdPushDescriptorSetKHR(
     writes: *const vk::WriteDescriptorSet<'_>,
 ) {
     enter("vkCmdPushDescriptorSetKHR", false);
+    state(|s| {
+        let Some(Narrow { storage_range_bytes, .. }) = s.narrow else { return };
+        for write in unsafe { std::slice::from_raw_parts(writes, count as usize) } {
+            if write.descriptor_type != vk::DescriptorType::STORAGE_BUFFER {
+                continue;
+            }
+            let infos =
+                unsafe { std::slice::from_raw_parts(write.p_buffer_info, write.descriptor_count as usize) };
+            for info in infos.iter().filter(|info| info.range > u64::from(storage_range_bytes)) {
+                let (binding, range) = (write.dst_binding, info.range);
+                s.violations.push(format!("binding {binding} spans {range} bytes of {storage_range_bytes}"));
+            }
+        }
+    });
     unsafe { real::vkCmdPushDescriptorSetKHR(buffer, point, layout, set, count, writes) };
 }
 

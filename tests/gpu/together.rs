@@ -1,0 +1,107 @@
+//! Modules whose subgroups store together: lavapipe gets them for whole workgroups and tiles, and the bits are those of the
+//! ordinary modules.
+
+use tidemill::{Accelerator, Conv2d, Recording, Result, Tensor, Value};
+
+use crate::harness::{Gpu, config, gpu_with};
+
+/// Mesa's software driver, with these variants. Others may have other defaults.
+fn lavapipe(variants: &[(&str, &str)]) -> Gpu {
+    let config = config().device_name("llvmpipe");
+    gpu_with(variants.iter().fold(config, |config, (family, name)| config.variant(family, name)))
+}
+
+fn noise(gpu: &Accelerator, seed: u64, shape: impl Into<tidemill::Shape>) -> Tensor {
+    gpu.run(|r| r.random_normal(shape, seed)).unwrap()
+}
+
+fn bits(tensor: &Tensor) -> Vec<u32> {
+    tensor.read::<f32>().unwrap().iter().map(|x| x.to_bits()).collect()
+}
+
+/// The result's bits, and the kernel of the last dispatch.
+fn run(gpu: &Accelerator, record: impl Fn(&mut Recording) -> Result<Value>) -> (Vec<u32>, String) {
+    let mut r = gpu.begin_recording().unwrap();
+    let value = record(&mut r).unwrap();
+    let kept = r.keep(value).unwrap();
+    let kernel = r.explain().unwrap().run.last().and_then(|step| step.kernel.clone()).unwrap();
+    r.end_recording().unwrap().wait().unwrap();
+    (bits(&kept), kernel)
+}
+
+type Op = fn(&mut Recording, &Tensor, &Tensor) -> Result<Value>;
+
+#[test]
+fn elementwise_programs_and_softmax_are_the_same_bits() {
+    let ops: [(&str, Op, [usize; 2]); 7] = [
+        ("add", |r, x, y| r.add(x, y), [64, 2048]),
+        ("gelu", |r, x, _| r.gelu(x), [128, 2048]),
+        ("min", |r, x, y| r.min(x, y), [1, 2048]),
+        (
+            "relu(x * y + x) * y",
+            |r, x, y| {
+                let h = r.mul(x, y)?;
+                let h = r.add(h, x)?;
+                let h = r.relu(h)?;
+                r.mul(h, y)
+            },
+            [64, 2048],
+        ),
+        ("softmax of rows", |r, x, _| r.softmax(x, -1), [24, 1024]),
+        ("log_softmax of an odd number of rows", |r, x, _| r.log_softmax(x, -1), [5, 256]),
+        ("softmax of a long row", |r, x, _| r.softmax(x, -1), [2, 65_536]),
+    ];
+    let together = lavapipe(&[]);
+    let apart = lavapipe(&[("map", "texel-64x8"), ("softmax", "texel-shuffle")]);
+    for (name, op, shape) in ops {
+        let result = |gpu: &Accelerator| {
+            let (x, y) = (noise(gpu, 1, shape), noise(gpu, 2, shape));
+            run(gpu, |r| op(r, &x, &y))
+        };
+        let ((ours, kernel), (ordinary, other)) = (result(&together), result(&apart));
+        assert!(kernel.contains(".together.") && !other.contains(".together."), "{name}: {kernel}, {other}");
+        assert_eq!(ours, ordinary, "{name}");
+    }
+}
+
+#[test]
+fn products_are_the_same_bits_as_those_of_larger_ones() {
+    let gpu = lavapipe(&[]);
+    for (m, n, k) in [(32, 32, 8), (64, 96, 260), (128, 64, 512)] {
+        let (a, b) = (noise(&gpu, 1, [m, k]), noise(&gpu, 2, [k, n]));
+        // One more row: its tile is not whole.
+        let (more, bias) = (noise(&gpu, 3, [1, k]), noise(&gpu, 4, [n]));
+        let tail = |r: &mut Recording, product: Value| {
+            let h = r.add(product, &bias)?;
+            r.relu(h)
+        };
+        let (ours, kernel) = run(&gpu, |r| {
+            let product = r.matmul(&a, &b)?;
+            tail(r, product)
+        });
+        let (larger, other) = run(&gpu, |r| {
+            let a = r.concat(&[(&a).into(), (&more).into()], 0)?;
+            let product = r.matmul(a, &b)?;
+            tail(r, product)
+        });
+        assert!(kernel.contains(".together.") && !other.contains(".together."), "{kernel}, {other}");
+        assert!(ours == larger[..m * n], "{m} x {n} x {k}");
+    }
+}
+
+#[test]
+fn convolutions_of_one_image_are_the_same_bits_as_those_of_two() {
+    let gpu = lavapipe(&[]);
+    for (channels, rows, taps) in [(3, 64, 7), (8, 32, 3)] {
+        let (x, w) = (noise(&gpu, 1, [1, channels, 16, 16]), noise(&gpu, 2, [rows, channels, taps, taps]));
+        let options = Conv2d::new().padding([taps / 2; 2]);
+        let (ours, kernel) = run(&gpu, |r| r.conv2d(&x, &w, options.clone()));
+        let (both, other) = run(&gpu, |r| {
+            let x = r.concat(&[(&x).into(), (&x).into()], 0)?;
+            r.conv2d(x, &w, options.clone())
+        });
+        assert!(kernel.contains(".together.") && !other.contains(".together."), "{kernel}, {other}");
+        assert_eq!(ours.len() * 2, both.len());
+        assert!(both.chunks(ours.len()).all(|image| image == ours), "{channels} to {rows}, {taps} taps");
+    }
+}
