@@ -331,7 +331,7 @@ setup() {
         have_display || SETUP_MISSING+=("Xvfb and ImageMagick (Debian xvfb, imagemagick)")
         have_renderdoc || SETUP_MISSING+=("RenderDoc (Debian renderdoc, librenderdoc, python3-renderdoc)")
         setup_radv
-        setup_newer_radv || note "no newer RADV, so kernels are not compiled for RDNA3"
+        setup_newer_radv || SETUP_MISSING+=("a RADV that compiles for RDNA3 (mesa-vulkan-drivers of Debian's backports)")
         have_radv || SETUP_MISSING+=("RADV (Debian and Fedora mesa-vulkan-drivers, Arch vulkan-radeon)")
         setup_chromium_vulkan || SETUP_MISSING+=("the Vulkan parts of Debian's package chromium-common")
     fi
