@@ -238,17 +238,22 @@ have_radv() { manifest icd.d 'radeon_icd*.json'; }
 # Debian 12's RADV compiles for RDNA2; that of its backports for RDNA3, too. It is unpacked into the cache, by an index
 # of its own, so that nothing that apt knows of the system changes.
 setup_newer_radv() {
-    local dir codename
+    local dir codename mirror
     if [[ -e $MESA_CACHE/radeon_icd.json ]]; then return 0; fi
     command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
     codename=$(. /etc/os-release && [[ $ID == debian ]] && echo "$VERSION_CODENAME") || return 1
+    # Where the system's own packages come from.
+    # shellcheck disable=SC2016 # apt's own variables.
+    mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' |
+        sed -n "s/ $codename\$//p" | head -n 1)
+    [[ -n $mirror ]] || return 1
     note "unpacking mesa-vulkan-drivers of $codename-backports to $MESA_CACHE: its RADV compiles for RDNA3"
     mkdir -p "$CACHE"
     dir=$(mktemp -d "$CACHE/mesa.XXXXXX")
     (
         cd "$dir" || exit 1
         mkdir -p lists/partial new
-        echo "deb http://deb.debian.org/debian $codename-backports main" >backports.list
+        echo "deb $mirror $codename-backports main" >backports.list
         apt=(apt-get -o Dir::Etc::sourcelist="$dir/backports.list" -o Dir::Etc::sourceparts=- \
             -o Dir::State::lists="$dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
         "${apt[@]}" update || exit 1

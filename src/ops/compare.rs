@@ -81,7 +81,7 @@ comparisons! {
 
 impl Recording {
     /// `a` where the mask is not 0, `b` elsewhere; all three broadcast. The mask is u32, as comparisons give it; `a`
-    /// and `b` are of any one type. Bits pass unchanged.
+    /// and `b` are of any one type. Bits pass unchanged, on every device; only f16's NaNs all become the same one.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

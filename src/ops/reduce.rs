@@ -86,7 +86,9 @@ impl Recording {
         self.reduce("prod", Reduction::Prod, Types::F32, operand.into(), axes.into())
     }
 
-    /// The largest element; f32, i32, u32. Exact; +0 is larger than −0. If any element is NaN, the result is.
+    /// The largest element; f32, i32, u32. Exact, on every device: bits are compared as integers, so denormals count as what
+    /// they are, infinities are larger and smaller than all numbers, and +0 is larger than −0. If any element is NaN, the result
+    /// is.
     ///
     /// ([`max`](Recording::max) is the larger of two operands, element for element.)
     ///
@@ -97,7 +99,8 @@ impl Recording {
         self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
     }
 
-    /// The smallest element; f32, i32, u32. Exact; −0 is smaller than +0. If any element is NaN, the result is.
+    /// The smallest element; f32, i32, u32. Exact, on every device, as [`amax`](Recording::amax): −0 is smaller than +0, and if
+    /// any element is NaN, the result is.
     ///
     /// # Errors
     ///
@@ -110,7 +113,7 @@ impl Recording {
     /// the whole tensor, row by row.
     ///
     /// Of equal elements the first counts, and zeros are equal. NaN is larger than everything: the first NaN counts, as
-    /// in NumPy.
+    /// in NumPy. Exact, on every device: denormals and infinities count as what they are.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

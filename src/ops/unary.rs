@@ -41,17 +41,17 @@ integers, and the text then says: on every device.";
     /// count as what they are, on every device; ±1 for ±∞.
     sign: Codes::signed(OpCode::SignF32, OpCode::SignI32);
 
-    /// The largest integer that is not above; f32. Exact. NaN, infinities and −0 stay what they are; a device may take
-    /// denormals for zeros.
+    /// The largest integer that is not above; f32. Exact, as Vulkan guarantees. NaN, infinities and −0 stay what they are; a
+    /// device may take denormals for zeros.
     floor: Codes::f32(OpCode::FloorF32);
 
-    /// The smallest integer that is not below; f32. Exact. NaN, infinities and −0 stay what they are, and what lies
-    /// between −1 and 0 becomes −0; a device may take denormals for zeros.
+    /// The smallest integer that is not below; f32. Exact, as Vulkan guarantees. NaN, infinities and −0 stay what they are,
+    /// and what lies between −1 and 0 becomes −0; a device may take denormals for zeros.
     ceil: Codes::f32(OpCode::CeilF32);
 
     /// The nearest integer, of two the even one (2.5 becomes 2, as [`f32::round_ties_even`] and NumPy have it); f32.
-    /// Exact. NaN, infinities and −0 stay what they are, and what lies between −½ and 0 becomes −0; a device may take denormals
-    /// for zeros.
+    /// Exact, as Vulkan guarantees. NaN, infinities and −0 stay what they are, and what lies between −½ and 0 becomes −0; a
+    /// device may take denormals for zeros.
     round: Codes::f32(OpCode::RoundF32);
 
     /// The square root; f32. √−0 = −0, √∞ = ∞; NaN for NaN and for what is below 0. Denormals count as what they are on
