@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
 use ash::vk;
-use tidemill::{
-    Accelerator, Clock, Config, Error, Figure, MeasurementError, Prewarm, ProfileError, Profiling,
-};
+use tidemill::{Accelerator, Clock, Config, Figure, MeasurementError, Prewarm, Profiling};
 
 /// The driver's stated period is multiplied by this (bits of an f32).
 static PERIOD_FACTOR: AtomicU32 = AtomicU32::new(0);
@@ -320,6 +318,7 @@ fn a_queue_without_timestamps_says_so_and_everything_else_works() {
     let sum = r.add(&a, &a).unwrap();
     let kept = r.keep(sum).unwrap();
     let refused = r.end_recording().unwrap().profile().unwrap_err();
-    assert!(matches!(refused, Error::Profile(ProfileError::NoTimestamps { .. })), "{refused}");
+    let without = "has no timestamps on its compute queue, so there are no profiles; everything else works";
+    assert!(refused.to_string().ends_with(without), "{refused}");
     assert_eq!(kept.read::<f32>().unwrap(), [2.0]);
 }

@@ -114,3 +114,38 @@ pub enum ProfileError {
         error: MeasurementError,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::MeasurementError;
+
+    #[test]
+    fn an_impossible_figure_says_what_it_exceeds() {
+        let texts = [
+            (
+                MeasurementError::Compute { gflops: 512.04, peak: 90.5 },
+                "512.0 GFLOP/s is above the 90.5 that this device reaches in registers",
+            ),
+            (
+                MeasurementError::Memory { gbytes_per_s: 100.0, peak: 20.25 },
+                "100.0 GB/s is above the 20.2 that this device reads from a working set of that size",
+            ),
+            (
+                MeasurementError::Clock { rate: 1.5 },
+                "the device's clock counts 1.500 ns, by its stated period, in one of the host's",
+            ),
+            (MeasurementError::NoTime, "the device's clock saw no time pass"),
+            (
+                MeasurementError::Busy { busy_ns: 12, wall_ns: 10 },
+                "the device says it was busy for 12 ns of 10",
+            ),
+            (
+                MeasurementError::Dispatches { ns: 3.4, floor: 250.0 },
+                "3 ns per dispatch is below the 250 that one takes which does nothing",
+            ),
+        ];
+        for (error, text) in texts {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}
