@@ -64,3 +64,45 @@ pub(crate) fn row(m: &Measured, style: Style) -> String {
         style.dim(name)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::work::Unit;
+    use super::*;
+
+    fn measured(anchor: Option<(&'static str, f64, f64)>) -> Measured {
+        Measured {
+            name: "add_16m",
+            n: 16_777_216,
+            unit: Unit::GigabytesPerSecond,
+            bar: Bar::Ratio(0.37),
+            figure: 28.771,
+            anchor,
+            p10: 0.5,
+            p90: 0.6512345,
+            pairs: 101,
+        }
+    }
+
+    #[test]
+    fn a_line_for_scripts_has_the_documented_keys_in_order() {
+        assert_eq!(
+            json_line(&measured(Some(("AVX2", 45.74, 0.63)))),
+            "{\"work\":\"add_16m\",\"n\":16777216,\"figure\":28.77,\"unit\":\"GB/s\",\"anchor\":\"AVX2\",\
+             \"anchor_figure\":45.74,\"ratio\":0.63,\"p10\":0.5,\"p90\":0.6512,\"pairs\":101,\"verified\":true}\n"
+        );
+        assert!(
+            json_line(&measured(None)).contains("\"anchor\":null,\"anchor_figure\":null,\"ratio\":null,")
+        );
+    }
+
+    #[test]
+    fn a_row_for_people_has_the_bar_and_whether_it_is_met() {
+        let row = row(&measured(Some(("AVX2", 45.74, 0.63))), Style::stdout());
+        for part in
+            ["add_16m", "16,777,216", "28.77 GB/s", "45.74 GB/s", "0.63", "0.50 to 0.65", ">= 0.37", "AVX2"]
+        {
+            assert!(row.contains(part), "no {part} in {row}");
+        }
+    }
+}
