@@ -166,6 +166,11 @@ impl Placement {
         (compute, download)
     }
 
+    /// What the CPU's computing should take, before corrections.
+    pub(super) fn cpu_alone_us(&self, steps: &[Work]) -> f64 {
+        steps.iter().map(|step| self.cpu_parts(step).0).sum()
+    }
+
     /// What the device should take, before corrections: computing with the submission, and transfers.
     fn gpu_parts(&self, work: &Work) -> Option<(f64, f64)> {
         let gpu = self.calibration.gpu.as_ref()?;
@@ -190,7 +195,7 @@ impl Placement {
     /// are, and a submission is paid once, a dispatch by each. `moved` is [`Work::of_chain`] with what goes in and out.
     pub fn decide_chain(&self, steps: &[Work], moved: &Work) -> Decision {
         let (_, download) = self.cpu_parts(moved);
-        let cpu_us = download + steps.iter().map(|step| self.cpu_parts(step).0).sum::<f64>();
+        let cpu_us = download + self.cpu_alone_us(steps);
         let (submission, dispatch) = (self.submission_us(), self.dispatch_us());
         let gpu = self.gpu_parts(moved).map(|(_, transfer)| {
             let beyond = |step: &Work| {
