@@ -41,6 +41,8 @@ mod calibration;
 mod call;
 mod chain;
 mod choose;
+mod corrections;
+mod decision;
 mod layout;
 mod machine;
 mod numbers;
@@ -53,7 +55,8 @@ use std::time::{Duration, Instant};
 pub use calibration::{Calibration, Curve, DeviceTimes, Probe};
 pub use call::Input;
 pub use chain::{Chain, Link};
-pub use placement::{Decision, Part, Placement, Policy, Side, Why};
+pub use decision::{Decision, Part, Policy, Side, Why};
+pub use placement::Placement;
 pub use work::{Class, Op, Work};
 
 use crate::engine::accelerator::Accelerator;
