@@ -45,6 +45,7 @@ mod corrections;
 mod decision;
 mod layout;
 mod machine;
+mod measure;
 mod numbers;
 mod ops;
 mod placement;
@@ -52,10 +53,11 @@ mod work;
 
 use std::time::{Duration, Instant};
 
-pub use calibration::{Calibration, Curve, DeviceTimes, Probe};
+pub use calibration::{Calibration, Curve, DeviceTimes};
 pub use call::Input;
 pub use chain::{Chain, Link};
 pub use decision::{Decision, Part, Policy, Side, Why};
+pub use measure::Probe;
 pub use placement::Placement;
 pub use work::{Class, Op, Work};
 
