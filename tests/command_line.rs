@@ -47,9 +47,14 @@ fn both_sides_are_measured_and_shown() {
             assert_eq!(text.lines().filter(of).count(), 1, "{side} {class}:\n{text}");
         }
     }
-    for part in
-        ["to the device", "from the device", "a submission alone: ", "each dispatch in it: ", "spread: ", " and kept"]
-    {
+    for part in [
+        "to the device",
+        "from the device",
+        "a submission alone: ",
+        "each dispatch in it: ",
+        "spread: ",
+        " and kept",
+    ] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
 

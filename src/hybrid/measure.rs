@@ -50,8 +50,8 @@ const CONFIRMED: f64 = 1.1;
 /// From an amount to the next, a unit hardly becomes so many times as dear: memory takes the place of caches, no more.
 const STEEPEST: f64 = 4.0;
 /// There is no further pass after so many, or once those after the first have taken this time.
-const MOST_PASSES: usize = 8;
-const TIME: Duration = Duration::from_millis(300);
+const MOST_PASSES: usize = 12;
+const TIME: Duration = Duration::from_millis(500);
 
 /// The least of some times, and the next one.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,14 @@
 //! Where work is done: both sides are priced, and prices correct themselves from what calls really took.
 
 use super::calibration::Calibration;
-use super::corrections::{Calls, Cell, Corrections};
+use super::corrections::{Calls, Corrections};
 use super::decision::{Decision, Part, Policy, Side, Why};
 use super::work::Work;
 
-/// Untried sides are tried once if they are priced at most so many times the other.
+/// Untried sides are tried once if they are priced at most so many times the other, and so many times as much again as the
+/// passes of the calibration were apart; of which at most this counts, since it costs a call of that price.
 const WORTH_A_TRY: f64 = 1.5;
+const MOST_DOUBT: f64 = 4.0;
 
 /// Prices of both sides, with corrections.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ impl Placement {
             transfer,
             submission: self.submission_us().min(compute),
         });
-        self.choose(compute + download, gpu, self.corrections.cell(work))
+        self.choose(compute + download, gpu, work)
     }
 
     /// Where several operations should be done that are carried out as one: their intermediate results stay where they
@@ -75,7 +77,7 @@ impl Placement {
             let compute = submission + steps.iter().map(beyond).sum::<f64>();
             Price { compute, transfer, submission }
         });
-        self.choose(cpu_us, gpu, self.corrections.cell(moved))
+        self.choose(cpu_us, gpu, moved)
     }
 
     fn submission_us(&self) -> f64 {
@@ -86,7 +88,16 @@ impl Placement {
         self.calibration.gpu.as_ref().map_or(0.0, |gpu| gpu.dispatch_us)
     }
 
-    fn choose(&self, cpu_us: f64, gpu: Option<Price>, cell: &Cell) -> Decision {
+    /// How many times too high a price may be by what the calibration says of itself.
+    fn doubt(&self, work: &Work) -> f64 {
+        let Some(gpu) = &self.calibration.gpu else { return 1.0 };
+        let class = work.op.class() as usize;
+        let curves = [&self.calibration.cpu[class], &gpu.ops[class], &gpu.upload, &gpu.download];
+        curves.iter().map(|curve| curve.spread()).fold(1.0, f64::max).min(MOST_DOUBT)
+    }
+
+    fn choose(&self, cpu_us: f64, gpu: Option<Price>, work: &Work) -> Decision {
+        let cell = self.corrections.cell(work);
         let known = cell.known();
         let cpu_us = cpu_us * known[0].factor;
         let Some(price) = gpu else {
@@ -117,7 +128,9 @@ impl Placement {
                 let (its, ratio) = (known[other as usize], other_us / us);
                 let worth_a_try = match its.calls {
                     // Only once the cheaper one's own price is known.
-                    Calls::None => known[cheaper as usize].calls != Calls::None && ratio < WORTH_A_TRY,
+                    Calls::None => {
+                        known[cheaper as usize].calls != Calls::None && ratio < WORTH_A_TRY * self.doubt(work)
+                    }
                     // One call may have been disturbed: it loses by that only twice.
                     Calls::One => ratio < its.factor,
                     Calls::More => false,
@@ -321,6 +334,21 @@ mod tests {
         assert!(decisions[first].to_string().ends_with("; tried to check its price"));
         let settled = &decisions[first..];
         assert!(settled.iter().all(|decision| decision.side == Side::Gpu), "{}", settled.len());
+    }
+
+    #[test]
+    fn a_calibration_that_doubts_itself_is_checked_sooner() {
+        let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
+        for (spread, tried) in [(1.0, false), (1.5, false), (2.5, true)] {
+            let mut machine = machine();
+            let gpu = machine.gpu.as_mut().unwrap();
+            gpu.upload = gpu.upload.clone().with_spread(spread).unwrap();
+            let placement = Placement::new(machine, Policy::Auto);
+            // Priced 129 us.
+            let (decisions, _) = calls(&placement, &work, [50.0, 200.0], 3);
+            let sides: Vec<bool> = decisions.iter().map(|decision| decision.side == Side::Gpu).collect();
+            assert_eq!(sides, [false, tried, false], "{spread}");
+        }
     }
 
     #[test]
