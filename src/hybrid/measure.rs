@@ -49,6 +49,8 @@ const LONG_US: f64 = 4000.0;
 const CONFIRMED: f64 = 1.1;
 /// From an amount to the next, a unit hardly becomes so many times as dear: memory takes the place of caches, no more.
 const STEEPEST: f64 = 4.0;
+/// What was measured once only is that uncertain.
+const MOST_SPREAD: f64 = 1000.0;
 /// There is no further pass after so many, or once those after the first have taken this time.
 const MOST_PASSES: usize = 12;
 const TIME: Duration = Duration::from_millis(500);
@@ -129,23 +131,29 @@ impl Series {
     /// The first pass. Without a device there are no points.
     fn measure<P: Probe>(what: What, probe: &mut P) -> Result<Series, P::Error> {
         let mut series = Series { what, points: Vec::new() };
-        for amount in what.amounts() {
-            series.points.push((*amount, [Least::NONE; 3]));
-            let last = series.points.len() - 1;
-            if !series.add(probe, last)? {
-                series.points.pop();
+        series.go_on(probe)?;
+        Ok(series)
+    }
+
+    /// Measures amounts that were not measured yet, up to one that takes long; whether there were any.
+    fn go_on<P: Probe>(&mut self, probe: &mut P) -> Result<bool, P::Error> {
+        let begun = self.points.len();
+        while let Some(amount) = self.what.amounts().get(self.points.len())
+            && !self.is_long()
+        {
+            self.points.push((*amount, [Least::NONE; 3]));
+            if !self.add(probe, self.points.len() - 1)? {
+                self.points.pop();
                 break;
             }
-            // Not for a single disturbed one. What follows at once confirms nothing: it may be disturbed alike.
-            if series.is_long(last) {
-                series.add(probe, last)?;
-                series.points[last].1.iter_mut().for_each(|least| least.next_us = f64::INFINITY);
-                if series.is_long(last) {
-                    break;
-                }
-            }
         }
-        Ok(series)
+        Ok(self.points.len() > begun)
+    }
+
+    /// Of dispatches both amounts are needed.
+    fn is_long(&self) -> bool {
+        let last = self.points.last();
+        !matches!(self.what, What::Dispatches) && last.is_some_and(|(_, least)| least[1].us > LONG_US)
     }
 
     fn add<P: Probe>(&mut self, probe: &mut P, index: usize) -> Result<bool, P::Error> {
@@ -153,10 +161,6 @@ impl Series {
         let Some(times) = self.what.take(probe, *amount)? else { return Ok(false) };
         least.iter_mut().zip(times).for_each(|(least, us)| least.add(us));
         Ok(true)
-    }
-
-    fn is_long(&self, index: usize) -> bool {
-        self.points[index].1[1].us > LONG_US
     }
 
     fn is_certain(&self, index: usize) -> bool {
@@ -172,13 +176,13 @@ impl Series {
         (0..3).all(|kind| least[kind].spread() <= CONFIRMED && fits(kind))
     }
 
-    /// Measures again what is not certain.
+    /// Measures again what is not certain, and goes on where only what was disturbed took long; whether there was any.
     fn again<P: Probe>(&mut self, probe: &mut P) -> Result<bool, P::Error> {
         let uncertain: Vec<usize> = (0..self.points.len()).filter(|index| !self.is_certain(*index)).collect();
         for index in &uncertain {
             self.add(probe, *index)?;
         }
-        Ok(!uncertain.is_empty())
+        Ok(self.go_on(probe)? || !uncertain.is_empty())
     }
 
     /// The points by one of the times, or by what two of them have more than one another.
@@ -190,7 +194,7 @@ impl Series {
             points[i - 1].1 = points[i - 1].1.min(points[i].1);
         }
         let all = self.points.iter().flat_map(|(_, least)| least);
-        let spread = all.map(|least| least.spread()).fold(1.0, f64::max);
+        let spread = all.map(|least| least.spread()).fold(1.0, f64::max).min(MOST_SPREAD);
         Curve::new(points)?.with_spread((spread * 1000.0).round() / 1000.0)
     }
 }
@@ -208,13 +212,13 @@ impl Calibration {
             whats.map(|what| Series::measure(what, probe)).collect::<Result<_, _>>()?;
         // From here on: in the first pass, pipelines may have had to be made.
         let begun = Instant::now();
-        for pass in 1..MOST_PASSES {
-            if pass > 1 && begun.elapsed() > TIME {
-                break;
-            }
+        'passes: for pass in 1..MOST_PASSES {
             let mut uncertain = false;
             for series in &mut all {
                 uncertain |= series.again(probe)?;
+                if pass > 1 && begun.elapsed() > TIME {
+                    break 'passes;
+                }
             }
             if !uncertain {
                 break;
@@ -299,6 +303,7 @@ mod tests {
         };
         let pairs = curves(calibration).into_iter().zip(curves(&quiet));
         let ratios = pairs.flat_map(|(curve, quiet)| {
+            assert_eq!(curve.points().len(), quiet.points().len());
             let points: Vec<f64> =
                 curve.points().iter().zip(quiet.points()).map(|(a, b)| a.1 / b.1).collect();
             points
@@ -317,23 +322,38 @@ mod tests {
 
     #[test]
     fn what_disturbs_some_measurements_does_not_stay() {
-        // One of three takes eight times as long.
-        let mut state = 1u64;
-        let (calibration, _) = measured(move |_| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            if (state >> 33) % 3 == 0 { 8.0 } else { 1.0 }
+        // One of five takes two to eight times as long. That two of one point are disturbed alike is left to chance.
+        let right = (0..20u64).filter(|seed| {
+            let mut state = *seed;
+            let (calibration, _) = measured(move |_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let unit = (state >> 33) as f64 / (1u64 << 31) as f64;
+                if unit < 0.2 { 2.0 + 30.0 * unit } else { 1.0 }
+            });
+            worst(&calibration) < 1.01
         });
-        assert!(worst(&calibration) < 1.01, "{}", worst(&calibration));
+        assert!(right.count() >= 14);
     }
 
     #[test]
     fn what_disturbs_the_whole_first_pass_does_not_stay_and_can_be_seen_of_what_does() {
-        let (calibration, _) = measured(|number| if number <= 50 { 5.0 } else { 1.0 });
-        assert!(worst(&calibration) < 1.01, "{}", worst(&calibration));
+        // Of the second, none goes beyond its first amount in that pass.
+        for (factor, first_pass) in [(5.0, 50), (10_000.0, 17)] {
+            let (calibration, _) = measured(|number| if number <= first_pass { factor } else { 1.0 });
+            assert!(worst(&calibration) < 1.01, "{}", worst(&calibration));
+        }
         // No two are alike: the least is as good as any.
         let (calibration, measurements) = measured(|number| 1.0 + number as f64);
         assert!(calibration.cpu[0].spread() > 1.1);
         assert!(measurements <= (MOST_PASSES + 1) * (12 * 4 + 3 * 4 + 2), "{measurements}");
+    }
+
+    #[test]
+    fn a_device_that_always_takes_long_is_a_device_still() {
+        let (calibration, _) = measured(|_| 10_000.0);
+        let gpu = calibration.gpu.unwrap();
+        assert_eq!((gpu.submission_us, gpu.dispatch_us), (200_000.0, 30_000.0));
+        assert_eq!(gpu.ops[0].points().len(), 1);
     }
 
     #[test]
