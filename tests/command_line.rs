@@ -47,9 +47,14 @@ fn both_sides_are_measured_and_shown() {
             assert_eq!(text.lines().filter(of).count(), 1, "{side} {class}:\n{text}");
         }
     }
-    for part in
-        ["to the device", "from the device", "a submission alone: ", "each dispatch in it: ", " and kept"]
-    {
+    for part in [
+        "to the device",
+        "from the device",
+        "a submission alone: ",
+        "each dispatch in it: ",
+        "spread: ",
+        " and kept",
+    ] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
 
@@ -60,6 +65,7 @@ fn both_sides_are_measured_and_shown() {
     for line in curves {
         above_zero(line, "amount");
         above_zero(line, "us");
+        assert!(line["spread"].as_f64().is_some_and(|spread| spread >= 1.0), "{line}");
     }
     for side in ["CPU", "device", "to the device", "from the device"] {
         assert!(curves.iter().any(|line| line["side"] == side), "{side}");

@@ -14,6 +14,8 @@ const LEAST_US: f32 = 0.02;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<(f64, f64)>,
+    /// 1 if it was not measured.
+    spread: f64,
     /// The times at powers of two, since a price is asked for before every call.
     table: [f32; ENTRIES],
 }
@@ -28,7 +30,12 @@ impl Curve {
         }
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let table = std::array::from_fn(|i| (between(&points, 2f64.powi(i as i32)) as f32).max(LEAST_US));
-        Some(Curve { points, table })
+        Some(Curve { points, spread: 1.0, table })
+    }
+
+    /// With what the least times were confirmed to; `None` if that is no number of 1 or more.
+    pub(super) fn with_spread(self, spread: f64) -> Option<Curve> {
+        (spread >= 1.0 && spread.is_finite()).then_some(Curve { spread, ..self })
     }
 
     /// A straight line: a fixed time, and a time per unit of amount.
@@ -40,6 +47,12 @@ impl Curve {
     /// The measured points.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
+    }
+
+    /// How far what was measured can be trusted: how many times as long as its least time the point that is the least certain
+    /// took in another pass. 1 if it was not measured.
+    pub fn spread(&self) -> f64 {
+        self.spread
     }
 
     /// The time for an amount.
@@ -98,108 +111,7 @@ pub struct DeviceTimes {
     pub dispatch_us: f64,
 }
 
-/// What is measured: a machine, or a model of one.
-pub trait Probe {
-    /// Why a measurement failed.
-    type Error;
-
-    /// Microseconds of one operation of the class on the CPU.
-    ///
-    /// # Errors
-    ///
-    /// The machine's own.
-    fn cpu_us(&mut self, class: Class, amount: usize) -> Result<f64, Self::Error>;
-    /// Microseconds of one operation of the class on the device, operands there; `None` without a device.
-    ///
-    /// # Errors
-    ///
-    /// The machine's own.
-    fn gpu_us(&mut self, class: Class, amount: usize) -> Result<Option<f64>, Self::Error>;
-    /// Microseconds to bring so many bytes to the device and back.
-    ///
-    /// # Errors
-    ///
-    /// The machine's own.
-    fn transfer_us(&mut self, bytes: usize) -> Result<Option<(f64, f64)>, Self::Error>;
-    /// Microseconds of one recording of so many operations that do next to nothing, each with the result of the one
-    /// before, none fused with another.
-    ///
-    /// # Errors
-    ///
-    /// The machine's own.
-    fn dispatches_us(&mut self, count: usize) -> Result<Option<f64>, Self::Error>;
-}
-
-/// Amounts at which a class is measured, smallest first. From one to the next the time may at most grow as much.
-fn amounts(class: Class) -> [usize; 4] {
-    match class {
-        Class::Matmul => [32, 96, 256, 512].map(|n| n * n * n),
-        // As many taps of 16 by 16 channels on squares of these sides.
-        Class::Conv => [8, 24, 48, 96].map(|n| 9 * 16 * 16 * n * n),
-        _ => [1 << 10, 1 << 14, 1 << 17, 1 << 20],
-    }
-}
-
-/// Operations of the recording from which the price of a dispatch is taken.
-const DISPATCHES: usize = 33;
-
-/// Larger amounts are not measured once one took this long, in microseconds: the rest is proportional.
-const LONG_US: f64 = 4000.0;
-
-fn curve<E>(mut points: impl Iterator<Item = Result<Option<(f64, f64)>, E>>) -> Result<Option<Curve>, E> {
-    let mut measured = Vec::new();
-    while let Some(point) = points.next().transpose()?.flatten() {
-        measured.push(point);
-        if point.1 > LONG_US {
-            break;
-        }
-    }
-    Ok(Curve::new(measured))
-}
-
 impl Calibration {
-    /// Measures a machine.
-    ///
-    /// # Errors
-    ///
-    /// Those of the probe.
-    pub fn measure<P: Probe>(probe: &mut P) -> Result<Option<Calibration>, P::Error> {
-        let mut cpu = Vec::new();
-        let mut ops = Vec::new();
-        for class in Class::ALL {
-            let on_cpu = amounts(class).into_iter().map(|n| Ok(Some((n as f64, probe.cpu_us(class, n)?))));
-            cpu.extend(curve(on_cpu)?);
-            let on_gpu =
-                amounts(class).into_iter().map(|n| Ok(probe.gpu_us(class, n)?.map(|us| (n as f64, us))));
-            ops.extend(curve(on_gpu)?);
-        }
-        let mut transfers = Vec::new();
-        for bytes in [1 << 12, 1 << 16, 1 << 19, 1 << 22] {
-            let Some((up, down)) = probe.transfer_us(bytes)? else { break };
-            transfers.push((bytes as f64, up, down));
-            if up + down > LONG_US {
-                break;
-            }
-        }
-        let up = Curve::new(transfers.iter().map(|&(bytes, up, _)| (bytes, up)).collect());
-        let down = Curve::new(transfers.iter().map(|&(bytes, _, down)| (bytes, down)).collect());
-        let (one, many) = (probe.dispatches_us(1)?, probe.dispatches_us(DISPATCHES)?);
-        let device = || {
-            let (one, many) = (one?, many?);
-            let dispatch_us = ((many - one) / (DISPATCHES - 1) as f64).clamp(0.0, one);
-            let ops = ops.try_into().ok()?;
-            Some(DeviceTimes {
-                ops,
-                upload: up?,
-                download: down?,
-                submission_us: one - dispatch_us,
-                dispatch_us,
-            })
-        };
-        let gpu = device();
-        Ok(cpu.try_into().ok().map(|cpu| Calibration { cpu, gpu }))
-    }
-
     /// For a file: a line for each curve.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
@@ -208,7 +120,7 @@ impl Calibration {
             for (amount, us) in curve.points() {
                 let _ = write!(text, " {amount}:{us}");
             }
-            text.push('\n');
+            let _ = writeln!(text, " ~{}", curve.spread());
         };
         for (class, curve) in Class::ALL.iter().zip(&self.cpu) {
             line(&format!("cpu {}", class.name()), curve);
@@ -236,7 +148,9 @@ impl Calibration {
                 let (amount, us) = word.split_once(':')?;
                 Some((amount.parse().ok()?, us.parse().ok()?))
             };
-            Curve::new(rest(name)?.split(' ').map(point).collect::<Option<_>>()?)
+            let (points, spread) = rest(name)?.split_once(" ~")?;
+            let points = points.split(' ').map(point).collect::<Option<_>>()?;
+            Curve::new(points)?.with_spread(spread.parse().ok()?)
         };
         let classes = |side: &str| -> Option<[Curve; Class::ALL.len()]> {
             let curves: Option<Vec<Curve>> =
@@ -279,38 +193,9 @@ mod tests {
         assert_eq!(Curve::new(vec![(1.0, f64::NAN)]), None);
     }
 
-    /// A device with 20 us for a submission and 3 for a dispatch.
-    struct Plain;
-
-    impl Probe for Plain {
-        type Error = std::convert::Infallible;
-
-        fn cpu_us(&mut self, _: Class, amount: usize) -> Result<f64, Self::Error> {
-            Ok(amount as f64)
-        }
-
-        fn gpu_us(&mut self, _: Class, amount: usize) -> Result<Option<f64>, Self::Error> {
-            Ok(Some(23.0 + amount as f64))
-        }
-
-        fn transfer_us(&mut self, bytes: usize) -> Result<Option<(f64, f64)>, Self::Error> {
-            Ok(Some((bytes as f64, bytes as f64)))
-        }
-
-        fn dispatches_us(&mut self, count: usize) -> Result<Option<f64>, Self::Error> {
-            Ok(Some(20.0 + 3.0 * count as f64))
-        }
-    }
-
-    #[test]
-    fn submissions_and_dispatches_are_told_apart() {
-        let gpu = Calibration::measure(&mut Plain).unwrap().unwrap().gpu.unwrap();
-        assert_eq!((gpu.submission_us, gpu.dispatch_us), (20.0, 3.0));
-    }
-
     #[test]
     fn a_file_is_taken_only_whole() {
-        let curve = || Curve::new(vec![(1.0, 0.5), (1024.0, 20.25)]).unwrap();
+        let curve = || Curve::new(vec![(1.0, 0.5), (1024.0, 20.25)]).unwrap().with_spread(1.125).unwrap();
         let curves = || std::array::from_fn(|_| curve());
         let gpu = DeviceTimes {
             ops: curves(),

@@ -129,7 +129,7 @@ impl Hybrid {
             (Side::Cpu, _) => {
                 let (first, second) = (OnHost::new(first)?, OnHost::new(second)?);
                 let shape = on_cpu(&first.views(), &second.views(), out)?;
-                self.linger(begun);
+                self.linger(begun, std::slice::from_ref(&work));
                 shape
             }
             (Side::Gpu, Ok(gpu)) => {

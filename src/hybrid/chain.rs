@@ -308,7 +308,7 @@ impl Hybrid {
         match (decision.side, &self.gpu) {
             (Side::Cpu, _) => {
                 chain.run_on_cpu()?;
-                self.linger(begun);
+                self.linger(begun, &steps);
             }
             (Side::Gpu, Ok(gpu)) => chain.run_on_gpu(gpu)?,
             (Side::Gpu, Err(why)) => return Err(why.clone()),

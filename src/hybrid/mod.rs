@@ -41,19 +41,24 @@ mod calibration;
 mod call;
 mod chain;
 mod choose;
+mod corrections;
+mod decision;
 mod layout;
 mod machine;
+mod measure;
 mod numbers;
 mod ops;
 mod placement;
 mod work;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-pub use calibration::{Calibration, Curve, DeviceTimes, Probe};
+pub use calibration::{Calibration, Curve, DeviceTimes};
 pub use call::Input;
 pub use chain::{Chain, Link};
-pub use placement::{Decision, Part, Placement, Policy, Side, Why};
+pub use decision::{Decision, Part, Policy, Side, Why};
+pub use measure::Probe;
+pub use placement::Placement;
 pub use work::{Class, Op, Work};
 
 use crate::engine::accelerator::Accelerator;
@@ -65,8 +70,17 @@ use crate::shape::Shape;
 pub struct Hybrid {
     gpu: std::result::Result<Accelerator, Error>,
     placement: Placement,
-    /// The CPU's calls are made to take so many times as long; 1 outside of tests.
-    cpu_slowed: f64,
+    /// `None` outside of tests.
+    cpu_slowed: Option<Slowed>,
+}
+
+/// Which calls of the CPU are made to take longer than they do.
+#[derive(Clone, Copy, Debug)]
+struct Slowed {
+    /// Those that calibration prices at so much or more.
+    from_us: f64,
+    /// To so many times that price.
+    factor: f64,
 }
 
 /// What a call did.
@@ -93,7 +107,7 @@ impl Hybrid {
             Ok(gpu) => Hybrid::with_accelerator(gpu, policy),
             Err(why) if missing(&why) && policy != Policy::Gpu => {
                 let placement = Placement::new(machine::stored_or_measured_without_device()?, policy);
-                Ok(Hybrid { gpu: Err(why), placement, cpu_slowed: 1.0 })
+                Ok(Hybrid { gpu: Err(why), placement, cpu_slowed: None })
             }
             Err(other) => Err(other),
         }
@@ -111,13 +125,14 @@ impl Hybrid {
 
     /// With times that the caller has.
     pub fn with_calibration(gpu: Accelerator, calibration: Calibration, policy: Policy) -> Hybrid {
-        Hybrid { gpu: Ok(gpu), placement: Placement::new(calibration, policy), cpu_slowed: 1.0 }
+        Hybrid { gpu: Ok(gpu), placement: Placement::new(calibration, policy), cpu_slowed: None }
     }
 
-    /// Makes the CPU's calls take so many times as long: a machine with another balance, for tests.
+    /// Makes the CPU's calls from a calibrated price on take so many times that price: a machine with another balance, for
+    /// tests. By the price and not by what a call took, so that what disturbs a call is not multiplied.
     #[doc(hidden)]
-    pub fn slow_cpu(mut self, factor: f64) -> Hybrid {
-        self.cpu_slowed = factor;
+    pub fn slow_cpu(mut self, from_us: f64, factor: f64) -> Hybrid {
+        self.cpu_slowed = Some(Slowed { from_us, factor });
         self
     }
 
@@ -145,12 +160,18 @@ impl Hybrid {
     }
 
     /// Passes the time that the CPU's calls are made to take longer.
-    fn linger(&self, begun: Instant) {
-        if self.cpu_slowed > 1.0 {
-            let until = begun + begun.elapsed().mul_f64(self.cpu_slowed);
-            while Instant::now() < until {
-                std::hint::spin_loop();
-            }
+    fn linger(&self, begun: Instant, steps: &[Work]) {
+        let Some(Slowed { from_us, factor }) = self.cpu_slowed else { return };
+        let alone_us = self.placement.cpu_alone_us(steps);
+        if alone_us < from_us {
+            return;
+        }
+        let until = begun + Duration::try_from_secs_f64(alone_us * factor * 1e-6).unwrap_or_default();
+        // Asleep for most of it: where others want the processor too, who has spun for long waits for it next.
+        let asleep = until.saturating_duration_since(Instant::now()).saturating_sub(Duration::from_millis(1));
+        std::thread::sleep(asleep);
+        while Instant::now() < until {
+            std::hint::spin_loop();
         }
     }
 }

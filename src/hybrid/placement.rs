@@ -1,159 +1,32 @@
 //! Where work is done: both sides are priced, and prices correct themselves from what calls really took.
 
-use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use super::calibration::Calibration;
-use super::work::{Op, Work};
+use super::corrections::{Calls, Corrections};
+use super::decision::{Decision, Part, Policy, Side, Why};
+use super::work::Work;
 
-/// A side that can do the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// The CPU, by [`cpu`](crate::cpu).
-    Cpu,
-    /// The device, by an [`Accelerator`](crate::Accelerator).
-    Gpu,
-}
-
-/// Who decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// The prices.
-    #[default]
-    Auto,
-    /// Always the CPU.
-    Cpu,
-    /// Always the device.
-    Gpu,
-}
-
-/// What a side was chosen for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Why {
-    /// It is the cheaper one.
-    Cheaper,
-    /// The other one is priced almost alike, or was dear in its only call so far, and is tried so that its price is known.
-    Untried,
-    /// The policy says so.
-    Policy,
-    /// There is no device, or nothing was measured of it.
-    NoDevice,
-}
-
-/// What most of a price is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Part {
-    /// The operation itself.
-    Compute,
-    /// Moving operands and results.
-    Transfer,
-    /// What a submission costs, however little it does.
-    Submission,
-}
-
-/// Where a call went, and why.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Decision {
-    /// The side that did the work.
-    pub side: Side,
-    /// Why that one.
-    pub why: Why,
-    /// What the CPU was predicted to take.
-    pub cpu_us: f64,
-    /// What the device was predicted to take, transfers included; `None` if there are no times of one.
-    pub gpu_us: Option<f64>,
-    /// What the device's price mostly consists of; without a device, the CPU's.
-    pub dominant: Part,
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Cpu => "CPU",
-            Side::Gpu => "GPU",
-        };
-        write!(f, "{side}: {:.1} us on the CPU", self.cpu_us)?;
-        let dominant = match self.dominant {
-            Part::Compute => "computing",
-            Part::Transfer => "transfers",
-            Part::Submission => "the submission",
-        };
-        match self.gpu_us {
-            Some(us) => write!(f, ", {us:.1} us on the GPU, mostly {dominant}")?,
-            None if self.side == Side::Cpu => write!(f, ", no device")?,
-            None => write!(f, ", nothing known of the device")?,
-        }
-        match self.why {
-            Why::Policy => write!(f, "; the policy says so"),
-            Why::Untried => write!(f, "; tried to know its price"),
-            Why::Cheaper | Why::NoDevice => Ok(()),
-        }
-    }
-}
-
-/// Amounts that differ by less than this share one correction: powers of four.
-const BUCKETS: usize = 24;
-/// Chains are told apart by a hash of their operations; so many have corrections of their own.
-const CHAINS: usize = 256;
-/// Untried sides are tried once if they are priced at most so many times the other.
+/// Untried sides are tried once if they are priced at most so many times the other, and so many times as much again as the
+/// passes of the calibration were apart; of which at most this counts, since it costs a call of that price.
 const WORTH_A_TRY: f64 = 1.5;
-/// How much of a new ratio goes into a correction: more of one that is lower, since whatever disturbs a call makes it
-/// longer, and less of a first one, which may have met cold memory or a pipeline that had to be made.
-const WEIGHT_UP: f32 = 0.3;
-const WEIGHT_DOWN: f32 = 0.7;
-const WEIGHT_FIRST: f32 = 0.5;
-/// How much of a correction is left after a call that went to the other side: half after some 350.
-const FORGETTING: f32 = 0.998;
-/// A single call raises a correction by the weight of this factor at most: it may have been interrupted.
-const STEP_UP: f32 = 2.0;
-/// The first one may do more, since nothing is known before it.
-const FIRST_STEP: f32 = 64.0;
+const MOST_DOUBT: f64 = 4.0;
 
 /// Prices of both sides, with corrections.
 #[derive(Debug)]
 pub struct Placement {
     calibration: Calibration,
     policy: Policy,
-    /// By operation (chains of other operations are other ones), amount, where its operands are, and side: measured over
-    /// predicted, as the bits of an f32; 0 until there is one, negative while there is only one.
-    corrections: Vec<AtomicU32>,
+    corrections: Corrections,
 }
 
 impl Placement {
     /// With the machine's times.
     pub fn new(calibration: Calibration, policy: Policy) -> Placement {
-        let corrections = (0..4 * BUCKETS * (Op::ALL.len() + CHAINS)).map(|_| AtomicU32::new(0)).collect();
-        Placement { calibration, policy, corrections }
+        Placement { calibration, policy, corrections: Corrections::new() }
     }
 
     /// The machine's times.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
-    }
-
-    fn correction(&self, work: &Work, side: Side) -> &AtomicU32 {
-        let amount = work.amount as u64;
-        let bucket = (amount.max(1).ilog2() as usize / 2).min(BUCKETS - 1);
-        let resident = usize::from(work.device_bytes > 0);
-        let row = match work.op {
-            // The upper bits: multiplication mixes into those.
-            Op::Chain => Op::ALL.len() + (work.kind >> 32) as usize % CHAINS,
-            op => op as usize,
-        };
-        &self.corrections[(row * BUCKETS + bucket) * 4 + resident * 2 + side as usize]
-    }
-
-    fn known(&self, work: &Work) -> [Known; 2] {
-        [Side::Cpu, Side::Gpu].map(|side| {
-            let factor = f32::from_bits(self.correction(work, side).load(Ordering::Relaxed));
-            match factor.abs() {
-                0.0 => Known { factor: 1.0, calls: Calls::None },
-                size if factor < 0.0 => Known { factor: size.into(), calls: Calls::One },
-                size => Known { factor: size.into(), calls: Calls::More },
-            }
-        })
     }
 
     /// What the CPU should take, before corrections: computing, and bringing operands from the device.
@@ -166,6 +39,11 @@ impl Placement {
         (compute, download)
     }
 
+    /// What the CPU's computing should take, before corrections.
+    pub(super) fn cpu_alone_us(&self, steps: &[Work]) -> f64 {
+        steps.iter().map(|step| self.cpu_parts(step).0).sum()
+    }
+
     /// What the device should take, before corrections: computing with the submission, and transfers.
     fn gpu_parts(&self, work: &Work) -> Option<(f64, f64)> {
         let gpu = self.calibration.gpu.as_ref()?;
@@ -175,7 +53,7 @@ impl Placement {
         Some((compute, up + down))
     }
 
-    /// Where one operation should be done.
+    /// Where one operation should be done. Asking is part of it: a trial that is due is given to who asks first.
     pub fn decide(&self, work: &Work) -> Decision {
         let (compute, download) = self.cpu_parts(work);
         let gpu = self.gpu_parts(work).map(|(compute, transfer)| Price {
@@ -183,14 +61,14 @@ impl Placement {
             transfer,
             submission: self.submission_us().min(compute),
         });
-        self.choose(compute + download, gpu, self.known(work))
+        self.choose(compute + download, gpu, work)
     }
 
     /// Where several operations should be done that are carried out as one: their intermediate results stay where they
     /// are, and a submission is paid once, a dispatch by each. `moved` is [`Work::of_chain`] with what goes in and out.
     pub fn decide_chain(&self, steps: &[Work], moved: &Work) -> Decision {
         let (_, download) = self.cpu_parts(moved);
-        let cpu_us = download + steps.iter().map(|step| self.cpu_parts(step).0).sum::<f64>();
+        let cpu_us = download + self.cpu_alone_us(steps);
         let (submission, dispatch) = (self.submission_us(), self.dispatch_us());
         let gpu = self.gpu_parts(moved).map(|(_, transfer)| {
             let beyond = |step: &Work| {
@@ -199,7 +77,7 @@ impl Placement {
             let compute = submission + steps.iter().map(beyond).sum::<f64>();
             Price { compute, transfer, submission }
         });
-        self.choose(cpu_us, gpu, self.known(moved))
+        self.choose(cpu_us, gpu, moved)
     }
 
     fn submission_us(&self) -> f64 {
@@ -210,7 +88,17 @@ impl Placement {
         self.calibration.gpu.as_ref().map_or(0.0, |gpu| gpu.dispatch_us)
     }
 
-    fn choose(&self, cpu_us: f64, gpu: Option<Price>, known: [Known; 2]) -> Decision {
+    /// How many times too high a price may be by what the calibration says of itself.
+    fn doubt(&self, work: &Work) -> f64 {
+        let Some(gpu) = &self.calibration.gpu else { return 1.0 };
+        let class = work.op.class() as usize;
+        let curves = [&self.calibration.cpu[class], &gpu.ops[class], &gpu.upload, &gpu.download];
+        curves.iter().map(|curve| curve.spread()).fold(1.0, f64::max).min(MOST_DOUBT)
+    }
+
+    fn choose(&self, cpu_us: f64, gpu: Option<Price>, work: &Work) -> Decision {
+        let cell = self.corrections.cell(work);
+        let known = cell.known();
         let cpu_us = cpu_us * known[0].factor;
         let Some(price) = gpu else {
             // What is asked for by name is not put elsewhere: whoever runs it finds out if there is no device.
@@ -229,24 +117,31 @@ impl Placement {
             Part::Compute
         };
         let gpu_us = (price.compute + price.transfer) * known[1].factor;
-        let cheaper = if gpu_us < cpu_us { Side::Gpu } else { Side::Cpu };
         let (side, why) = match self.policy {
             Policy::Cpu => (Side::Cpu, Why::Policy),
             Policy::Gpu => (Side::Gpu, Why::Policy),
             Policy::Auto => {
-                let (other, ratio) = match cheaper {
-                    Side::Cpu => (Side::Gpu, gpu_us / cpu_us),
-                    Side::Gpu => (Side::Cpu, cpu_us / gpu_us),
+                let (cheaper, other, us, other_us) = match gpu_us < cpu_us {
+                    true => (Side::Gpu, Side::Cpu, gpu_us, cpu_us),
+                    false => (Side::Cpu, Side::Gpu, cpu_us, gpu_us),
                 };
-                let its = known[other as usize];
+                let (its, ratio) = (known[other as usize], other_us / us);
                 let worth_a_try = match its.calls {
                     // Only once the cheaper one's own price is known.
-                    Calls::None => known[cheaper as usize].calls != Calls::None && ratio < WORTH_A_TRY,
+                    Calls::None => {
+                        known[cheaper as usize].calls != Calls::None && ratio < WORTH_A_TRY * self.doubt(work)
+                    }
                     // One call may have been disturbed: it loses by that only twice.
                     Calls::One => ratio < its.factor,
                     Calls::More => false,
                 };
-                if worth_a_try { (other, Why::Untried) } else { (cheaper, Why::Cheaper) }
+                if worth_a_try {
+                    (other, Why::Untried)
+                } else if cell.takes_trial(other_us) {
+                    (other, Why::Checked)
+                } else {
+                    (cheaper, Why::Cheaper)
+                }
             }
         };
         Decision { side, why, cpu_us, gpu_us: Some(gpu_us), dominant }
@@ -254,47 +149,19 @@ impl Placement {
 
     /// Learns what a call really took.
     pub fn learn(&self, work: &Work, decision: &Decision, took_us: f64) {
-        let predicted = match decision.side {
-            Side::Cpu => Some(decision.cpu_us),
-            Side::Gpu => decision.gpu_us,
+        let (predicted, other) = match decision.side {
+            Side::Cpu => (Some(decision.cpu_us), decision.gpu_us),
+            Side::Gpu => (decision.gpu_us, Some(decision.cpu_us)),
         };
         let Some(predicted) = predicted.filter(|us| *us > 0.0 && took_us > 0.0) else { return };
-        let cell = self.correction(work, decision.side);
-        let before = f32::from_bits(cell.load(Ordering::Relaxed)).abs();
-        // The prediction had the correction in it.
-        let ratio = (took_us / predicted) as f32;
-        let after = match (before > 0.0, ratio > 1.0) {
-            (true, true) => before * ratio.min(STEP_UP).powf(WEIGHT_UP),
-            (true, false) => before * ratio.powf(WEIGHT_DOWN),
-            (false, true) => ratio.min(FIRST_STEP).powf(WEIGHT_FIRST),
-            (false, false) => ratio.max(1.0 / FIRST_STEP),
-        };
-        let after = after.clamp(1e-3, 1e3);
-        // Whoever comes first of two threads counts: the next call corrects again.
-        cell.store((if before > 0.0 { after } else { -after }).to_bits(), Ordering::Relaxed);
-        // What is not used is forgotten by and by, so that it gets another chance.
-        let other = if decision.side == Side::Cpu { Side::Gpu } else { Side::Cpu };
-        let cell = self.correction(work, other);
-        let unused = f32::from_bits(cell.load(Ordering::Relaxed));
-        if unused > 0.0 {
-            cell.store(unused.powf(FORGETTING).to_bits(), Ordering::Relaxed);
+        let cell = self.corrections.cell(work);
+        cell.correct(decision.side, (took_us / predicted) as f32);
+        if decision.why == Why::Checked {
+            cell.tried(other.is_some_and(|us| us < took_us));
+        } else {
+            cell.spent(took_us);
         }
     }
-}
-
-/// What earlier calls have told about a side.
-#[derive(Clone, Copy)]
-struct Known {
-    /// By how much it takes longer than was predicted.
-    factor: f64,
-    calls: Calls,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Calls {
-    None,
-    One,
-    More,
 }
 
 /// The device's side.
@@ -308,6 +175,7 @@ struct Price {
 #[cfg(test)]
 mod tests {
     use super::super::calibration::{Curve, DeviceTimes};
+    use super::super::work::Op;
     use super::*;
 
     /// A CPU of 1 us per 1,000, a device ten times as fast behind 20 us and 1 us per 4,000 bytes.
@@ -398,6 +266,7 @@ mod tests {
         let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
         let gpu_us = placement.decide(&work).gpu_us.unwrap();
         // The first takes seven times as long as the others, and later one out of ten does.
+        let mut checked = 0;
         for call in 0..100 {
             let decision = placement.decide(&work);
             let took = match decision.side {
@@ -406,8 +275,11 @@ mod tests {
                 Side::Gpu => gpu_us,
             };
             placement.learn(&work, &decision, took);
-            assert!(call < 3 || decision.side == Side::Cpu, "{call}: {decision}");
+            checked += usize::from(decision.why == Why::Checked);
+            let same = decision.side == Side::Cpu || decision.why == Why::Checked;
+            assert!(call < 3 || same, "{call}: {decision}");
         }
+        assert!(checked <= 2, "{checked}");
     }
 
     #[test]
@@ -428,5 +300,97 @@ mod tests {
         // Other amounts and other operations keep their prices.
         assert_eq!(placement.decide(&Work::on_host(Op::Tanh, 1000, 1000, 0.0)).side, Side::Cpu);
         assert_eq!(placement.decide(&Work::on_host(Op::Exp, 50_000, 50_000, 0.0)).side, Side::Cpu);
+    }
+
+    /// Calls of a machine that takes what it takes, of whatever the placement thinks: where each went and why, and the time of
+    /// all.
+    fn calls(placement: &Placement, work: &Work, times: [f64; 2], count: usize) -> (Vec<Decision>, f64) {
+        let mut total_us = 0.0;
+        let decisions = (0..count).map(|_| {
+            let decision = placement.decide(work);
+            let took_us = times[decision.side as usize];
+            placement.learn(work, &decision, took_us);
+            total_us += took_us;
+            decision
+        });
+        (decisions.collect(), total_us)
+    }
+
+    #[test]
+    fn a_side_that_is_priced_far_too_high_is_found() {
+        // Priced 50 times too high, and really a fifth of the CPU's 50 us: 500 us, for which 200 of the CPU's calls are to pay.
+        let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
+        let gpu_us = Placement::new(machine(), Policy::Auto).decide(&work).gpu_us.unwrap();
+        let mut disturbed = machine();
+        for curve in &mut disturbed.gpu.as_mut().unwrap().ops {
+            *curve = Curve::line(500.0 - gpu_us + 20.0, 0.0001).unwrap();
+        }
+        let placement = Placement::new(disturbed, Policy::Auto);
+        assert!((placement.decide(&work).gpu_us.unwrap() - 500.0).abs() < 1.0);
+        let (decisions, _) = calls(&placement, &work, [50.0, 10.0], 220);
+        let first = decisions.iter().position(|decision| decision.side == Side::Gpu).unwrap();
+        assert!((190..210).contains(&first), "{first}");
+        assert_eq!(decisions[first].why, Why::Checked);
+        assert!(decisions[first].to_string().ends_with("; tried to check its price"));
+        let settled = &decisions[first..];
+        assert!(settled.iter().all(|decision| decision.side == Side::Gpu), "{}", settled.len());
+    }
+
+    #[test]
+    fn a_calibration_that_doubts_itself_is_checked_sooner() {
+        let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
+        for (spread, tried) in [(1.0, false), (1.5, false), (2.5, true)] {
+            let mut machine = machine();
+            let gpu = machine.gpu.as_mut().unwrap();
+            gpu.upload = gpu.upload.clone().with_spread(spread).unwrap();
+            let placement = Placement::new(machine, Policy::Auto);
+            // Priced 129 us.
+            let (decisions, _) = calls(&placement, &work, [50.0, 200.0], 3);
+            let sides: Vec<bool> = decisions.iter().map(|decision| decision.side == Side::Gpu).collect();
+            assert_eq!(sides, [false, tried, false], "{spread}");
+        }
+    }
+
+    #[test]
+    fn checking_a_price_that_is_right_costs_little_and_less_and_less() {
+        for gpu_us in [100.0, 1000.0, 50_000.0] {
+            let mut machine = machine();
+            for curve in &mut machine.gpu.as_mut().unwrap().ops {
+                *curve = Curve::line(gpu_us, 0.0).unwrap();
+            }
+            let placement = Placement::new(machine, Policy::Auto);
+            let work =
+                Work { host_bytes: 0, result_bytes: 0, ..Work::on_host(Op::Tanh, 50_000, 50_000, 0.0) };
+            let share = |count: usize| {
+                let (_, total_us) = calls(&placement, &work, [50.0, gpu_us], count);
+                1.0 - 50.0 * count as f64 / total_us
+            };
+            assert!(share(20_000) <= 0.05, "{gpu_us}");
+            share(1_000_000);
+            assert!(share(1_000_000) <= 0.001, "{gpu_us}");
+        }
+    }
+
+    #[test]
+    fn a_side_that_has_become_the_better_one_is_found_again() {
+        let placement = Placement::new(machine(), Policy::Auto);
+        let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
+        let (settled, _) = calls(&placement, &work, [50.0, 400.0], 5000);
+        assert_eq!(settled.last().unwrap().side, Side::Cpu);
+        // After any number of trials that have found it dear, 1,280 times its price are waited for.
+        let (found, _) = calls(&placement, &work, [50.0, 10.0], 1280 * 8);
+        assert_eq!(found.last().unwrap().side, Side::Gpu);
+    }
+
+    #[test]
+    fn one_trial_is_given_to_one_caller() {
+        let placement = Placement::new(machine(), Policy::Auto);
+        let work = Work::on_host(Op::Tanh, 1000, 1000, 0.0);
+        let (calls, _) = calls(&placement, &work, [1.0, 25.0], 499);
+        assert!(calls.iter().all(|decision| decision.side == Side::Cpu));
+        let waiting: Vec<Decision> = (0..3).map(|_| placement.decide(&work)).collect();
+        placement.learn(&work, &waiting[0], 100.0);
+        let asked = [(); 3].map(|()| placement.decide(&work).why);
+        assert_eq!(asked, [Why::Checked, Why::Cheaper, Why::Cheaper]);
     }
 }

@@ -1,6 +1,6 @@
 //! The table of crossovers on other machines: their times are in `tests/machines/`.
 
-use tidemill::hybrid::{Class, Op, Placement, Policy, Side, Work};
+use tidemill::hybrid::{Calibration, Class, Curve, DeviceTimes, Op, Placement, Policy, Side, Work};
 
 use crate::cells;
 use crate::machines::{self, Cell, Noise, Profile};
@@ -10,17 +10,18 @@ const CALLS: usize = 15;
 /// How often the whole table is replayed, each time disturbed otherwise; of a cell's regrets the median counts.
 const REPLAYS: u64 = 5;
 
-/// How many times as long as the better side the policy takes, after half a microsecond for deciding: for every cell, with
-/// operands in the host's memory and on the device.
-fn replay(profile: &Profile, policy: Policy, seed: u64) -> Vec<f64> {
-    let placement = Placement::new(profile.calibration.clone(), policy);
-    let mut noise = Noise(seed);
+/// How many times as long as the better side a placement takes, after half a microsecond for deciding and some calls that do
+/// not count: for every cell, with operands in the host's memory and on the device.
+fn replay(profile: &Profile, placement: &Placement, before: usize, mut noise: Noise) -> Vec<f64> {
     let mut regrets = Vec::new();
     for resident in [false, true] {
         for cell in &profile.cells {
             let (work, times) = (cell.work(resident), profile.times(cell, resident));
+            for _ in 0..before {
+                call(placement, &work, times, &mut noise);
+            }
             let mut took: Vec<f64> =
-                (0..CALLS).map(|_| times[call(&placement, &work, times, &mut noise) as usize]).collect();
+                (0..CALLS).map(|_| times[call(placement, &work, times, &mut noise) as usize]).collect();
             took.sort_by(f64::total_cmp);
             regrets.push(((took[CALLS / 2] - 0.5) / times[0].min(times[1])).max(1.0));
         }
@@ -41,11 +42,19 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The worst and the median of the cells.
-fn regret(profile: &Profile, policy: Policy) -> (f64, f64) {
-    let replays: Vec<Vec<f64>> = (0..REPLAYS).map(|seed| replay(profile, policy, seed)).collect();
+fn regret(replays: &[Vec<f64>]) -> (f64, f64) {
     let cells = (0..replays[0].len()).map(|cell| median(replays.iter().map(|r| r[cell]).collect()));
     let cells: Vec<f64> = cells.collect();
     (cells.iter().copied().fold(1.0, f64::max), median(cells))
+}
+
+/// With the profile's own calibration.
+fn regret_of(profile: &Profile, policy: Policy) -> (f64, f64) {
+    let replays = (0..REPLAYS).map(|seed| {
+        let placement = Placement::new(profile.calibration.clone(), policy);
+        replay(profile, &placement, 0, Noise(seed))
+    });
+    regret(&replays.collect::<Vec<_>>())
 }
 
 #[test]
@@ -70,11 +79,56 @@ fn profiles_have_every_cell_of_the_table_and_each_side_wins_a_quarter() {
 #[test]
 fn auto_is_right_where_both_sides_have_their_share_and_neither_side_alone_is() {
     for profile in machines::all() {
-        let (worst, median) = regret(&profile, Policy::Auto);
+        let (worst, median) = regret_of(&profile, Policy::Auto);
         assert!(worst <= 1.25 && median <= 1.05, "{}: worst {worst}, median {median}", profile.name);
         for policy in [Policy::Cpu, Policy::Gpu] {
-            let (worst, _) = regret(&profile, policy);
+            let (worst, _) = regret_of(&profile, policy);
             assert!(worst > 1.25, "{}: {policy:?} alone has a regret of {worst} only", profile.name);
+        }
+    }
+}
+
+/// How many times as long as it should a point of a disturbed calibration takes at most.
+const DISTURBED: f64 = 8.0;
+/// Calls of a cell after which that must be made good. A side that is priced too high by so much is tried once calls have
+/// taken 20 times its price: after 20 * 8 of them if it is as good as the other one.
+const MADE_GOOD: usize = 200;
+
+/// Each point for itself.
+fn disturbed(calibration: &Calibration, noise: &mut Noise) -> Calibration {
+    let mut factor = move || DISTURBED.powf(noise.unit());
+    let mut curve = |curve: &Curve| {
+        Curve::new(curve.points().iter().map(|(amount, us)| (*amount, us * factor())).collect()).unwrap()
+    };
+    let gpu = calibration.gpu.as_ref().unwrap();
+    Calibration {
+        cpu: calibration.cpu.each_ref().map(&mut curve),
+        gpu: Some(DeviceTimes {
+            ops: gpu.ops.each_ref().map(&mut curve),
+            upload: curve(&gpu.upload),
+            download: curve(&gpu.download),
+            ..*gpu
+        }),
+    }
+}
+
+#[test]
+fn a_disturbed_calibration_is_made_good_by_calls() {
+    for profile in machines::all() {
+        let after = |before: usize| {
+            let replays = (0..REPLAYS).map(|seed| {
+                let mut noise = Noise(100 + seed);
+                let calibration = disturbed(&profile.calibration, &mut noise);
+                replay(&profile, &Placement::new(calibration, Policy::Auto), before, noise)
+            });
+            replays.collect::<Vec<_>>()
+        };
+        let (worst, median) = regret(&after(MADE_GOOD));
+        assert!(worst <= 1.25 && median <= 1.05, "{}: worst {worst}, median {median}", profile.name);
+        // It was worth it: at first, some cell of each replay is on the wrong side by far.
+        for regrets in after(0) {
+            let worst = regrets.into_iter().fold(1.0, f64::max);
+            assert!(worst > 1.25, "{}: the disturbed calibration was as good: {worst}", profile.name);
         }
     }
 }

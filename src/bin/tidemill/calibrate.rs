@@ -43,6 +43,7 @@ fn json_lines(calibration: &Calibration) -> String {
                 ("class", what.into()),
                 ("amount", (*amount as u64).into()),
                 ("us", json::figure(*us)),
+                ("spread", json::figure(curve.spread())),
             ];
             text += &(json::line(&fields) + "\n");
         }
@@ -65,15 +66,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout();
-    let mut text = style.bold(&format!("{:<22} {:<16} microseconds by amount", "side", "class")) + "\n";
+    let columns = format!("{:<16} {:<15} {:>6}  microseconds by amount", "side", "class", "spread");
+    let mut text = style.bold(&columns) + "\n";
     for (side, what, curve) in curves(&calibration) {
         let points = curve.points().iter().map(|(n, us)| format!("{n}: {}", short(*us)));
-        text += &format!("{side:<22} {what:<16} {}\n", points.collect::<Vec<_>>().join("  "));
+        let spread = format!("{:>6.2}", curve.spread());
+        let spread = if curve.spread() <= 1.25 { spread } else { style.bad(&spread) };
+        text += &format!("{side:<16} {what:<15} {spread}  {}\n", points.collect::<Vec<_>>().join("  "));
     }
     if let Some(times) = &calibration.gpu {
         text += &format!("a submission alone: {} us\n", short(times.submission_us));
         text += &format!("each dispatch in it: {} us\n", short(times.dispatch_us));
     }
+    text +=
+        "spread: how many times as long as its least time the least certain amount took in another pass\n";
     print(&format!("{text}measured in {} ms and kept\n", short(took.as_secs_f64() * 1e3)))?;
     Ok(ExitCode::SUCCESS)
 }

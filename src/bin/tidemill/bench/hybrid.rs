@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidemill::Accelerator;
 use tidemill::cpu;
-use tidemill::hybrid::{Hybrid, Op, Policy, Work as Call};
+use tidemill::hybrid::{Hybrid, Op, Policy, Side, Work as Call};
 
 use super::anchor::gemm::Gemm;
 use super::anchor::stream::Stream;
@@ -102,7 +102,12 @@ fn auto_overhead(gpu: &Accelerator) -> Result<Work> {
                 let call = black_box(Call::on_host(Op::Tanh, 1000 + i, 1000 + i, 0.0));
                 let decision = placement.decide(&call);
                 let begun = Instant::now();
-                placement.learn(&call, &decision, black_box(begun.elapsed().as_secs_f64() + decision.cpu_us));
+                // As long as it was priced, so that nothing changes sides.
+                let price_us = match decision.side {
+                    Side::Cpu => decision.cpu_us,
+                    Side::Gpu => decision.gpu_us.unwrap_or_default(),
+                };
+                placement.learn(&call, &decision, black_box(begun.elapsed().as_secs_f64() + price_us));
             }
             Ok(begun.elapsed())
         }),
