@@ -171,8 +171,8 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Dimensions`], [`Error::Shapes`], [`Error::Type`] and [`Error::Parameter`] if operands and choices do not
-    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::Binding`] if one
-    /// image of the result is larger than a binding. An input that is comes out where the recording ends.
+    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::Binding`] if the
+    /// input, or one image of the result, is larger than a binding; [`Error::TooLarge`] if no buffer can hold the result.
     pub fn conv2d<'a, 'b>(
         &mut self,
         input: impl Into<Operand<'a>>,
@@ -200,7 +200,7 @@ impl Recording {
         let inputs = [input, weights].into_iter().chain(extras);
         let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
         accesses.push(self.graph().whole(output, true));
-        self.push(Node::new(label, Work::Convolution(Box::new(convolution)), accesses));
+        self.push_checked(&[Node::new(label, Work::Convolution(Box::new(convolution)), accesses)])?;
         // Sums are in f32, and are rounded once, in the end.
         self.cast(self.handle(output), dtype)
     }
