@@ -409,6 +409,19 @@ impl Recording {
         Ok(())
     }
 
+    /// For what appends several nodes: if it fails, none of them stays.
+    pub(crate) fn all_or_nothing<R>(
+        &mut self,
+        record: impl FnOnce(&mut Recording) -> Result<R>,
+    ) -> Result<R> {
+        let nodes = self.graph.nodes.len();
+        let result = record(self);
+        if result.is_err() {
+            self.graph.nodes.truncate(nodes);
+        }
+        result
+    }
+
     /// Appends the nodes that `lower` makes. It may add values of its own; if it fails, nothing is appended.
     pub(crate) fn append(
         &mut self,
