@@ -127,7 +127,8 @@ impl Config {
         self
     }
 
-    /// The most bytes that the pool may hold, in use and cached together.
+    /// The most bytes that the pool may hold, in use and cached together. Staging memory, which has a bound of its own, does not
+    /// count ([`PoolStats::staging_bytes`](crate::PoolStats::staging_bytes)).
     pub fn pool_cap(mut self, bytes: u64) -> Config {
         self.pool_cap = Some(bytes);
         self

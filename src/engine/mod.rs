@@ -49,6 +49,7 @@ pub(crate) mod seen;
 pub(crate) mod softmax;
 mod space;
 pub(crate) mod span;
+mod staging;
 pub(crate) mod submission;
 pub(crate) mod tail;
 pub(crate) mod tensor;

@@ -30,6 +30,11 @@ pub(crate) enum MemoryKind {
 }
 
 impl MemoryKind {
+    /// Whether data only passes through.
+    pub(crate) fn is_staging(self) -> bool {
+        self != MemoryKind::Device
+    }
+
     fn purpose(self) -> &'static str {
         match self {
             MemoryKind::Device => "for tensors",
