@@ -7,7 +7,7 @@ mod shelves;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
@@ -82,7 +82,13 @@ impl Lease {
 
     /// Whether nobody else holds the block.
     pub(crate) fn is_unshared(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        let unshared = Arc::strong_count(&self.0) == 1;
+        if unshared {
+            // The count is read relaxed, and the host may be about to write the memory: what others did with it before they let
+            // go, on other threads, has to come before that. Their letting go is a release; this is the other half.
+            fence(Ordering::Acquire);
+        }
+        unshared
     }
 
     /// Whether the device may overwrite it: nobody else can see it, or it is the host's.
