@@ -96,13 +96,14 @@ impl Core {
         let devices = physical::enumerate(&instance)?;
         let info = choose(&devices, &device_choice(config))?;
         let names = config.validation || config.labels || renderdoc.is_ok();
-        let device = Device::new(instance, info, Uses { names, executables: false })?;
+        let device =
+            Device::new(instance, info, Uses { names, executables: false, cap_bytes: config.pool_cap })?;
         Core::on(device, renderdoc, config)
     }
 
     /// On a device of the host's.
     pub(crate) fn adopt(host: HostDevice, config: &Config) -> Result<Arc<Core>> {
-        Core::on(Device::adopt(host)?, RenderDoc::find(false), config)
+        Core::on(Device::adopt(host, config.pool_cap)?, RenderDoc::find(false), config)
     }
 
     fn on(

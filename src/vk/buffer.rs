@@ -187,8 +187,12 @@ impl Buffer {
             shared.alignment = requirements.alignment.max(atom);
             shared.size = requirements.size.next_multiple_of(atom);
         }
-        let mut allocation = allocate(shared, AllocationScheme::GpuAllocatorManaged);
-        if matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
+        let apart = device.blocks_apart && !kind.is_staging();
+        let mut allocation = match apart {
+            true => allocate(requirements, AllocationScheme::DedicatedBuffer(raw)),
+            false => allocate(shared, AllocationScheme::GpuAllocatorManaged),
+        };
+        if !apart && matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
             // The allocator asks for large pieces to cut up; there may be room for just this one.
             allocation = allocate(requirements, AllocationScheme::DedicatedBuffer(raw));
         }

@@ -104,6 +104,9 @@ pub(super) unsafe fn allocate(
         info.p_next = std::ptr::null();
     }
     let result = unsafe { real::vkAllocateMemory(device, &info, c, out) };
+    if result == vk::Result::SUCCESS {
+        state(|s| s.memory_bytes.insert(unsafe { *out }, info.allocation_size));
+    }
     if let (Some(flags), vk::Result::SUCCESS) = (fake, result) {
         let allocation = Allocation { flags, size: info.allocation_size, mapped: 0, shadow: None };
         state(|s| s.allocations.insert(unsafe { *out }, allocation));

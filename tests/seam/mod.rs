@@ -82,6 +82,8 @@ struct State {
     /// Of each pipeline made, the subgroup size that it asks for, and whether subgroups must be full.
     subgroups_asked: Vec<(Option<u32>, bool)>,
     memory: Option<FakeMemory>,
+    /// The size of every memory object.
+    memory_bytes: HashMap<vk::DeviceMemory, u64>,
     allocations: HashMap<vk::DeviceMemory, memory::Allocation>,
     violations: Vec<String>,
     /// Of each descriptor pool, how many sets it has and how many are given out.
@@ -225,6 +227,11 @@ impl Seam {
     /// The device has this memory instead of its own.
     pub fn fake_memory(&self, memory: FakeMemory) {
         state(|s| s.memory = Some(memory));
+    }
+
+    /// Bytes in memory objects that were not freed.
+    pub fn memory_bytes(&self) -> u64 {
+        state(|s| s.memory_bytes.values().sum())
     }
 
     /// Rules of Vulkan that were broken.

@@ -319,7 +319,10 @@ unsafe extern "system" fn vkFreeMemory(
     c: *const Callbacks<'_>,
 ) {
     enter("vkFreeMemory", false);
-    state(|s| s.allocations.remove(&memory));
+    state(|s| {
+        s.allocations.remove(&memory);
+        s.memory_bytes.remove(&memory);
+    });
     unsafe { real::vkFreeMemory(device, memory, c) };
 }
 
