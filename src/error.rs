@@ -143,8 +143,8 @@ pub enum Error {
     },
 
     // ---- memory ----
-    /// Device memory is exhausted even after finished work was reclaimed, the pool trimmed and all work in flight
-    /// waited for.
+    /// Device memory, or what the system lets this process have of it, is exhausted even after finished work was reclaimed, the
+    /// pool trimmed and all work in flight waited for.
     #[error(
         "out of device memory: {requested} bytes requested, {in_use} in use, {cached} cached by the pool; \
          drop tensors, or work in smaller pieces"

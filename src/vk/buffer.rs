@@ -125,7 +125,7 @@ fn memory_type(
 }
 
 impl Buffer {
-    /// Makes a buffer. `Ok(None)` is out of memory, which the caller has means against.
+    /// Makes a buffer. `Ok(None)` is out of memory, or beyond the process's budget, which the caller has means against.
     pub(crate) fn new(
         device: &Arc<Device>,
         size_bytes: u64,
@@ -170,6 +170,9 @@ impl Buffer {
             let (types, allowed) = (device.memory_types.len(), requirements.memory_type_bits);
             return Err(Error::NoMemoryType { purpose: kind.purpose(), types, allowed });
         };
+        if !device.has_room(index, requirements.size) {
+            return Ok(None);
+        }
         // The choice is made here, so the allocator gets no other.
         requirements.memory_type_bits = 1 << index;
         let flags = device.memory_types[index as usize].property_flags;

@@ -184,6 +184,25 @@ impl Device {
         })
     }
 
+    /// Whether the budget that the system gives this process has room for so many bytes more of a memory type. Only large requests
+    /// are worth the question: smaller ones come out of memory objects that are shared. Without `VK_EXT_memory_budget`, there is room.
+    pub(crate) fn has_room(&self, memory_type: u32, bytes: u64) -> bool {
+        if !self.info.features.memory_budget || bytes < FIRST_SHARED_BYTES {
+            return true;
+        }
+        let Some(heap) = self.memory_types.get(memory_type as usize).map(|t| t.heap_index as usize) else {
+            return true;
+        };
+        let mut told = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+        let mut properties = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut told);
+        // SAFETY: contracts 1 and 7.
+        unsafe {
+            self.instance.raw.get_physical_device_memory_properties2(self.info.raw, &mut properties);
+        }
+        let heap_bytes = self.heaps.get(heap).map_or(0, |heap| heap.size);
+        within_budget(told.heap_budget[heap], told.heap_usage[heap], heap_bytes, bytes)
+    }
+
     pub(crate) fn pipeline_barrier(&self, commands: vk::CommandBuffer, info: &vk::DependencyInfo<'_>) {
         match &self.synchronization2 {
             // SAFETY: contracts 3, 6 and 7.
@@ -243,6 +262,12 @@ impl Drop for Device {
     }
 }
 
+/// Whether so many bytes more are within a heap's budget. What can't be is not believed: no budget at all, or more in use than
+/// the heap has.
+fn within_budget(budget: u64, usage: u64, heap_bytes: u64, bytes: u64) -> bool {
+    budget == 0 || usage > heap_bytes || usage.saturating_add(bytes) <= budget
+}
+
 /// The sizes of memory objects that several blocks share. gpu-allocator (0.28) never frees the last one of a memory type, so what
 /// stays after a trim is one of these at the most; and it takes no less than 4 MiB.
 fn shared_sizes(cap_bytes: Option<u64>) -> AllocationSizes {
@@ -269,4 +294,18 @@ fn new_allocator(
         allocation_sizes: shared_sizes(cap_bytes),
     });
     allocator.map_err(|e| Error::Vulkan { call: "gpu_allocator::Allocator::new", result: e.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_kept_where_they_make_sense() {
+        assert!(within_budget(100, 40, 200, 60));
+        assert!(!within_budget(100, 41, 200, 60));
+        assert!(!within_budget(100, 150, 200, 1), "others came, and took of what was ours");
+        assert!(!within_budget(100, 0, 200, u64::MAX));
+        assert!(within_budget(0, 40, 200, 60) && within_budget(100, u64::MAX, 200, 60), "no such budget");
+    }
 }

@@ -184,3 +184,40 @@ fn trim_leaves_the_driver_little() {
     assert!(seam.memory_bytes() <= 32 << 20, "{} bytes", seam.memory_bytes());
     assert_eq!(gpu.stats().pool.cached_bytes, 0);
 }
+
+#[test]
+fn a_budget_is_kept_like_memory_that_is_short() {
+    let seam = Seam::take();
+    seam.fake_budget(100 << 20);
+    let gpu = harness::gpu_with(seam.config().memory_checks(false));
+    assert!(gpu.device().features.memory_budget);
+    let asked = || seam.calls("vkGetPhysicalDeviceMemoryProperties2");
+    let n = (40 << 20) / 4;
+    let a = gpu.upload(&vec![1.0f32; n], [n]).unwrap();
+    assert_eq!(asked(), 1);
+    drop(gpu.upload(&[1.0f32; 100], [100]).unwrap());
+    assert_eq!(asked(), 1, "what is small is not worth the question");
+    // What is cached makes room.
+    drop(gpu.upload(&vec![2.0f32; n], [n]).unwrap());
+    assert!(gpu.stats().pool.cached_bytes > 40 << 20);
+    let larger = (48 << 20) / 4;
+    let b = gpu.upload(&vec![3.0f32; larger], [larger]).unwrap();
+    assert!(gpu.stats().pool.cached_bytes < 1 << 20, "it was trimmed");
+    // So does work in flight, when it is done.
+    seam.close_gate();
+    drop(gpu.run(|r| r.add(&b, &b)).unwrap_err());
+    let c = gpu.run(|r| r.sum(&b, 0)).unwrap();
+    drop(b);
+    let opener = open_later();
+    let b = gpu.upload(&vec![4.0f32; larger], [larger]).unwrap();
+    opener.join().unwrap();
+    assert_eq!(c.read::<f32>().unwrap(), [3.0 * larger as f32]);
+    assert_eq!(b.read::<f32>().unwrap()[larger - 1], 4.0);
+    // And then it is an error, with nothing asked of the driver.
+    let allocations = seam.calls("vkAllocateMemory");
+    let error = gpu.upload(&vec![5.0f32; n], [n]).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 40 << 20), "{error}");
+    assert_eq!(seam.calls("vkAllocateMemory"), allocations);
+    assert_eq!(a.read::<f32>().unwrap()[n - 1], 1.0);
+    assert!(seam.memory_bytes() <= 100 << 20);
+}

@@ -82,6 +82,8 @@ struct State {
     /// Of each pipeline made, the subgroup size that it asks for, and whether subgroups must be full.
     subgroups_asked: Vec<(Option<u32>, bool)>,
     memory: Option<FakeMemory>,
+    /// What `VK_EXT_memory_budget` tells of each heap; the driver may not have it.
+    budget: Option<u64>,
     /// The size of every memory object.
     memory_bytes: HashMap<vk::DeviceMemory, u64>,
     allocations: HashMap<vk::DeviceMemory, memory::Allocation>,
@@ -227,6 +229,11 @@ impl Seam {
     /// The device has this memory instead of its own.
     pub fn fake_memory(&self, memory: FakeMemory) {
         state(|s| s.memory = Some(memory));
+    }
+
+    /// The device has `VK_EXT_memory_budget`, with this budget for each heap; in use is what was allocated here.
+    pub fn fake_budget(&self, bytes: u64) {
+        state(|s| s.budget = Some(bytes));
     }
 
     /// Bytes in memory objects that were not freed.

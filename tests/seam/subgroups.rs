@@ -5,7 +5,10 @@ use ash::vk;
 use super::state;
 
 /// Walks along a chain of structs.
-unsafe fn find<T>(mut next: *const vk::BaseInStructure<'_>, kind: vk::StructureType) -> Option<*mut T> {
+pub(super) unsafe fn find<T>(
+    mut next: *const vk::BaseInStructure<'_>,
+    kind: vk::StructureType,
+) -> Option<*mut T> {
     while !next.is_null() {
         if unsafe { (*next).s_type } == kind {
             return Some(next.cast_mut().cast());
