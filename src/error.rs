@@ -464,6 +464,16 @@ pub enum Error {
         /// The device.
         device: String,
     },
+    /// A kernel asks for something that is not enabled on any device.
+    #[error(
+        "kernel {kernel}: needs the SPIR-V capability {capability}, which Tidemill does not enable; do without it"
+    )]
+    KernelCapability {
+        /// The kernel's name.
+        kernel: String,
+        /// The capability.
+        capability: String,
+    },
     /// A dispatch's arguments and the kernel's own description disagree.
     #[error("kernel {kernel}: {mismatch}")]
     KernelArguments {

@@ -78,7 +78,7 @@ struct State {
     wrapped: u64,
     no_queues: bool,
     subgroup_sizes: Option<[u32; 2]>,
-    no_shuffles: bool,
+    no_subgroup_operations: vk::SubgroupFeatureFlags,
     /// Of each pipeline made, the subgroup size that it asks for, and whether subgroups must be full.
     subgroups_asked: Vec<(Option<u32>, bool)>,
     memory: Option<FakeMemory>,
@@ -188,7 +188,12 @@ impl Seam {
 
     /// Invocations can't hand each other anything.
     pub fn hide_shuffles(&self) {
-        state(|s| s.no_shuffles = true);
+        self.hide_subgroup_operations(vk::SubgroupFeatureFlags::SHUFFLE);
+    }
+
+    /// Subgroups can't do these.
+    pub fn hide_subgroup_operations(&self, operations: vk::SubgroupFeatureFlags) {
+        state(|s| s.no_subgroup_operations = operations);
     }
 
     /// Of each pipeline made so far, the subgroup size that it asks for, and whether subgroups must be full.
