@@ -55,4 +55,5 @@ pub(crate) mod tail;
 pub(crate) mod tensor;
 pub(crate) mod timeline;
 pub(crate) mod together;
+mod uploads;
 pub(crate) mod wakers;

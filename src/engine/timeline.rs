@@ -11,11 +11,11 @@ use super::graph::Label;
 use super::hosted::{Hosted, HostedWork};
 use super::pool::{Lease, PIECE_BYTES};
 use super::profile::ticket::Ticket;
+use super::uploads::{Upload, encode_uploads};
 use crate::error::{Error, HostError, Result};
-use crate::vk::command::{Barrier, Bound, CommandSlot};
+use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
 use crate::vk::physical::DeviceKind;
-use crate::vk::query::Stamp;
 use crate::vk::queue::Queue;
 use crate::vk::raw::TimelinePoint;
 
@@ -48,25 +48,6 @@ struct Unread {
 
 /// What a finished submission lets go of, outside the lock: leases return their blocks when they are dropped.
 type Done = (Vec<BlockUse>, Option<Arc<Replay>>);
-
-/// A host write on its way to memory that the host can't reach.
-#[derive(Debug)]
-struct Upload {
-    staging: Lease,
-    to: Lease,
-    /// Where in the block it begins.
-    offset: u64,
-    bytes: u64,
-}
-
-impl Upload {
-    /// Whether both write to the same bytes.
-    fn meets(&self, other: &Upload) -> bool {
-        self.to.address() == other.to.address()
-            && self.offset < other.offset + other.bytes
-            && other.offset < self.offset + self.bytes
-    }
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -436,36 +417,6 @@ impl Drop for Timeline {
             let _ = self.queue.wait_points(&self.state.get_mut().hosted.points());
         }
     }
-}
-
-/// The copies of staged uploads, closed by a barrier against what follows.
-fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload], stamps: bool) -> Result<Vec<BlockUse>> {
-    slot.begin()?;
-    slot.begin_label("upload");
-    if stamps {
-        slot.timestamp(Stamp::Reached)?;
-    }
-    let mut uses = Vec::with_capacity(2 * uploads.len());
-    for (i, upload) in uploads.iter().enumerate() {
-        // Two writes to one tensor in a row.
-        if uploads[..i].iter().any(|earlier| earlier.meets(upload)) {
-            slot.barrier(Barrier::Device);
-        }
-        let Upload { staging, to, offset, bytes } = upload;
-        slot.copy(
-            Bound { buffer: &staging.block().buffer, offset: 0, bytes: *bytes },
-            Bound { buffer: &to.block().buffer, offset: *offset, bytes: *bytes },
-        );
-        uses.push(BlockUse::reading(upload.staging.clone()));
-        uses.push(BlockUse::writing(upload.to.clone()));
-    }
-    if stamps {
-        slot.timestamp(Stamp::Done)?;
-    }
-    slot.barrier(Barrier::Device);
-    slot.end_label();
-    slot.end()?;
-    Ok(uses)
 }
 
 /// The labels of what is in flight, oldest first.
