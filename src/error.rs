@@ -143,8 +143,8 @@ pub enum Error {
     },
 
     // ---- memory ----
-    /// Device memory is exhausted even after finished work was reclaimed, the pool trimmed and all work in flight
-    /// waited for.
+    /// Device memory, or what the system lets this process have of it, is exhausted even after finished work was reclaimed, the
+    /// pool trimmed and all work in flight waited for.
     #[error(
         "out of device memory: {requested} bytes requested, {in_use} in use, {cached} cached by the pool; \
          drop tensors, or work in smaller pieces"
@@ -463,6 +463,16 @@ pub enum Error {
         needs: String,
         /// The device.
         device: String,
+    },
+    /// A kernel asks for something that is not enabled on any device.
+    #[error(
+        "kernel {kernel}: needs the SPIR-V capability {capability}, which Tidemill does not enable; do without it"
+    )]
+    KernelCapability {
+        /// The kernel's name.
+        kernel: String,
+        /// The capability.
+        capability: String,
     },
     /// A dispatch's arguments and the kernel's own description disagree.
     #[error("kernel {kernel}: {mismatch}")]

@@ -120,11 +120,12 @@ fn uploads_ride_on_the_next_submission_or_are_sent_at_a_bound() {
     for i in [0, 999, 1999] {
         assert_eq!(many[i].read::<f32>().unwrap(), [i as f32]);
     }
-    // Few large ones.
+    // Few large ones, of which 16 MiB are enough to be sent.
+    gpu.synchronize().unwrap();
     let before = submits();
-    let n = (24 << 20) / 4;
+    let n = (7 << 20) / 4;
     let large: Vec<_> = (0..3).map(|i| gpu.upload(&vec![i as f32; n], [n]).unwrap()).collect();
-    assert_eq!(submits(), before + 1, "64 MiB are enough");
+    assert_eq!(submits(), before + 1);
     assert_eq!(large[2].read::<f32>().unwrap()[n - 1], 2.0);
     // synchronize sends what is left.
     let c = gpu.upload(&[1.0f32], [1]).unwrap();
@@ -135,17 +136,116 @@ fn uploads_ride_on_the_next_submission_or_are_sent_at_a_bound() {
 }
 
 #[test]
-fn staging_that_waits_for_company_is_sent_before_memory_is_called_short() {
+fn a_tensor_as_large_as_the_cap_can_be_uploaded_written_and_read() {
     let seam = Seam::take();
     seam.fake_memory(FakeMemory::discrete());
-    let gpu = harness::gpu_with(seam.config().memory_checks(false).pool_cap(8 << 20));
-    let n = (2 << 20) / 4;
-    // 2 MiB each, and as much again for staging until it is sent.
-    let tensors: Vec<_> = (0..3).map(|i| gpu.upload(&vec![i as f32; n], [n]).unwrap()).collect();
-    for (i, t) in tensors.iter().enumerate() {
-        assert_eq!(t.read::<f32>().unwrap()[n - 1], i as f32);
+    let gpu = harness::gpu_with(seam.config().memory_checks(false).pool_cap(32 << 20));
+    let n = (30 << 20) / 4;
+    let t = gpu.upload(&ramp(n), [n]).unwrap();
+    assert!(t.read::<f32>().unwrap() == ramp(n));
+    t.write(&vec![7.0f32; n]).unwrap();
+    assert!(t.read::<f32>().unwrap().iter().all(|x| *x == 7.0));
+    t.write_with(|f| f.extend((0..n).map(|i| (n - i) as f32))).unwrap();
+    assert!(t.read::<f32>().unwrap().iter().enumerate().all(|(i, x)| *x == (n - i) as f32));
+    let pool = gpu.stats().pool;
+    assert_eq!((pool.live_blocks, pool.live_bytes, pool.peak_bytes), (1, 30 << 20, 30 << 20));
+    assert_eq!(seam.violations(), [""; 0]);
+}
+
+#[test]
+fn staging_is_bounded_however_large_a_tensor_is() {
+    for memory in [FakeMemory::discrete(), FakeMemory::discrete_not_coherent()] {
+        let seam = Seam::take();
+        seam.fake_memory(memory);
+        let gpu = seam.gpu();
+        // Neither whole pieces nor whole vectors.
+        let n = (90 << 20) / 4 + 3;
+        let t = gpu.upload(&ramp(n), [n]).unwrap();
+        let twice = gpu.run(|r| r.add(&t, &t)).unwrap();
+        // In flight: the sum sees the old contents.
+        t.write(&vec![-1.0f32; n]).unwrap();
+        let wrong = |t: &tidemill::Tensor, of: &dyn Fn(usize) -> f32| {
+            t.read::<f32>().unwrap().iter().enumerate().position(|(i, x)| *x != of(i))
+        };
+        assert_eq!(wrong(&twice, &|i| 2.0 * i as f32), None);
+        assert_eq!(wrong(&t, &|_| -1.0), None);
+        // Several threads at once have to share.
+        std::thread::scope(|scope| {
+            for thread in 0..4usize {
+                let (gpu, n) = (&gpu, (20 << 20) / 4);
+                scope.spawn(move || {
+                    for round in 0..2 {
+                        let x = (10 * thread + round) as f32;
+                        let t = gpu.upload(&vec![x; n], [n]).unwrap();
+                        assert!(t.read::<f32>().unwrap().iter().all(|got| *got == x));
+                    }
+                });
+            }
+        });
+        let pool = gpu.stats().pool;
+        // Each piece has some bytes behind it that are watched, and so is of the next class.
+        assert!((16 << 20..=(64 << 20) + 4 * (9 << 20)).contains(&pool.peak_staging_bytes), "{pool:?}");
+        assert!(pool.staging_bytes <= pool.peak_staging_bytes);
+        gpu.synchronize().unwrap();
+        gpu.trim();
+        assert_eq!(gpu.stats().pool.staging_bytes, 0);
+        drop((t, twice));
+        drop(gpu);
+        assert_eq!(seam.violations(), [""; 0]);
     }
-    assert!(gpu.stats().pool.peak_bytes <= 8 << 20);
+}
+
+#[test]
+fn an_upload_waits_only_for_staging_that_is_all_under_way() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::discrete());
+    let gpu = harness::gpu_with(seam.config().memory_checks(false));
+    let n = (64 << 20) / 4;
+    let t = gpu.empty([n], DType::F32).unwrap();
+    let last = gpu.empty([1], DType::F32).unwrap();
+    seam.close_gate();
+    t.write(&vec![1.0f32; n]).unwrap();
+    assert!(gpu.stats().in_flight > 0);
+    let opener = std::thread::spawn(|| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        seam::open_gate();
+    });
+    let begun = std::time::Instant::now();
+    last.write(&[2.0f32]).unwrap();
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(25), "nothing had to be waited for");
+    opener.join().unwrap();
+    assert_eq!(gpu.stats().pool.peak_staging_bytes, 64 << 20);
+    assert!(t.read::<f32>().unwrap().iter().all(|x| *x == 1.0));
+    assert_eq!(last.read::<f32>().unwrap(), [2.0]);
+}
+
+#[test]
+fn a_large_write_that_fails_half_way_leaves_no_mixture() {
+    let seam = Seam::take();
+    seam.fake_memory(FakeMemory::discrete());
+    let gpu = harness::gpu_with(seam.config().memory_checks(false));
+    let n = (40 << 20) / 4;
+    let t = gpu.upload(&vec![1.0f32; n], [n]).unwrap();
+    gpu.synchronize().unwrap();
+    gpu.trim();
+    // Nothing is written yet: the old contents stay.
+    seam.fail("vkCreateBuffer", 0, u64::from(u32::MAX), ash::vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let error = t.write(&vec![2.0f32; n]).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+    seam.heal();
+    assert!(t.read::<f32>().unwrap().iter().all(|x| *x == 1.0));
+    // The first piece is all the staging memory that there is: it serves for all.
+    gpu.trim();
+    seam.fail("vkCreateBuffer", 1, u64::from(u32::MAX), ash::vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    t.write(&vec![3.0f32; n]).unwrap();
+    seam.heal();
+    assert!(t.read::<f32>().unwrap().iter().all(|x| *x == 3.0));
+    gpu.synchronize().unwrap();
+    // Some of it was sent: neither the old contents nor the new ones.
+    seam.fail("vkQueueSubmit2", 1, u64::from(u32::MAX), ash::vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    t.write(&vec![4.0f32; n]).unwrap_err();
+    seam.heal();
+    assert!(matches!(t.read::<f32>(), Err(Error::NotWritten { .. })));
 }
 
 #[test]

@@ -328,3 +328,38 @@ fn the_example_sees_the_file_change() {
     assert_eq!(seen[1], Err("GLSL: DIR/live.comp:7: 'nothing' : undeclared identifier".to_owned()));
     assert_eq!(seen[2].as_deref().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]);
 }
+
+#[test]
+fn subgroup_operations_run_where_the_device_has_them() {
+    let gpu = gpu();
+    let f = gpu.device().features;
+    // Of each, what an invocation of a whole subgroup gets for x = 1; the number of its invocations is beside it.
+    let kinds = [
+        ("vote", f.subgroup_vote, "subgroupAll(x[i] == 1.0) ? float(gl_SubgroupSize) : 0.0"),
+        ("ballot", f.subgroup_ballot, "float(subgroupBallotBitCount(subgroupBallot(x[i] == 1.0)))"),
+        ("arithmetic", f.subgroup_arithmetic, "subgroupAdd(x[i])"),
+        ("shuffle", f.subgroup_shuffle, "subgroupShuffle(x[i], 0u) * float(gl_SubgroupSize)"),
+        ("shuffle_relative", f.subgroup_shuffle_relative, "subgroupShuffleUp(float(gl_SubgroupSize), 0u)"),
+        ("clustered", f.subgroup_clustered, "subgroupClusteredAdd(x[i], 4u) * float(gl_SubgroupSize) / 4.0"),
+        ("quad", f.subgroup_quad, "subgroupQuadBroadcast(x[i], 0u) * float(gl_SubgroupSize)"),
+    ];
+    let mut served = 0;
+    for (kind, has, value) in kinds {
+        let text = format!(
+            "#version 460\n#extension GL_KHR_shader_subgroup_{kind} : require\n{}\
+             void main() {{ uint i = gl_GlobalInvocationID.x; y[i] = ({value}) / float(gl_SubgroupSize); }}\n",
+            HEAD.trim_start_matches("#version 460\n")
+        );
+        let kernel = Glsl::source(kind, &text).compile().unwrap();
+        if has {
+            served += 1;
+            assert_eq!(run(&gpu, &kernel, &[1.0; 64]), [1.0; 64], "{kind}");
+        } else {
+            let x = gpu.upload(&[1.0f32; 64], [64]).unwrap();
+            let refused =
+                gpu.run(|r| Ok(r.dispatch(Dispatch::new(&kernel).input(&x).output([64], DType::F32))?[0]));
+            assert!(matches!(refused, Err(Error::KernelNeeds { .. })), "{kind}");
+        }
+    }
+    assert!(served > 1, "this driver has hardly any");
+}

@@ -43,6 +43,8 @@ pub(crate) fn stats(stats: &Stats) -> Value {
             "peak_bytes": stats.pool.peak_bytes,
             "hits": stats.pool.hits,
             "misses": stats.pool.misses,
+            "staging_bytes": stats.pool.staging_bytes,
+            "peak_staging_bytes": stats.pool.peak_staging_bytes,
             "guard_bytes_touched": stats.pool.guard_bytes_touched,
         },
     })

@@ -139,6 +139,7 @@ fn code(error: &Error) -> tm_status {
         | Error::Spirv(_)
         | Error::Glsl(_)
         | Error::KernelNeeds { .. }
+        | Error::KernelCapability { .. }
         | Error::KernelArguments { .. } => TM_KERNEL,
         _ => TM_OTHER,
     }

@@ -11,7 +11,7 @@ use super::core::Core;
 use super::housekeeping::{Housekeeper, PrewarmStatus, warm_all};
 use super::outputs::Outputs;
 use super::pipelines::PipelineStats;
-use super::pool::PoolStats;
+use super::pool::{Lease, PoolStats};
 use super::profile::Profiling;
 use super::profile::guard::Peaks;
 use super::profile::measurement::Measurement;
@@ -20,6 +20,7 @@ use super::recording::{Recording, check_size};
 use super::tensor::{Contents, Filler, Storage, Tensor};
 use crate::error::{Error, ProfileError, Result};
 use crate::shape::{DType, Element, Shape};
+use crate::vk::buffer::MemoryKind;
 use crate::vk::instance::Instance;
 use crate::vk::physical::{DeviceInfo, enumerate};
 
@@ -139,6 +140,10 @@ impl Accelerator {
 
     /// A tensor with these contents.
     ///
+    /// Where the host can't reach the device's memory, they go through staging memory, in pieces of 8 MiB: the copy to the device is
+    /// put in front of the next submission, or sent by itself when 16 MiB have gathered. This waits only where 64 MiB are under way,
+    /// for the oldest of them.
+    ///
     /// # Errors
     ///
     /// [`Error::Length`] if shape and data disagree; [`Error::TooLarge`]; [`Error::OutOfMemory`].
@@ -147,13 +152,11 @@ impl Accelerator {
         if shape.elements() != data.len() {
             return Err(Error::Length { op, shape, got: data.len() });
         }
-        self.make::<T>(op, shape, |bytes| {
-            bytes.copy_from_slice(bytemuck::cast_slice(data));
-            Ok(())
-        })
+        self.make::<T>(op, shape, |lease, _| self.core.fill_from(lease, bytemuck::cast_slice(data)))
     }
 
-    /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between.
+    /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between. (Where the host can't reach the
+    /// device's memory, that is staging memory up to 8 MiB, and ordinary memory for more, as with [`upload`](Accelerator::upload).)
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -172,7 +175,9 @@ impl Accelerator {
         fill: impl FnOnce(&mut Filler<'_, T>),
     ) -> Result<Tensor> {
         let (op, shape) = ("upload_with", shape.into());
-        self.make::<T>(op, shape, |bytes| Filler::run(op, bytes, fill))
+        self.make::<T>(op, shape, |lease, bytes| {
+            self.core.fill_with(lease, bytes, |bytes| Filler::run(op, bytes, fill))
+        })
     }
 
     /// A tensor of zeros.
@@ -201,12 +206,13 @@ impl Accelerator {
         &self,
         op: &'static str,
         shape: Shape,
-        write: impl FnOnce(&mut [u8]) -> Result<()>,
+        fill: impl FnOnce(&Lease, u64) -> Result<()>,
     ) -> Result<Tensor> {
         self.core.open()?;
         check_size(&self.core, op, shape, T::DTYPE)?;
         let bytes = (shape.elements() * T::DTYPE.size_bytes()) as u64;
-        let (lease, ()) = self.core.fill(bytes, write)?;
+        let lease = self.core.acquire(MemoryKind::Device, bytes)?;
+        fill(&lease, bytes)?;
         let storage = Storage::new(&self.core, T::DTYPE, Some(lease), Contents::Host);
         Ok(Tensor::from_parts(storage, shape))
     }
@@ -363,7 +369,8 @@ impl Accelerator {
         }
     }
 
-    /// Frees the memory that the pool keeps for later; gives the number of bytes.
+    /// Frees the memory that the pool keeps for later, staging memory too; gives the number of bytes. The driver gets all of it back
+    /// but one memory object for each kind of memory, of 8 to 32 MiB, and those that blocks in use share with what was freed.
     pub fn trim(&self) -> u64 {
         let _ = self.core.timeline.reclaim();
         self.core.pool.trim()

@@ -127,7 +127,11 @@ impl Config {
         self
     }
 
-    /// The most bytes that the pool may hold, in use and cached together.
+    /// The most bytes that the pool may hold, in use and cached together. Staging memory, which has a bound of its own, does not
+    /// count ([`PoolStats::staging_bytes`](crate::PoolStats::staging_bytes)).
+    ///
+    /// The driver may count more: blocks share memory objects of 8 to 32 MiB, or smaller ones under a smaller cap, down to 4 MiB, which
+    /// are seldom full. Under a cap of up to 256 KiB none are shared, and no more is taken than blocks need.
     pub fn pool_cap(mut self, bytes: u64) -> Config {
         self.pool_cap = Some(bytes);
         self

@@ -12,7 +12,7 @@ use super::config::{CacheDir, Config};
 use super::housekeeping::Housekeeper;
 use super::kept;
 use super::pipelines::Pipelines;
-use super::pool::{Lease, Pool, Shortage};
+use super::pool::{Bound, Lease, Pool, Shortage};
 use super::profile::Profiling;
 use super::profile::guard::Judge;
 use super::profile::peaks::{DOUBTS, PeakStore};
@@ -96,13 +96,14 @@ impl Core {
         let devices = physical::enumerate(&instance)?;
         let info = choose(&devices, &device_choice(config))?;
         let names = config.validation || config.labels || renderdoc.is_ok();
-        let device = Device::new(instance, info, Uses { names, executables: false })?;
+        let device =
+            Device::new(instance, info, Uses { names, executables: false, cap_bytes: config.pool_cap })?;
         Core::on(device, renderdoc, config)
     }
 
     /// On a device of the host's.
     pub(crate) fn adopt(host: HostDevice, config: &Config) -> Result<Arc<Core>> {
-        Core::on(Device::adopt(host)?, RenderDoc::find(false), config)
+        Core::on(Device::adopt(host, config.pool_cap)?, RenderDoc::find(false), config)
     }
 
     fn on(
@@ -155,7 +156,7 @@ impl Core {
 
     /// A block from the pool. When there is none: reclaim finished work, free what the pool caches, send uploads that
     /// wait for company, then wait for the oldest submission, one after the other until none is in flight; only then
-    /// it is an error.
+    /// it is an error. Staging memory goes beyond its bound then: whoever holds the rest needs no more of it.
     pub(crate) fn acquire(&self, kind: MemoryKind, bytes: u64) -> Result<Lease> {
         self.acquire_with(kind, bytes, Patience::Waits)
     }
@@ -170,8 +171,9 @@ impl Core {
         {
             return Ok(lease);
         }
+        let mut bound = Bound::Kept;
         loop {
-            let shortage = match self.pool.try_make(kind, bytes)? {
+            let shortage = match self.pool.try_make(kind, bytes, bound)? {
                 Ok(lease) => return Ok(lease),
                 Err(shortage) => shortage,
             };
@@ -183,7 +185,10 @@ impl Core {
                 }
                 self.timeline.flush_uploads()?;
                 if !self.timeline.wait_oldest()? {
-                    return Err(self.pool.shortage(shortage, bytes));
+                    if shortage != Shortage::Staging {
+                        return Err(self.pool.shortage(shortage, bytes));
+                    }
+                    bound = Bound::Exceeded;
                 }
             }
             if let Some(lease) = self.pool.try_hit(kind, bytes) {
@@ -231,36 +236,6 @@ impl Core {
             profiles = all(&judge)?;
         }
         Ok((profiles, judge))
-    }
-
-    /// Writes host data to a fresh block: in place where the memory is mapped, through staging where it is not.
-    pub(crate) fn fill<R>(
-        &self,
-        bytes: u64,
-        write: impl FnOnce(&mut [u8]) -> Result<R>,
-    ) -> Result<(Lease, R)> {
-        let lease = self.acquire(MemoryKind::Device, bytes)?;
-        let result = self.fill_block(&lease, bytes, write)?;
-        Ok((lease, result))
-    }
-
-    /// Writes host data to a block that nothing pending uses.
-    pub(crate) fn fill_block<R>(
-        &self,
-        lease: &Lease,
-        bytes: u64,
-        write: impl FnOnce(&mut [u8]) -> Result<R>,
-    ) -> Result<R> {
-        let _span = self.profiler.span("upload");
-        self.counters.bytes_up.fetch_add(bytes, Ordering::Relaxed);
-        let buffer = &lease.block().buffer;
-        if buffer.is_mapped() {
-            return buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))?;
-        }
-        let staging = self.acquire(MemoryKind::Upload, bytes)?;
-        let result = staging.block().buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))??;
-        self.timeline.upload(staging, lease.clone(), bytes)?;
-        Ok(result)
     }
 }
 

@@ -110,7 +110,8 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::KernelArguments`] if an argument and the kernel's own description disagree, [`Error::KernelNeeds`] if
-    /// the device lacks something, and those of the operands. Nothing is recorded then.
+    /// the device lacks something, [`Error::KernelCapability`] if it is nothing that is enabled anywhere, and those of the operands.
+    /// Nothing is recorded then.
     pub fn dispatch(&mut self, run: Dispatch<'_>) -> Result<Vec<Value>> {
         let op = "dispatch";
         self.check_run(&run)?;

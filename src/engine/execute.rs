@@ -244,46 +244,6 @@ fn encode(
     Ok(())
 }
 
-/// Copies a block's contents to the host, once they are there.
-pub(crate) fn read_back(core: &Core, lease: &Lease, contents: Contents, into: &mut [u8]) -> Result<()> {
-    core.timeline.alive()?;
-    if into.is_empty() {
-        return Ok(());
-    }
-    let _span = core.profiler.span("read");
-    core.counters.bytes_down.fetch_add(into.len() as u64, Ordering::Relaxed);
-    let buffer = &lease.block().buffer;
-    if buffer.is_readable() {
-        match contents {
-            Contents::Submitted(value) => {
-                let _span = core.profiler.span("wait");
-                core.timeline.wait(value, u64::MAX)?;
-            }
-            Contents::Hosted => core.timeline.wait_hosted(lease)?,
-            _ => {}
-        }
-        return buffer.read_bytes(0, into);
-    }
-    let bytes = into.len() as u64;
-    let staging = core.acquire(MemoryKind::Readback, bytes)?;
-    let mut slot = core.timeline.take_slot()?;
-    let bound = |lease| -> Bound<'_> {
-        let lease: &Lease = lease;
-        Bound { buffer: &lease.block().buffer, offset: 0, bytes }
-    };
-    slot.begin()?;
-    slot.begin_label("read");
-    slot.copy(bound(lease), bound(&staging));
-    slot.end_label();
-    slot.barrier(Barrier::Host);
-    slot.end()?;
-    let uses = vec![BlockUse::reading(lease.clone()), BlockUse::writing(staging.clone())];
-    let value = core.timeline.submit(Job::plain(slot, uses))?;
-    let _span = core.profiler.span("wait");
-    core.timeline.wait(value, u64::MAX)?;
-    staging.block().buffer.read_bytes(0, into)
-}
-
 /// Runs a pipeline on nothing, so that drivers that compile at the first dispatch do it now.
 pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
     let pipeline = core.pipelines.make(key)?;

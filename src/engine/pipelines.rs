@@ -208,11 +208,21 @@ pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
             "StorageBuffer16BitAccess" => features.storage16,
             "StorageBuffer8BitAccess" => features.storage8,
             "StorageImageExtendedFormats" => features.extended_formats,
-            "GroupNonUniformShuffle" | "GroupNonUniformShuffleRelative" => features.subgroup_shuffle,
+            "GroupNonUniformVote" => features.subgroup_vote,
             "GroupNonUniformArithmetic" => features.subgroup_arithmetic,
+            "GroupNonUniformBallot" => features.subgroup_ballot,
+            "GroupNonUniformShuffle" => features.subgroup_shuffle,
+            "GroupNonUniformShuffleRelative" => features.subgroup_shuffle_relative,
+            "GroupNonUniformClustered" => features.subgroup_clustered,
+            "GroupNonUniformQuad" => features.subgroup_quad,
             // What every Vulkan 1.3 device has.
             "Shader" | "Matrix" | "ImageBuffer" | "GroupNonUniform" | "SampledBuffer" | "ImageQuery" => true,
-            _ => false,
+            _ => {
+                return Err(Error::KernelCapability {
+                    kernel: kernel.name().to_owned(),
+                    capability: capability.to_string(),
+                });
+            }
         };
         if !there {
             return Err(lacks(format!("the SPIR-V capability {capability}")));

@@ -3,19 +3,30 @@
 //! A block is in the pool exactly while nobody refers to it: tensors, open recordings and submissions in flight hold
 //! a [`Lease`], and the last one to go returns the block. So nothing here has to know what the device is doing.
 
+mod shelves;
+
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
+use self::shelves::State;
 use crate::error::{Error, Result};
 use crate::vk::buffer::{Buffer, MemoryKind};
 use crate::vk::device::Device;
 use crate::vk::raw::HostBuffer;
 
+pub use self::shelves::PoolStats;
+
 /// The smallest class, and the step between classes up to 2 KiB.
 const GRAIN_BYTES: u64 = 256;
+
+/// How much of a tensor goes through staging memory in one piece: half a millisecond's worth at 16 GB/s, beside
+/// which a submission costs little.
+pub(crate) const PIECE_BYTES: u64 = 8 << 20;
+/// How much staging memory there is, in use and cached: enough pieces for the host to fill some while the device copies others.
+const STAGING_BYTES: u64 = 8 * PIECE_BYTES;
 
 /// What is left behind each tensor, at the least, when memory checks are on.
 const GUARD_BYTES: u64 = 64;
@@ -71,7 +82,13 @@ impl Lease {
 
     /// Whether nobody else holds the block.
     pub(crate) fn is_unshared(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        let unshared = Arc::strong_count(&self.0) == 1;
+        if unshared {
+            // The count is read relaxed, and the host may be about to write the memory: what others did with it before they let
+            // go, on other threads, has to come before that. Their letting go is a release; this is the other half.
+            fence(Ordering::Acquire);
+        }
+        unshared
     }
 
     /// Whether the device may overwrite it: nobody else can see it, or it is the host's.
@@ -98,72 +115,20 @@ impl Drop for Leased {
     }
 }
 
-/// What the pool holds and how it fared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolStats {
-    /// Bytes in blocks that are referred to.
-    pub live_bytes: u64,
-    /// Blocks that are referred to.
-    pub live_blocks: usize,
-    /// Bytes in blocks that wait for their next use.
-    pub cached_bytes: u64,
-    /// Blocks that wait for their next use.
-    pub cached_blocks: usize,
-    /// The most bytes that were ever live at once.
-    pub peak_bytes: u64,
-    /// Requests served without a Vulkan call.
-    pub hits: u64,
-    /// Requests that made a new block.
-    pub misses: u64,
-    /// Bytes of live blocks beyond what was asked for.
-    pub waste_bytes: u64,
-    /// Bytes behind tensors that something wrote to; counted with
-    /// [`Config::memory_checks`](crate::Config::memory_checks) only.
-    pub guard_bytes_touched: u64,
-}
-
-impl PoolStats {
-    /// A block of this class serves a request.
-    fn lend(&mut self, class: u64, requested: u64) {
-        self.live_bytes += class;
-        self.live_blocks += 1;
-        self.waste_bytes += class - requested;
-        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
-    }
-
-    /// It does no longer, or never came to be.
-    fn give_back(&mut self, class: u64, requested: u64) {
-        self.live_bytes -= class;
-        self.live_blocks -= 1;
-        self.waste_bytes -= class - requested;
-    }
-}
-
 /// Why a block can't be had right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
     Cap,
     Memory,
+    /// There is as much staging memory in use as there should be.
+    Staging,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// Free blocks by kind and class; few distinct classes are ever in use, so a sorted list finds them fast.
-    free: Vec<((MemoryKind, u64), Vec<Block>)>,
-    stats: PoolStats,
-}
-
-impl State {
-    fn shelf(&mut self, kind: MemoryKind, class: u64) -> &mut Vec<Block> {
-        let key = |kind: MemoryKind, class: u64| (class, kind as u8);
-        let found = self.free.binary_search_by(|((k, c), _)| key(*k, *c).cmp(&key(kind, class)));
-        let index = found.unwrap_or_else(|index| {
-            self.free.insert(index, ((kind, class), Vec::new()));
-            index
-        });
-        &mut self.free[index].1
-    }
+/// Whether staging memory keeps to its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Kept,
+    Exceeded,
 }
 
 /// The pool of one accelerator.
@@ -198,31 +163,34 @@ impl Pool {
         let mut state = self.state.lock();
         let block = state.shelf(kind, class).pop()?;
         state.stats.hits += 1;
-        state.stats.cached_bytes -= class;
-        state.stats.cached_blocks -= 1;
-        state.stats.lend(class, bytes);
+        state.cache(kind, class, false);
+        state.lend(kind, class, bytes);
         drop(state);
         Some(self.lease(block, bytes))
     }
 
-    /// A new block. Makes room under the cap by freeing cached ones first.
+    /// A new block. Makes room under the cap, or under the bound of staging memory, by freeing cached ones first.
     pub(crate) fn try_make(
         self: &Arc<Pool>,
         kind: MemoryKind,
         bytes: u64,
+        bound: Bound,
     ) -> Result<std::result::Result<Lease, Shortage>> {
         let class = self.class_of(bytes);
+        let staging = kind.is_staging();
         let mut state = self.state.lock();
-        let evicted = match self.cap {
-            Some(cap) if state.stats.live_bytes.saturating_add(class) > cap => return Ok(Err(Shortage::Cap)),
-            Some(cap) => {
-                let room = cap - state.stats.live_bytes - class;
-                Self::evict(&mut state, room)
+        let live = if staging { state.staging_live } else { state.stats.live_bytes };
+        let most = if staging { Some(STAGING_BYTES) } else { self.cap };
+        let evicted = match most {
+            Some(most) if live.saturating_add(class) > most && (!staging || bound == Bound::Kept) => {
+                return Ok(Err(if staging { Shortage::Staging } else { Shortage::Cap }));
             }
+            Some(most) => state.evict(staging, most.saturating_sub(live + class)),
             None => Vec::new(),
         };
         // Counted before it is there, so that others who are at it see how much of the cap is left.
-        state.stats.lend(class, bytes);
+        state.lend(kind, class, bytes);
+        state.add(kind, class);
         drop(state);
         drop(evicted);
         let what = match kind {
@@ -234,7 +202,10 @@ impl Pool {
         let name = format!("tidemill {what} {serial}, {class} bytes");
         let made = Buffer::new(&self.device, class, kind, &name);
         let Ok(Some(buffer)) = made else {
-            self.state.lock().stats.give_back(class, bytes);
+            let mut state = self.state.lock();
+            state.give_back(kind, class, bytes);
+            state.remove(kind, class);
+            drop(state);
             return made.map(|_| Err(Shortage::Memory));
         };
         let (last_write, last_read) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -265,32 +236,17 @@ impl Pool {
         let class = block.buffer.size_bytes();
         let mut state = self.state.lock();
         state.stats.guard_bytes_touched += touched;
-        state.stats.give_back(class, requested);
-        state.stats.cached_bytes += class;
-        state.stats.cached_blocks += 1;
+        state.give_back(block.kind, class, requested);
+        state.cache(block.kind, class, true);
         state.shelf(block.kind, class).push(block);
-    }
-
-    /// Frees cached blocks, largest first, until at most `keep` bytes are cached. Returns them, to be dropped
-    /// outside the lock.
-    fn evict(state: &mut State, keep: u64) -> Vec<Block> {
-        let mut gone = Vec::new();
-        for (_, shelf) in state.free.iter_mut().rev() {
-            while state.stats.cached_bytes > keep {
-                let Some(block) = shelf.pop() else { break };
-                state.stats.cached_bytes -= block.buffer.size_bytes();
-                state.stats.cached_blocks -= 1;
-                gone.push(block);
-            }
-        }
-        gone
     }
 
     /// Frees every cached block; gives the number of bytes freed.
     pub(crate) fn trim(&self) -> u64 {
         let mut state = self.state.lock();
-        let before = state.stats.cached_bytes;
-        let gone = Self::evict(&mut state, 0);
+        let before = state.cached(false) + state.cached(true);
+        let mut gone = state.evict(false, 0);
+        gone.extend(state.evict(true, 0));
         drop(state);
         drop(gone);
         before

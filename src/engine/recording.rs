@@ -22,6 +22,9 @@ use crate::error::{Error, Result};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::raw::HostSync;
 
+/// By how much lowering makes an operand larger at the most: one column becomes a panel of 128, and one row of it eight.
+const MOST_GROWTH: u64 = 1024;
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// What an op inside a recording returns: a promise without memory of its own, to be an operand of further ops.
@@ -380,22 +383,43 @@ impl Recording {
         self.graph.trial.as_deref().unwrap_or(&self.core.catalog)
     }
 
-    /// Appends reductions or a softmax, unless a binding can't span what one of them must see. Small operands always fit.
+    /// Appends what is lowered where the recording ends, unless a binding can't span what it must see. Small operands always
+    /// fit.
     pub(crate) fn push_checked(&mut self, nodes: &[Node]) -> Result<()> {
-        let limit = self.core.catalog.limits.storage_range_bytes;
-        if nodes.iter().flat_map(|node| &node.accesses).any(|access| access.bytes > limit) {
-            let mut scratch = Graph { values: self.graph.values.clone(), ..Graph::default() };
-            for node in nodes {
-                let (label, lowered) = (&node.label, &mut Vec::new());
+        let small = self.core.catalog.limits.storage_range_bytes / MOST_GROWTH;
+        if nodes.iter().flat_map(|node| &node.accesses).any(|access| access.bytes > small) {
+            let trial = self.graph.trial.clone();
+            let catalog = trial.as_deref().unwrap_or(&self.core.catalog);
+            // Lowered to see whether it can be; the values that it adds go again.
+            let (values, graph) = (self.graph.values.len(), &mut self.graph);
+            let lowered = nodes.iter().try_for_each(|node| {
+                let (label, out) = (&node.label, &mut Vec::new());
                 match &node.work {
-                    Work::Reduce(reduce) => reduce.lower(label, &mut scratch, self.catalog(), lowered)?,
-                    Work::Softmax(softmax) => softmax.lower(label, &mut scratch, self.catalog(), lowered)?,
-                    _ => {}
+                    Work::Product(product) => product.lower(label, graph, catalog, out),
+                    Work::Convolution(convolution) => convolution.lower(label, graph, catalog, out),
+                    Work::Reduce(reduce) => reduce.lower(label, graph, catalog, out),
+                    Work::Softmax(softmax) => softmax.lower(label, graph, catalog, out),
+                    Work::Map(_) | Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => Ok(()),
                 }
-            }
+            });
+            self.graph.values.truncate(values);
+            lowered?;
         }
         self.graph.nodes.extend_from_slice(nodes);
         Ok(())
+    }
+
+    /// For what appends several nodes: if it fails, none of them stays.
+    pub(crate) fn all_or_nothing<R>(
+        &mut self,
+        record: impl FnOnce(&mut Recording) -> Result<R>,
+    ) -> Result<R> {
+        let nodes = self.graph.nodes.len();
+        let result = record(self);
+        if result.is_err() {
+            self.graph.nodes.truncate(nodes);
+        }
+        result
     }
 
     /// Appends the nodes that `lower` makes. It may add values of its own; if it fails, nothing is appended.

@@ -9,7 +9,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::accelerator::Accelerator;
 use super::core::Core;
-use super::execute;
 use super::pool::Lease;
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, Shape};
@@ -123,7 +122,8 @@ impl Storage {
             state.lease = None;
             state.contents = Contents::Writing(thread::current().id());
         }
-        Ok(Some(InPlace { storage: self, lease, old }))
+        let last_write = lease.block().last_write.load(Ordering::Acquire);
+        Ok(Some(InPlace { storage: self, lease, old, last_write }))
     }
 
     /// Settles what a recording promised, or what the host wrote.
@@ -148,15 +148,27 @@ struct InPlace<'a> {
     storage: &'a Storage,
     lease: Lease,
     old: Contents,
+    /// The number of the submission that wrote the block last.
+    last_write: u64,
+}
+
+impl InPlace<'_> {
+    /// Whether the old contents are still there: nothing was written yet, and nothing is on its way.
+    fn is_intact(&self) -> bool {
+        let block = self.lease.block();
+        !block.buffer.is_mapped()
+            && !self.storage.core.timeline.uploads_to(&self.lease)
+            && block.last_write.load(Ordering::Acquire) == self.last_write
+    }
 }
 
 impl Drop for InPlace<'_> {
-    /// Gives the tensor back if the write has failed: as it was, where it was to be written through staging memory, and
-    /// without contents, where the block itself may be half written.
+    /// Gives the tensor back if the write has failed: as it was, where staging memory was all that is written, and without
+    /// contents, where the block itself may be half written.
     fn drop(&mut self) {
         let mut state = self.storage.state.lock();
         if state.contents == Contents::Writing(thread::current().id()) {
-            let intact = !self.lease.block().buffer.is_mapped();
+            let intact = self.is_intact();
             let contents = if intact { self.old } else { Contents::Unwritten };
             state.settle(intact.then(|| self.lease.clone()), contents);
         }
@@ -274,7 +286,8 @@ impl Tensor {
         Ok(Tensor { storage: self.storage.clone(), shape })
     }
 
-    /// The contents. Waits for the submission that writes them, and for nothing else.
+    /// The contents. Waits for the submission that writes them, and for nothing else. Where the host can't reach the device's
+    /// memory, they come through staging memory, some pieces of 8 MiB at a time.
     ///
     /// # Errors
     ///
@@ -295,11 +308,11 @@ impl Tensor {
         let op = "read";
         self.check::<T>(op, data.len())?;
         let (lease, contents) = self.storage.settled(op, self.shape)?;
-        execute::read_back(&self.storage.core, &lease, contents, bytemuck::cast_slice_mut(data))
+        self.storage.core.read_back(&lease, contents, bytemuck::cast_slice_mut(data))
     }
 
-    /// Overwrites the contents. Never waits for the device: if anything still uses the old contents, they stay as
-    /// they are for it, and the tensor gets new memory.
+    /// Overwrites the contents. Does not wait for what uses the old contents: they stay as they are for it, and the tensor gets
+    /// new memory. What it may wait for is room in staging memory, as [`upload`](Accelerator::upload) says.
     ///
     /// While one thread writes, others that read the tensor or use it in an op get the old contents or wait for the
     /// new ones; of two that write at once, the last one to end wins. Without memory for the new contents, the old ones
@@ -312,13 +325,11 @@ impl Tensor {
     pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
         let op = "write";
         self.check::<T>(op, data.len())?;
-        self.write_bytes(op, |bytes| {
-            bytes.copy_from_slice(bytemuck::cast_slice(data));
-            Ok(())
-        })
+        self.write_block(op, |core, lease| core.fill_from(lease, bytemuck::cast_slice(data)))
     }
 
-    /// Overwrites the contents with what a closure writes straight into mapped memory. Inside the closure the tensor may
+    /// Overwrites the contents with what a closure writes straight into mapped memory, as
+    /// [`upload_with`](Accelerator::upload_with) has it. Inside the closure the tensor may
     /// have no contents; other threads wait for them, as with [`write`](Tensor::write).
     ///
     /// # Errors
@@ -328,20 +339,20 @@ impl Tensor {
     pub fn write_with<T: Element>(&self, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
         let op = "write_with";
         self.check::<T>(op, self.shape.elements())?;
-        self.write_bytes(op, |bytes| Filler::run(op, bytes, fill))
+        let bytes = self.size_bytes();
+        self.write_block(op, |core, lease| core.fill_with(lease, bytes, |bytes| Filler::run(op, bytes, fill)))
     }
 
-    fn write_bytes(&self, op: &'static str, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+    fn write_block(&self, op: &'static str, write: impl FnOnce(&Core, &Lease) -> Result<()>) -> Result<()> {
         let core = &self.storage.core;
         core.open()?;
         core.timeline.reclaim()?;
-        let bytes = self.size_bytes();
         let in_place = self.storage.take_unshared(op, self.shape)?;
         let lease = match &in_place {
             Some(in_place) => in_place.lease.clone(),
-            None => core.acquire(MemoryKind::Device, bytes)?,
+            None => core.acquire(MemoryKind::Device, self.size_bytes())?,
         };
-        core.fill_block(&lease, bytes, write)?;
+        write(core, &lease)?;
         self.storage.settle(Some(lease), Contents::Host);
         Ok(())
     }

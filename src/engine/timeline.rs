@@ -9,18 +9,19 @@ use smallvec::SmallVec;
 use super::commands::{BlockUse, Commands, Job, Replay};
 use super::graph::Label;
 use super::hosted::{Hosted, HostedWork};
-use super::pool::Lease;
+use super::pool::{Lease, PIECE_BYTES};
 use super::profile::ticket::Ticket;
+use super::uploads::{Upload, encode_uploads};
 use crate::error::{Error, HostError, Result};
-use crate::vk::command::{Barrier, Bound, CommandSlot};
+use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
 use crate::vk::physical::DeviceKind;
-use crate::vk::query::Stamp;
 use crate::vk::queue::Queue;
 use crate::vk::raw::TimelinePoint;
 
-/// Staged uploads that have waited for a submission to ride on are sent by themselves beyond this.
-const PENDING_UPLOAD_BYTES: u64 = 64 << 20;
+/// Staged uploads that have waited for a submission to ride on are sent by themselves from this on: so the device copies while the
+/// host fills the next pieces.
+const PENDING_UPLOAD_BYTES: u64 = 2 * PIECE_BYTES;
 /// The same, by number: each holds a block of staging memory however small it is.
 const PENDING_UPLOADS: usize = 256;
 /// So many finished submissions may wait for their times to be read. Each keeps its slot, or its copy of a plan.
@@ -47,14 +48,6 @@ struct Unread {
 
 /// What a finished submission lets go of, outside the lock: leases return their blocks when they are dropped.
 type Done = (Vec<BlockUse>, Option<Arc<Replay>>);
-
-/// A host write on its way to memory that the host can't reach.
-#[derive(Debug)]
-struct Upload {
-    staging: Lease,
-    to: Lease,
-    bytes: u64,
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -231,15 +224,20 @@ impl Timeline {
     }
 
     /// Queues a staged upload in front of the next submission; a large backlog is sent at once.
-    pub(crate) fn upload(&self, staging: Lease, to: Lease, bytes: u64) -> Result<()> {
+    pub(crate) fn upload(&self, staging: Lease, to: Lease, offset: u64, bytes: u64) -> Result<()> {
         let mut state = self.state.lock();
         state.upload_bytes += bytes;
-        state.uploads.push(Upload { staging, to, bytes });
-        if state.upload_bytes <= PENDING_UPLOAD_BYTES && state.uploads.len() <= PENDING_UPLOADS {
+        state.uploads.push(Upload { staging, to, offset, bytes });
+        if state.upload_bytes < PENDING_UPLOAD_BYTES && state.uploads.len() <= PENDING_UPLOADS {
             return Ok(());
         }
         drop(state);
         self.flush_uploads()
+    }
+
+    /// Whether an upload to a block is still queued.
+    pub(crate) fn uploads_to(&self, lease: &Lease) -> bool {
+        self.state.lock().uploads.iter().any(|upload| upload.to.address() == lease.address())
     }
 
     /// Sends queued uploads without waiting for a submission to ride on.
@@ -419,36 +417,6 @@ impl Drop for Timeline {
             let _ = self.queue.wait_points(&self.state.get_mut().hosted.points());
         }
     }
-}
-
-/// The copies of staged uploads, closed by a barrier against what follows.
-fn encode_uploads(slot: &mut CommandSlot, uploads: &[Upload], stamps: bool) -> Result<Vec<BlockUse>> {
-    slot.begin()?;
-    slot.begin_label("upload");
-    if stamps {
-        slot.timestamp(Stamp::Reached)?;
-    }
-    let mut uses = Vec::with_capacity(2 * uploads.len());
-    for (i, upload) in uploads.iter().enumerate() {
-        // Two writes to one tensor in a row.
-        if uploads[..i].iter().any(|earlier| earlier.to.address() == upload.to.address()) {
-            slot.barrier(Barrier::Device);
-        }
-        let bound = |lease| -> Bound<'_> {
-            let lease: &Lease = lease;
-            Bound { buffer: &lease.block().buffer, offset: 0, bytes: upload.bytes }
-        };
-        slot.copy(bound(&upload.staging), bound(&upload.to));
-        uses.push(BlockUse::reading(upload.staging.clone()));
-        uses.push(BlockUse::writing(upload.to.clone()));
-    }
-    if stamps {
-        slot.timestamp(Stamp::Done)?;
-    }
-    slot.barrier(Barrier::Device);
-    slot.end_label();
-    slot.end()?;
-    Ok(uses)
 }
 
 /// The labels of what is in flight, oldest first.

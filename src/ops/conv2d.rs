@@ -171,8 +171,8 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Dimensions`], [`Error::Shapes`], [`Error::Type`] and [`Error::Parameter`] if operands and choices do not
-    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::Binding`] if one
-    /// image of the result is larger than a binding. An input that is comes out where the recording ends.
+    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::Binding`] if the
+    /// input, or one image of the result, is larger than a binding; [`Error::TooLarge`] if no buffer can hold the result.
     pub fn conv2d<'a, 'b>(
         &mut self,
         input: impl Into<Operand<'a>>,
@@ -186,21 +186,37 @@ impl Recording {
         let geometry = Geometry::new(shape, kernel, groups, &with)?;
         convolution::check_result(geometry.result, &self.core().catalog.limits)?;
         let epilogue = with.epilogue.resolve(self, Target::Images(geometry.result))?;
+        let output = self.produce(OP, geometry.result, DType::F32)?;
+        if geometry.images == 0 {
+            return self.cast(self.handle(output), dtype);
+        }
+        self.all_or_nothing(|r| r.convolve(input, weights, geometry, epilogue, output, dtype))
+    }
+
+    /// Appends the nodes of a convolution that was checked.
+    fn convolve(
+        &mut self,
+        input: ValueId,
+        weights: ConvWeights<'_>,
+        geometry: Geometry,
+        epilogue: crate::engine::epilogue::Epilogue,
+        output: ValueId,
+        dtype: DType,
+    ) -> Result<Value> {
         let weights = match weights {
             ConvWeights::Prepared(prepared) => self.resolve(OP, &prepared.laid_out)?,
             ConvWeights::Plain(operand) => {
                 let value = self.resolve(OP, operand)?;
-                self.lay_out_weights(OP, value, groups)?
+                self.lay_out_weights(OP, value, geometry.groups)?
             }
         };
-        let output = self.produce(OP, geometry.result, DType::F32)?;
         let label = self.label(OP, output);
         let convolution = geometry.convolution(input, weights, epilogue, output);
         let extras = convolution.epilogue.extras.iter().map(|extra| extra.value);
         let inputs = [input, weights].into_iter().chain(extras);
         let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
         accesses.push(self.graph().whole(output, true));
-        self.push(Node::new(label, Work::Convolution(Box::new(convolution)), accesses));
+        self.push_checked(&[Node::new(label, Work::Convolution(Box::new(convolution)), accesses)])?;
         // Sums are in f32, and are rounded once, in the end.
         self.cast(self.handle(output), dtype)
     }
@@ -288,7 +304,7 @@ impl Geometry {
         let ([images, all_channels, height, width], [all_rows, channels, kernel_height, kernel_width]) =
             (extents(input), extents(weights));
         let refuse = |why: String| Error::Shapes { op: OP, lhs: input, rhs: weights, why };
-        if all_channels != channels * groups {
+        if all_channels != channels.saturating_mul(groups) {
             return Err(refuse(format!(
                 "{all_channels} channels != {channels} in each of {groups} group{}",
                 if groups == 1 { "" } else { "s" }
@@ -302,18 +318,19 @@ impl Geometry {
             }
         }
         let (size, taps) = ([height, width], [kernel_height, kernel_width]);
-        if height * width == 0 {
+        if size.contains(&0) {
             return Err(refuse("images without pixels".to_owned()));
         }
         let mut result = [0; 2];
         for d in 0..2 {
             let reach = (taps[d] - 1).saturating_mul(with.dilation[d]).saturating_add(1);
-            let padded = size[d] + 2 * with.padding[d];
+            // An empty batch may have images of any size.
+            let padded = size[d].saturating_add(2 * with.padding[d]);
             if reach > padded {
                 let which = ["rows", "columns"][d];
                 return Err(refuse(format!("a kernel of {reach} {which} on {padded} with padding")));
             }
-            result[d] = (padded - reach) / with.stride[d] + 1;
+            result[d] = ((padded - reach) / with.stride[d]).saturating_add(1);
         }
         Ok(Geometry {
             images,

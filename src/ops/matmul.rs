@@ -114,8 +114,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Inner`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float,
-    /// [`Error::TooLarge`] if no buffer can hold the result. An operand that is larger than a binding is [`Error::Binding`] where
-    /// the recording ends.
+    /// [`Error::TooLarge`] if no buffer can hold the result, [`Error::Binding`] if an operand is larger than a binding.
     pub fn matmul<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())
     }
@@ -197,7 +196,7 @@ impl Recording {
         let inputs = [a, b].into_iter().chain(product.epilogue.extras.iter().map(|extra| extra.value));
         let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
         accesses.push(self.graph().whole(output, true));
-        self.push(Node::new(label, Work::Product(Box::new(product)), accesses));
+        self.push_checked(&[Node::new(label, Work::Product(Box::new(product)), accesses)])?;
         finished(self)
     }
 }

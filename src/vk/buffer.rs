@@ -30,6 +30,11 @@ pub(crate) enum MemoryKind {
 }
 
 impl MemoryKind {
+    /// Whether data only passes through.
+    pub(crate) fn is_staging(self) -> bool {
+        self != MemoryKind::Device
+    }
+
     fn purpose(self) -> &'static str {
         match self {
             MemoryKind::Device => "for tensors",
@@ -120,7 +125,7 @@ fn memory_type(
 }
 
 impl Buffer {
-    /// Makes a buffer. `Ok(None)` is out of memory, which the caller has means against.
+    /// Makes a buffer. `Ok(None)` is out of memory, or beyond the process's budget, which the caller has means against.
     pub(crate) fn new(
         device: &Arc<Device>,
         size_bytes: u64,
@@ -165,6 +170,9 @@ impl Buffer {
             let (types, allowed) = (device.memory_types.len(), requirements.memory_type_bits);
             return Err(Error::NoMemoryType { purpose: kind.purpose(), types, allowed });
         };
+        if !device.has_room(index, requirements.size) {
+            return Ok(None);
+        }
         // The choice is made here, so the allocator gets no other.
         requirements.memory_type_bits = 1 << index;
         let flags = device.memory_types[index as usize].property_flags;
@@ -182,8 +190,12 @@ impl Buffer {
             shared.alignment = requirements.alignment.max(atom);
             shared.size = requirements.size.next_multiple_of(atom);
         }
-        let mut allocation = allocate(shared, AllocationScheme::GpuAllocatorManaged);
-        if matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
+        let apart = device.blocks_apart && !kind.is_staging();
+        let mut allocation = match apart {
+            true => allocate(requirements, AllocationScheme::DedicatedBuffer(raw)),
+            false => allocate(shared, AllocationScheme::GpuAllocatorManaged),
+        };
+        if !apart && matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
             // The allocator asks for large pieces to cut up; there may be room for just this one.
             allocation = allocate(requirements, AllocationScheme::DedicatedBuffer(raw));
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ash::vk;
+use gpu_allocator::AllocationSizes;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use parking_lot::Mutex;
 
@@ -15,6 +16,15 @@ use super::physical::{DeviceInfo, describe};
 use super::raw::{FeatureChain, HostDevice, QueueLock, wanted_extensions};
 use crate::error::{Error, HostError, Result};
 
+/// What gpu-allocator counts the sizes of shared memory objects in.
+const GRAIN_BYTES: u64 = 4 << 20;
+/// The first shared memory object of a memory type; each one more is twice as large. A block that is larger than the next one
+/// would be has an object of its own, so drivers that allow 4096 of them still give 32 GiB.
+pub(crate) const FIRST_SHARED_BYTES: u64 = 8 << 20;
+const MOST_SHARED_BYTES: u64 = 32 << 20;
+/// Under a cap as small as this, no two tensors share a memory object: 1024 blocks are the most there can be.
+const MOST_APART_BYTES: u64 = 256 << 10;
+
 /// The logical device with the allocator of its memory.
 pub(crate) struct Device {
     pub(crate) raw: ash::Device,
@@ -24,6 +34,8 @@ pub(crate) struct Device {
     pub(crate) push_descriptor: Option<ash::khr::push_descriptor::Device>,
     /// `None` once the device is being destroyed.
     pub(crate) allocator: Mutex<Option<Allocator>>,
+    /// Tensors' blocks have memory objects of their own.
+    pub(crate) blocks_apart: bool,
     debug_utils: Option<ash::ext::debug_utils::Device>,
     /// The functions of Vulkan 1.3 under their names of 1.2, where the device is shown as such.
     synchronization2: Option<ash::khr::synchronization2::Device>,
@@ -53,6 +65,8 @@ pub(crate) struct Uses {
     pub(crate) names: bool,
     /// Pipelines keep what they were compiled to. Only where the device offers that.
     pub(crate) executables: bool,
+    /// The most bytes that tensors will have, if anybody said so.
+    pub(crate) cap_bytes: Option<u64>,
 }
 
 /// How many pools were made for command slots: none are, once every slot has seen the most it is used for.
@@ -102,7 +116,7 @@ impl Device {
         // SAFETY: contracts 1, 6 and 7.
         let raw = unsafe { instance.raw.create_device(info.raw, &create, None) };
         let raw = check("vkCreateDevice", raw)?;
-        let allocator = match new_allocator(&instance, &info, &raw) {
+        let allocator = match new_allocator(&instance, &info, &raw, uses.cap_bytes) {
             Ok(allocator) => allocator,
             Err(e) => {
                 // SAFETY: contract 1: nothing was made from it yet.
@@ -114,7 +128,7 @@ impl Device {
     }
 
     /// Lives on a device of the host's, if that has what is needed.
-    pub(crate) fn adopt(host: HostDevice) -> Result<Arc<Device>> {
+    pub(crate) fn adopt(host: HostDevice, cap_bytes: Option<u64>) -> Result<Arc<Device>> {
         let HostDevice { handles, lock, enabled, debug_utils } = host;
         let mut info = describe(&handles.instance, 0, handles.physical_device, Some(handles.queue_family));
         let mut missing = std::mem::take(&mut info.refused);
@@ -128,8 +142,8 @@ impl Device {
             return Err(HostError::DeviceLacks { device: info.name, missing }.into());
         }
         let instance = Instance::adopt(handles.entry, handles.instance, debug_utils);
-        let allocator = new_allocator(&instance, &info, &handles.device)?;
-        let uses = Uses { names: debug_utils, executables: false };
+        let allocator = new_allocator(&instance, &info, &handles.device, cap_bytes)?;
+        let uses = Uses { names: debug_utils, executables: false, cap_bytes };
         let queue = HostQueue { raw: handles.queue, lock };
         Ok(Device::around(instance, info, handles.device, allocator, uses, Some(queue)))
     }
@@ -162,11 +176,31 @@ impl Device {
             grown: Growth::default(),
             calibration: Calibration::new(&instance, &raw, &info),
             allocator: Mutex::new(Some(allocator)),
+            blocks_apart: uses.cap_bytes.is_some_and(|cap| cap <= MOST_APART_BYTES),
             host_queue,
             info,
             raw,
             instance,
         })
+    }
+
+    /// Whether the budget that the system gives this process has room for so many bytes more of a memory type. Only large requests
+    /// are worth the question: smaller ones come out of memory objects that are shared. Without `VK_EXT_memory_budget`, there is room.
+    pub(crate) fn has_room(&self, memory_type: u32, bytes: u64) -> bool {
+        if !self.info.features.memory_budget || bytes < FIRST_SHARED_BYTES {
+            return true;
+        }
+        let Some(heap) = self.memory_types.get(memory_type as usize).map(|t| t.heap_index as usize) else {
+            return true;
+        };
+        let mut told = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+        let mut properties = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut told);
+        // SAFETY: contracts 1 and 7.
+        unsafe {
+            self.instance.raw.get_physical_device_memory_properties2(self.info.raw, &mut properties);
+        }
+        let heap_bytes = self.heaps.get(heap).map_or(0, |heap| heap.size);
+        within_budget(told.heap_budget[heap], told.heap_usage[heap], heap_bytes, bytes)
     }
 
     pub(crate) fn pipeline_barrier(&self, commands: vk::CommandBuffer, info: &vk::DependencyInfo<'_>) {
@@ -228,7 +262,27 @@ impl Drop for Device {
     }
 }
 
-fn new_allocator(instance: &Instance, info: &DeviceInfo, device: &ash::Device) -> Result<Allocator> {
+/// Whether so many bytes more are within a heap's budget. What can't be is not believed: no budget at all, or more in use than
+/// the heap has.
+fn within_budget(budget: u64, usage: u64, heap_bytes: u64, bytes: u64) -> bool {
+    budget == 0 || usage > heap_bytes || usage.saturating_add(bytes) <= budget
+}
+
+/// The sizes of memory objects that several blocks share. gpu-allocator (0.28) never frees the last one of a memory type, so what
+/// stays after a trim is one of these at the most; and it takes no less than 4 MiB.
+fn shared_sizes(cap_bytes: Option<u64>) -> AllocationSizes {
+    let most =
+        (cap_bytes.unwrap_or(u64::MAX) / GRAIN_BYTES * GRAIN_BYTES).clamp(GRAIN_BYTES, MOST_SHARED_BYTES);
+    let first = most.min(FIRST_SHARED_BYTES);
+    AllocationSizes::new(first, first).with_max_device_memblock_size(most).with_max_host_memblock_size(most)
+}
+
+fn new_allocator(
+    instance: &Instance,
+    info: &DeviceInfo,
+    device: &ash::Device,
+    cap_bytes: Option<u64>,
+) -> Result<Allocator> {
     let mut debug_settings = gpu_allocator::AllocatorDebugSettings::default();
     debug_settings.log_leaks_on_shutdown = false;
     let allocator = Allocator::new(&AllocatorCreateDesc {
@@ -237,7 +291,21 @@ fn new_allocator(instance: &Instance, info: &DeviceInfo, device: &ash::Device) -
         physical_device: info.raw,
         debug_settings,
         buffer_device_address: false,
-        allocation_sizes: gpu_allocator::AllocationSizes::default(),
+        allocation_sizes: shared_sizes(cap_bytes),
     });
     allocator.map_err(|e| Error::Vulkan { call: "gpu_allocator::Allocator::new", result: e.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_kept_where_they_make_sense() {
+        assert!(within_budget(100, 40, 200, 60));
+        assert!(!within_budget(100, 41, 200, 60));
+        assert!(!within_budget(100, 150, 200, 1), "others came, and took of what was ours");
+        assert!(!within_budget(100, 0, 200, u64::MAX));
+        assert!(within_budget(0, 40, 200, 60) && within_budget(100, u64::MAX, 200, 60), "no such budget");
+    }
 }

@@ -43,7 +43,7 @@ impl Device {
         if !is_offered(&instance, &info)? {
             return Err(Error::NoDisassembly { device: info.name });
         }
-        Device::new(instance, info, Uses { names: false, executables: true })
+        Device::new(instance, info, Uses { executables: true, ..Uses::default() })
     }
 }
 

@@ -108,8 +108,18 @@ pub struct Features {
     pub portability_subset: bool,
     /// Shuffles among the invocations of a subgroup in compute shaders.
     pub subgroup_shuffle: bool,
+    /// Shuffles by a distance.
+    pub subgroup_shuffle_relative: bool,
     /// Arithmetic among the invocations of a subgroup in compute shaders.
     pub subgroup_arithmetic: bool,
+    /// The same among neighbours, some of a subgroup at a time.
+    pub subgroup_clustered: bool,
+    /// Whether all or any invocations of a subgroup agree, in compute shaders.
+    pub subgroup_vote: bool,
+    /// Ballots and broadcasts in a subgroup in compute shaders.
+    pub subgroup_ballot: bool,
+    /// Exchange among four neighbours of a subgroup in compute shaders.
+    pub subgroup_quad: bool,
     /// Formatted loads from storage texel buffers of the format that the engine uses.
     pub storage_texel: bool,
     /// Storage texel formats beyond the basic ones, `rg32f` and the like.
@@ -407,7 +417,12 @@ pub(crate) fn describe(
             memory_budget: has(ash::ext::memory_budget::NAME),
             portability_subset: has(c"VK_KHR_portability_subset"),
             subgroup_shuffle: subgroup_op(vk::SubgroupFeatureFlags::SHUFFLE),
+            subgroup_shuffle_relative: subgroup_op(vk::SubgroupFeatureFlags::SHUFFLE_RELATIVE),
             subgroup_arithmetic: subgroup_op(vk::SubgroupFeatureFlags::ARITHMETIC),
+            subgroup_clustered: subgroup_op(vk::SubgroupFeatureFlags::CLUSTERED),
+            subgroup_vote: subgroup_op(vk::SubgroupFeatureFlags::VOTE),
+            subgroup_ballot: subgroup_op(vk::SubgroupFeatureFlags::BALLOT),
+            subgroup_quad: subgroup_op(vk::SubgroupFeatureFlags::QUAD),
             storage_texel: format.buffer_features.contains(vk::FormatFeatureFlags::STORAGE_TEXEL_BUFFER),
             extended_formats: core.shader_storage_image_extended_formats == vk::TRUE,
             subgroup_extended_types: v12.shader_subgroup_extended_types == vk::TRUE,

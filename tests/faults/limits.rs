@@ -1,6 +1,6 @@
 //! Devices with lower limits and fewer abilities: the same results, by other kernels.
 
-use tidemill::{Accelerator, Config, Conv2d, Epilogue, Error, Recording, Result, Tensor, Value};
+use tidemill::{Accelerator, Config, Conv2d, Epilogue, Error, Matmul, Recording, Result, Tensor, Value};
 
 use crate::harness::{Gpu, gpu_with};
 use crate::seam::Seam;
@@ -94,12 +94,29 @@ fn results_larger_than_a_binding_are_written_in_windows() {
         // Several images at a time.
         let kernels = convolve(&gpu, [7, 3, 33], [40, 41], 1);
         assert!(kernels.iter().filter(|kernel| kernel.starts_with("conv_")).count() > 1, "{kernels:?}");
-        // And of an operand that no binding spans, so much is said.
+        // An operand that no binding spans is refused by the operation, and the recording goes on.
         if product != "texel-rows" {
             let a = gpu.upload(&vec![1.0f32; 200_000], [2, 100_000]).unwrap();
-            let refused =
-                gpu.run(|r| r.matmul_with(&a, &a, tidemill::Matmul::new().transpose_rhs())).unwrap_err();
+            let x = a.reshape([1, 2, 250, 400]).unwrap();
+            let thin = gpu.prepare_weights(&gpu.upload(&[1.0f32; 2], [1, 2, 1, 1]).unwrap(), 1).unwrap();
+            let mut r = gpu.begin_recording().unwrap();
+            let two = r.fill([3], 2.0f32).unwrap();
+            let before = r.keep(two).unwrap();
+            let refused = r.matmul_with(&a, &a, Matmul::new().transpose_rhs()).unwrap_err();
             assert!(matches!(refused, Error::Binding { op: "matmul", bytes: 800_000, .. }), "{refused}");
+            let refused = r.conv2d(&x, &thin, Conv2d::new().stride([5, 5])).unwrap_err();
+            assert!(matches!(refused, Error::Binding { op: "conv2d", bytes: 800_000, .. }), "{refused}");
+            // One that would fit is refused, too, if the kernel needs it in wider rows.
+            let column = gpu.upload(&vec![1.0f32; 60_000], [60_000, 1]).unwrap();
+            let row = gpu.upload(&[1.0f32; 4], [1, 4]).unwrap();
+            let refused = r.matmul(&column, &row).unwrap_err();
+            assert!(matches!(refused, Error::Binding { op: "matmul", bytes: 960_000.., .. }), "{refused}");
+            assert_eq!(r.explain().unwrap().recorded.len(), 1);
+            let four = r.add(two, two).unwrap();
+            let after = r.keep(four).unwrap();
+            r.end_recording().unwrap().wait().unwrap();
+            assert_eq!(before.read::<f32>().unwrap(), [2.0; 3]);
+            assert_eq!(after.read::<f32>().unwrap(), [4.0; 3]);
         }
         // One image that no binding spans is refused before anything is recorded.
         let x = gpu.upload(&vec![1.0f32; 1 << 14], [1, 1, 128, 128]).unwrap();

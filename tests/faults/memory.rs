@@ -143,3 +143,81 @@ fn close_says_what_is_still_in_use() {
     other.close().unwrap();
     assert_eq!(seam.live(), (0, 0));
 }
+
+#[test]
+fn a_small_cap_takes_little_from_the_driver() {
+    let seam = Seam::take();
+    let gpu = harness::gpu_with(seam.config().memory_checks(false).pool_cap(10 << 10));
+    let a = gpu.upload(&ramp(1000), [1000]).unwrap();
+    let b = gpu.run(|r| r.add(&a, &a)).unwrap();
+    assert_eq!(b.read::<f32>().unwrap()[999], 1998.0);
+    assert!(seam.memory_bytes() <= 16 << 10, "{} bytes", seam.memory_bytes());
+    drop((a, b));
+    gpu.synchronize().unwrap();
+    gpu.trim();
+    assert_eq!(seam.memory_bytes(), 0);
+    drop(gpu);
+    // A little more is shared, in the least that there is.
+    let gpu = harness::gpu_with(seam.config().memory_checks(false).pool_cap(5 << 20));
+    let many: Vec<_> = (0..1000).map(|_| gpu.upload(&[1.0f32; 64], [64]).unwrap()).collect();
+    assert_eq!((seam.memory_bytes(), many.len()), (4 << 20, 1000));
+}
+
+#[test]
+fn trim_leaves_the_driver_little() {
+    let seam = Seam::take();
+    let gpu = harness::gpu_with(seam.config().memory_checks(false));
+    drop(gpu.upload(&[1.0f32], [1]).unwrap());
+    assert_eq!(seam.memory_bytes(), 8 << 20, "the first piece is a small one");
+    // Some 200 MiB, small and large.
+    let all: Vec<_> = (0..150)
+        .map(|i| {
+            let n = [3 << 10, 1 << 20, 3 << 20][i % 3] / 4;
+            gpu.upload(&vec![i as f32; n], [n]).unwrap()
+        })
+        .collect();
+    let calls = seam.calls("vkAllocateMemory");
+    assert!(calls < 20, "{calls} memory objects: they have not grown");
+    assert!(seam.memory_bytes() > 190 << 20);
+    drop(all);
+    gpu.trim();
+    assert!(seam.memory_bytes() <= 32 << 20, "{} bytes", seam.memory_bytes());
+    assert_eq!(gpu.stats().pool.cached_bytes, 0);
+}
+
+#[test]
+fn a_budget_is_kept_like_memory_that_is_short() {
+    let seam = Seam::take();
+    seam.fake_budget(100 << 20);
+    let gpu = harness::gpu_with(seam.config().memory_checks(false));
+    assert!(gpu.device().features.memory_budget);
+    let asked = || seam.calls("vkGetPhysicalDeviceMemoryProperties2");
+    let n = (40 << 20) / 4;
+    let a = gpu.upload(&vec![1.0f32; n], [n]).unwrap();
+    assert_eq!(asked(), 1);
+    drop(gpu.upload(&[1.0f32; 100], [100]).unwrap());
+    assert_eq!(asked(), 1, "what is small is not worth the question");
+    // What is cached makes room.
+    drop(gpu.upload(&vec![2.0f32; n], [n]).unwrap());
+    assert!(gpu.stats().pool.cached_bytes > 40 << 20);
+    let larger = (48 << 20) / 4;
+    let b = gpu.upload(&vec![3.0f32; larger], [larger]).unwrap();
+    assert!(gpu.stats().pool.cached_bytes < 1 << 20, "it was trimmed");
+    // So does work in flight, when it is done.
+    seam.close_gate();
+    drop(gpu.run(|r| r.add(&b, &b)).unwrap_err());
+    let c = gpu.run(|r| r.sum(&b, 0)).unwrap();
+    drop(b);
+    let opener = open_later();
+    let b = gpu.upload(&vec![4.0f32; larger], [larger]).unwrap();
+    opener.join().unwrap();
+    assert_eq!(c.read::<f32>().unwrap(), [3.0 * larger as f32]);
+    assert_eq!(b.read::<f32>().unwrap()[larger - 1], 4.0);
+    // And then it is an error, with nothing asked of the driver.
+    let allocations = seam.calls("vkAllocateMemory");
+    let error = gpu.upload(&vec![5.0f32; n], [n]).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 40 << 20), "{error}");
+    assert_eq!(seam.calls("vkAllocateMemory"), allocations);
+    assert_eq!(a.read::<f32>().unwrap()[n - 1], 1.0);
+    assert!(seam.memory_bytes() <= 100 << 20);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemill::{Config, Error, Recording, Result, Tensor, Value};
+use tidemill::{Config, Conv2d, Error, Recording, Result, Tensor, Value};
 
 use crate::harness::{Gpu, gpu_with};
 use crate::seam::{Narrow, Seam};
@@ -138,17 +138,21 @@ fn what_a_binding_cannot_span_is_refused_by_the_operation() {
     let rows = gpu.upload(&[0u32, 1], [2]).unwrap();
     let mut r = gpu.begin_recording().unwrap();
     let before = r.add(&x, &x).unwrap();
-    type Op = fn(&mut Recording, &Tensor, &Tensor) -> Result<Value>;
-    let refused: [(&str, &Tensor, Op); 6] = [
-        ("permute", &x, |r, x, _| r.permute(x, &[1, 0])),
-        ("transpose", &x, |r, x, _| r.transpose(x)),
-        ("gather_rows", &x, |r, x, rows| r.gather_rows(x, rows)),
-        ("sum", &wide, |r, x, _| r.sum(x, 0)),
-        ("variance", &wide, |r, x, _| r.variance(x, 0)),
-        ("softmax", &wide, |r, x, _| r.softmax(x, 0)),
+    let weights = gpu.prepare_weights(&gpu.upload(&[1.0f32], [1, 1, 1, 1]).unwrap(), 1).unwrap();
+    let image = x.reshape([1, 1, 200, 200]).unwrap();
+    type Op<'a> = &'a dyn Fn(&mut Recording) -> Result<Value>;
+    let refused: [(&str, &Tensor, Op<'_>); 8] = [
+        ("permute", &x, &|r| r.permute(&x, &[1, 0])),
+        ("transpose", &x, &|r| r.transpose(&x)),
+        ("gather_rows", &x, &|r| r.gather_rows(&x, &rows)),
+        ("sum", &wide, &|r| r.sum(&wide, 0)),
+        ("variance", &wide, &|r| r.variance(&wide, 0)),
+        ("softmax", &wide, &|r| r.softmax(&wide, 0)),
+        ("matmul", &x, &|r| r.matmul(&x, &x)),
+        ("conv2d", &x, &|r| r.conv2d(&image, &weights, Conv2d::new().stride([4, 4]))),
     ];
     for (name, x, op) in refused {
-        let error = op(&mut r, x, &rows).unwrap_err();
+        let error = op(&mut r).unwrap_err();
         assert!(matches!(error, Error::Binding { op, limit: 65_536, .. } if op == name), "{error}");
         let text = error.to_string();
         assert!(text.starts_with(&format!("{name}: shape {} needs ", x.shape())), "{text}");

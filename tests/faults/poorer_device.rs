@@ -113,3 +113,62 @@ fn a_missing_layer_or_driver_is_named() {
     assert_eq!(error.to_string(), "vkCreateDevice failed with ERROR_TOO_MANY_OBJECTS");
     assert_eq!(seam.live(), (0, 0));
 }
+
+/// A kernel that declares one capability more than it uses.
+#[allow(unsafe_code, reason = "a kernel of the tests' own")]
+fn declaring(capability: u32) -> tidemill::Kernel {
+    let mut words = fixtures::words("scale");
+    words.splice(5..5, [2 << 16 | 17, capability]);
+    // SAFETY: the fixture is valid, and a declaration changes nothing about what it does.
+    unsafe { tidemill::Kernel::from_spirv("declares", &words) }.unwrap()
+}
+
+#[test]
+fn each_kind_of_subgroup_operations_is_checked_for_itself() {
+    use vk::SubgroupFeatureFlags as Flags;
+    // The numbers of SPIR-V's capabilities.
+    let kinds = [
+        (62, "Vote", Flags::VOTE),
+        (63, "Arithmetic", Flags::ARITHMETIC),
+        (64, "Ballot", Flags::BALLOT),
+        (65, "Shuffle", Flags::SHUFFLE),
+        (66, "ShuffleRelative", Flags::SHUFFLE_RELATIVE),
+        (67, "Clustered", Flags::CLUSTERED),
+        (68, "Quad", Flags::QUAD),
+    ];
+    let all = kinds.iter().fold(Flags::empty(), |all, (_, _, flag)| all | *flag);
+    // Nothing hidden but one of them; and then all.
+    let mut served = 0;
+    for hidden in kinds.iter().map(|(_, _, flag)| *flag).chain([all]) {
+        let seam = Seam::take();
+        seam.hide_subgroup_operations(hidden);
+        let gpu = seam.gpu();
+        let (device, f) = (gpu.device().name.clone(), gpu.device().features);
+        let has = [
+            f.subgroup_vote,
+            f.subgroup_arithmetic,
+            f.subgroup_ballot,
+            f.subgroup_shuffle,
+            f.subgroup_shuffle_relative,
+            f.subgroup_clustered,
+            f.subgroup_quad,
+        ];
+        let x = gpu.upload(&[1.0f32; 4], [4]).unwrap();
+        for ((capability, name, flag), has) in kinds.into_iter().zip(has) {
+            assert!(!(has && hidden.contains(flag)), "{name}");
+            let kernel = declaring(capability);
+            let run = Dispatch::new(&kernel).input(&x).output([4], DType::F32).push(&[2.0f32]);
+            let result = gpu.run(|r| Ok(r.dispatch(run.specialize(0, 32u32))?[0]));
+            if has {
+                served += 1;
+                assert_eq!(result.unwrap().read::<f32>().unwrap(), [2.0; 4], "{name}");
+                continue;
+            }
+            let expected = format!(
+                "kernel declares: needs the SPIR-V capability GroupNonUniform{name}, which {device} has not"
+            );
+            assert_eq!(result.unwrap_err().to_string(), expected);
+        }
+    }
+    assert!(served > 7, "this driver has hardly any");
+}

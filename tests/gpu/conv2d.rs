@@ -1,7 +1,7 @@
 //! Convolutions: what the table of cases does not say.
 
 use crate::harness::gpu;
-use tidemill::{Conv2d, Epilogue, Shape};
+use tidemill::{Conv2d, Epilogue, Error, Shape};
 
 #[test]
 fn mistakes_are_named_and_leave_the_recording_usable() {
@@ -100,4 +100,37 @@ fn convolutions_feed_each_other_and_elementwise_operations() {
         })
         .unwrap();
     assert_eq!(zero.read::<f32>().unwrap(), x.read::<f32>().unwrap());
+}
+
+#[test]
+fn a_refused_convolution_leaves_nothing_behind() {
+    let gpu = gpu();
+    let x = gpu.upload(&vec![1.0f32; 100_000], [100_000, 1, 1, 1]).unwrap();
+    let w = gpu.upload(&vec![1.0f32; 30_000], [30_000, 1, 1, 1]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    // Plain weights are laid out by a dispatch of their own.
+    let refused = r.conv2d(&x, &w, Conv2d::new()).unwrap_err();
+    assert!(matches!(refused, Error::TooLarge { op: "conv2d", .. }), "{refused}");
+    assert!(r.explain().unwrap().recorded.is_empty());
+}
+
+#[test]
+fn an_empty_batch_may_have_images_of_any_size() {
+    let gpu = gpu();
+    let w = gpu.upload(&[1.0f32; 2], [2, 1, 1, 1]).unwrap();
+    let bias = gpu.upload(&[1.0f32; 2], [2]).unwrap();
+    let prepared = gpu.prepare_weights(&w, 1).unwrap();
+    let most = usize::MAX;
+    for [height, width] in [[1 << 40, 1 << 40], [1 << 16, 1 << 16], [1 << 32, 3], [most, most]] {
+        let x = gpu.upload(&[0.0f32; 0], [0, 1, height, width]).unwrap();
+        let mut r = gpu.begin_recording().unwrap();
+        let plain = r.conv2d(&x, &w, Conv2d::new()).unwrap();
+        let with = Conv2d::new().padding([1, 1]).stride([2, 2]).epilogue(Epilogue::bias(&bias).relu());
+        let other = r.conv2d(&x, &prepared, with).unwrap();
+        let [plain, other] = [plain, other].map(|value| r.keep(value).unwrap());
+        assert!(r.explain().unwrap().recorded.is_empty());
+        r.end_recording().unwrap().wait().unwrap();
+        assert_eq!(plain.shape().dims(), [0, 2, height, width]);
+        assert_eq!(other.read::<f32>().unwrap(), [0.0; 0]);
+    }
 }

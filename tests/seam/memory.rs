@@ -80,6 +80,26 @@ pub(super) fn properties(out: &mut vk::PhysicalDeviceMemoryProperties) {
     });
 }
 
+/// Tells the budget that a test wants. The driver, which may not know the struct, does not get to see it.
+pub(super) unsafe fn properties2(
+    physical: vk::PhysicalDevice,
+    out: &mut vk::PhysicalDeviceMemoryProperties2<'_>,
+) {
+    let chain = std::mem::replace(&mut out.p_next, std::ptr::null_mut());
+    unsafe { real::vkGetPhysicalDeviceMemoryProperties2(physical, out) };
+    out.p_next = chain;
+    properties(&mut out.memory_properties);
+    let kind = vk::StructureType::PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+    let found = unsafe { super::subgroups::find(chain.cast_const().cast(), kind) };
+    if let Some(found) = found {
+        let found: &mut vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'_> = unsafe { &mut *found };
+        state(|s| {
+            found.heap_budget = [s.budget.unwrap_or(0); vk::MAX_MEMORY_HEAPS];
+            found.heap_usage = [s.memory_bytes.values().sum(); vk::MAX_MEMORY_HEAPS];
+        });
+    }
+}
+
 pub(super) fn requirements(out: &mut vk::MemoryRequirements) {
     state(|s| {
         if let Some(memory) = &s.memory {
@@ -104,6 +124,9 @@ pub(super) unsafe fn allocate(
         info.p_next = std::ptr::null();
     }
     let result = unsafe { real::vkAllocateMemory(device, &info, c, out) };
+    if result == vk::Result::SUCCESS {
+        state(|s| s.memory_bytes.insert(unsafe { *out }, info.allocation_size));
+    }
     if let (Some(flags), vk::Result::SUCCESS) = (fake, result) {
         let allocation = Allocation { flags, size: info.allocation_size, mapped: 0, shadow: None };
         state(|s| s.allocations.insert(unsafe { *out }, allocation));

@@ -78,10 +78,14 @@ struct State {
     wrapped: u64,
     no_queues: bool,
     subgroup_sizes: Option<[u32; 2]>,
-    no_shuffles: bool,
+    no_subgroup_operations: vk::SubgroupFeatureFlags,
     /// Of each pipeline made, the subgroup size that it asks for, and whether subgroups must be full.
     subgroups_asked: Vec<(Option<u32>, bool)>,
     memory: Option<FakeMemory>,
+    /// What `VK_EXT_memory_budget` tells of each heap; the driver may not have it.
+    budget: Option<u64>,
+    /// The size of every memory object.
+    memory_bytes: HashMap<vk::DeviceMemory, u64>,
     allocations: HashMap<vk::DeviceMemory, memory::Allocation>,
     violations: Vec<String>,
     /// Of each descriptor pool, how many sets it has and how many are given out.
@@ -184,7 +188,12 @@ impl Seam {
 
     /// Invocations can't hand each other anything.
     pub fn hide_shuffles(&self) {
-        state(|s| s.no_shuffles = true);
+        self.hide_subgroup_operations(vk::SubgroupFeatureFlags::SHUFFLE);
+    }
+
+    /// Subgroups can't do these.
+    pub fn hide_subgroup_operations(&self, operations: vk::SubgroupFeatureFlags) {
+        state(|s| s.no_subgroup_operations = operations);
     }
 
     /// Of each pipeline made so far, the subgroup size that it asks for, and whether subgroups must be full.
@@ -225,6 +234,16 @@ impl Seam {
     /// The device has this memory instead of its own.
     pub fn fake_memory(&self, memory: FakeMemory) {
         state(|s| s.memory = Some(memory));
+    }
+
+    /// The device has `VK_EXT_memory_budget`, with this budget for each heap; in use is what was allocated here.
+    pub fn fake_budget(&self, bytes: u64) {
+        state(|s| s.budget = Some(bytes));
+    }
+
+    /// Bytes in memory objects that were not freed.
+    pub fn memory_bytes(&self) -> u64 {
+        state(|s| s.memory_bytes.values().sum())
     }
 
     /// Rules of Vulkan that were broken.

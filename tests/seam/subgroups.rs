@@ -5,7 +5,10 @@ use ash::vk;
 use super::state;
 
 /// Walks along a chain of structs.
-unsafe fn find<T>(mut next: *const vk::BaseInStructure<'_>, kind: vk::StructureType) -> Option<*mut T> {
+pub(super) unsafe fn find<T>(
+    mut next: *const vk::BaseInStructure<'_>,
+    kind: vk::StructureType,
+) -> Option<*mut T> {
     while !next.is_null() {
         if unsafe { (*next).s_type } == kind {
             return Some(next.cast_mut().cast());
@@ -19,16 +22,16 @@ unsafe fn find<T>(mut next: *const vk::BaseInStructure<'_>, kind: vk::StructureT
 pub(super) unsafe fn properties(out: &mut vk::PhysicalDeviceProperties2<'_>) {
     use vk::StructureType as Kind;
     let chain = out.p_next.cast();
-    let (sizes, no_shuffles) = state(|s| (s.subgroup_sizes, s.no_shuffles));
+    let (sizes, hidden) = state(|s| (s.subgroup_sizes, s.no_subgroup_operations));
     let found = unsafe { find(chain, Kind::PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES) };
     if let (Some([least, most]), Some(found)) = (sizes, found) {
         let found: &mut vk::PhysicalDeviceSubgroupSizeControlProperties<'_> = unsafe { &mut *found };
         (found.min_subgroup_size, found.max_subgroup_size) = (least, most);
     }
     let found = unsafe { find(chain, Kind::PHYSICAL_DEVICE_SUBGROUP_PROPERTIES) };
-    if let (true, Some(found)) = (no_shuffles, found) {
+    if let Some(found) = found {
         let found: &mut vk::PhysicalDeviceSubgroupProperties<'_> = unsafe { &mut *found };
-        found.supported_operations &= !vk::SubgroupFeatureFlags::SHUFFLE;
+        found.supported_operations &= !hidden;
     }
 }
 

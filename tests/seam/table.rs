@@ -107,6 +107,7 @@ vulkan! {
         fn vkGetPhysicalDeviceFeatures2(physical: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceFeatures2<'_>);
         fn vkGetPhysicalDeviceQueueFamilyProperties(physical: vk::PhysicalDevice, count: *mut u32, out: *mut vk::QueueFamilyProperties);
         fn vkGetPhysicalDeviceMemoryProperties(physical: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceMemoryProperties);
+        fn vkGetPhysicalDeviceMemoryProperties2(physical: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceMemoryProperties2<'_>);
         fn vkGetBufferMemoryRequirements(device: vk::Device, buffer: vk::Buffer, out: *mut vk::MemoryRequirements);
         fn vkAllocateMemory(device: vk::Device, info: *const vk::MemoryAllocateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::DeviceMemory) -> vk::Result;
         fn vkFreeMemory(device: vk::Device, memory: vk::DeviceMemory, c: *const Callbacks<'_>);
@@ -159,7 +160,17 @@ unsafe extern "system" fn vkCreateDevice(
     out: *mut vk::Device,
 ) -> vk::Result {
     enter!("vkCreateDevice");
-    let result = unsafe { real::vkCreateDevice(physical, info, c, out) };
+    let mut info = unsafe { *info };
+    let names = unsafe {
+        std::slice::from_raw_parts(info.pp_enabled_extension_names, info.enabled_extension_count as usize)
+    };
+    // Faked, it is not the driver's business.
+    let hidden = |name: &CStr| name == ash::ext::memory_budget::NAME && state(|s| s.budget.is_some());
+    let names: Vec<_> =
+        names.iter().copied().filter(|name| !hidden(unsafe { CStr::from_ptr(*name) })).collect();
+    info.enabled_extension_count = names.len() as u32;
+    info.pp_enabled_extension_names = names.as_ptr();
+    let result = unsafe { real::vkCreateDevice(physical, &info, c, out) };
     if result == vk::Result::SUCCESS {
         state(|s| {
             s.live_devices += 1;
@@ -193,7 +204,16 @@ unsafe extern "system" fn vkEnumerateDeviceExtensionProperties(
     let result =
         unsafe { real::vkEnumerateDeviceExtensionProperties(physical, layer, &mut n, all.as_mut_ptr()) };
     all.truncate(n as usize);
-    state(|s| all.retain(|e| !s.hidden_extensions.iter().any(|h| e.extension_name_as_c_str() == Ok(h))));
+    state(|s| {
+        all.retain(|e| !s.hidden_extensions.iter().any(|h| e.extension_name_as_c_str() == Ok(h)));
+        let budget = ash::ext::memory_budget::NAME;
+        if s.budget.is_some() && !all.iter().any(|e| e.extension_name_as_c_str() == Ok(budget)) {
+            let mut extension = vk::ExtensionProperties::default();
+            let name = budget.to_bytes_with_nul().iter().map(|byte| *byte as c_char);
+            extension.extension_name.iter_mut().zip(name).for_each(|(to, byte)| *to = byte);
+            all.push(extension);
+        }
+    });
     if !out.is_null() {
         let room = unsafe { *count } as usize;
         unsafe { std::ptr::copy_nonoverlapping(all.as_ptr(), out, all.len().min(room)) };
@@ -291,6 +311,15 @@ unsafe extern "system" fn vkGetPhysicalDeviceMemoryProperties(
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
+unsafe extern "system" fn vkGetPhysicalDeviceMemoryProperties2(
+    physical: vk::PhysicalDevice,
+    out: *mut vk::PhysicalDeviceMemoryProperties2<'_>,
+) {
+    enter("vkGetPhysicalDeviceMemoryProperties2", false);
+    unsafe { memory::properties2(physical, &mut *out) };
+}
+
+#[allow(non_snake_case, reason = "Vulkan's own names")]
 unsafe extern "system" fn vkGetBufferMemoryRequirements(
     device: vk::Device,
     buffer: vk::Buffer,
@@ -319,7 +348,10 @@ unsafe extern "system" fn vkFreeMemory(
     c: *const Callbacks<'_>,
 ) {
     enter("vkFreeMemory", false);
-    state(|s| s.allocations.remove(&memory));
+    state(|s| {
+        s.allocations.remove(&memory);
+        s.memory_bytes.remove(&memory);
+    });
     unsafe { real::vkFreeMemory(device, memory, c) };
 }
 

@@ -18,7 +18,7 @@ use super::pipelines::Specialization;
 use super::product::sum::Parts;
 use super::together::one_batch;
 use crate::error::{Error, Result};
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Shape, product};
 use crate::vk::physical::Limits;
 use schemes::Scheme;
 
@@ -92,9 +92,14 @@ pub(crate) fn prepare(
 
 /// Refuses results of which not even one image fits a binding.
 pub(crate) fn check_result(result: Shape, limits: &Limits) -> Result<()> {
-    let bytes = 4 * result.dims().iter().skip(1).map(|&extent| extent as u64).product::<u64>();
+    let [images, image @ ..] = result.dims() else { return Ok(()) };
+    let bytes = 4u64.saturating_mul(product(image) as u64);
     let limit = window_bytes(limits);
-    if bytes > limit { Err(Error::Binding { op: OP, shape: result, bytes, limit }) } else { Ok(()) }
+    if *images > 0 && bytes > limit {
+        Err(Error::Binding { op: OP, shape: result, bytes, limit })
+    } else {
+        Ok(())
+    }
 }
 
 /// What one dispatch may write: a binding may have to begin a little before it.
