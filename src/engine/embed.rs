@@ -208,7 +208,7 @@ impl Recording {
         if !lease.is_pinned() {
             return Err(HostError::NotWrapped { op }.into());
         }
-        if self.known.contains_key(&lease.address()) {
+        if self.leases.iter().any(|read| read.address() == lease.address()) {
             return Err(Error::BoundTwice { op, shape });
         }
         let root = self.graph.root(id);

@@ -83,8 +83,9 @@ pub struct Recording {
     pub(super) leases: Vec<Lease>,
     /// The tensor of each lease.
     tensors: Vec<(Arc<Storage>, Shape)>,
-    /// The value of each lease, by the lease's address.
-    pub(super) known: FxHashMap<usize, ValueId>,
+    /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and tensors
+    /// that share one now may part before a plan is submitted.
+    known: FxHashMap<(usize, usize), ValueId>,
     /// What the submission waits for and signals for the host.
     pub(super) sync: HostSync,
     wish: Wish,
@@ -233,7 +234,7 @@ impl Recording {
     ///
     /// [`Error::Binding`] if an operand is too large for the device's bindings.
     pub fn explain(&self) -> Result<Explanation> {
-        Explanation::new(&self.core, &self.graph, self.leases.len())
+        Explanation::new(&self.core, &self.graph, &self.leases)
     }
 
     /// Profiles this recording in its own way, whatever the accelerator's is.
@@ -335,7 +336,8 @@ impl Recording {
         let (shape, dtype) = (tensor.shape(), tensor.dtype());
         let graph = &mut self.graph;
         let (leases, tensors) = (&mut self.leases, &mut self.tensors);
-        let id = *self.known.entry(lease.address()).or_insert_with(|| {
+        let key = (Arc::as_ptr(&tensor.storage).addr(), lease.address());
+        let id = *self.known.entry(key).or_insert_with(|| {
             leases.push(lease);
             tensors.push((tensor.storage.clone(), shape));
             graph.add_value(shape, dtype, Origin::Tensor((leases.len() - 1) as u32))

@@ -29,3 +29,4 @@ mod stream;
 mod together;
 mod transfers;
 mod tune;
+mod views;
