@@ -276,6 +276,7 @@ impl Plan {
     ///
     /// [`Error::NotInPlan`] if the plan has no such place; [`Error::Type`] and [`Error::Shapes`] if the tensor is not
     /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and one of the two is an output;
+    /// [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which is in no place of its own;
     /// [`Error::ForeignTensor`].
     pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
         let op = "bind";
@@ -294,12 +295,16 @@ impl Plan {
         let named = |binding: &Binding| Arc::ptr_eq(&binding.named, &recorded.storage);
         let stands = |binding: &Binding| Arc::ptr_eq(&binding.tensor, &tensor.storage) && !named(binding);
         let as_output = self.outputs.iter().any(|output| named(&output.binding));
+        let is_view = |storage: &Arc<Storage>| self.aliases.iter().any(|(view, _)| Arc::ptr_eq(view, storage));
+        if is_view(&recorded.storage) {
+            return Err(Error::ViewInPlan { op, shape: recorded.shape() });
+        }
         if !as_output && !self.inputs.iter().any(named) {
             let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
             return Err(Error::NotInPlan { op, shape: recorded.shape(), inputs, outputs });
         }
         let clash = self.outputs.iter().any(|output| stands(&output.binding))
-            || (as_output && self.inputs.iter().any(stands));
+            || (as_output && (self.inputs.iter().any(stands) || is_view(&tensor.storage)));
         if clash {
             return Err(Error::BoundTwice { op, shape: tensor.shape() });
         }

@@ -1,6 +1,6 @@
 //! Tensors that share a block: a kept view is a tensor of its own, whatever memory it begins with.
 
-use tidemill::{DType, Plan, Recording, Result, Tensor, Value};
+use tidemill::{DType, Error, Plan, Recording, Result, Tensor, Value};
 
 use crate::harness::gpu;
 
@@ -76,4 +76,30 @@ fn tensors_that_share_a_block_are_explained_by_one_block() {
     assert_eq!((explained.input_bytes, explained.barriers), (16, 0), "{explained}");
     drop(r.end_recording().unwrap());
     assert_eq!(sum.read::<f32>().unwrap(), [2.0; 4]);
+}
+
+#[test]
+fn a_kept_view_of_a_plan_is_no_place_for_another_result() {
+    let gpu = gpu();
+    let x = gpu.upload(&[1.0f32; 4], [4]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let (view, negative) = (r.reshape(&x, [2, 2]).unwrap(), r.neg(&x).unwrap());
+    let negative = r.reshape(negative, [2, 2]).unwrap();
+    let (view, negative) = (r.keep(view).unwrap(), r.keep(negative).unwrap());
+    let mut plan = r.into_plan().unwrap();
+    let text = |result: Result<()>| result.unwrap_err().to_string();
+    assert!(matches!(plan.bind(&negative, &view), Err(Error::BoundTwice { .. })));
+    assert_eq!(
+        text(plan.bind(&view, &gpu.empty([2, 2], DType::F32).unwrap())),
+        "bind: tensor [2, 2] is a kept view of one of the plan's inputs and follows that one; bind a tensor to the input"
+    );
+    // All of that changed nothing.
+    drop(plan.submit().unwrap());
+    assert_eq!(negative.read::<f32>().unwrap(), [-1.0; 4]);
+    assert_eq!(view.read::<f32>().unwrap(), [1.0; 4]);
+    // And it does follow.
+    plan.bind(&x, &gpu.upload(&[7.0f32; 4], [4]).unwrap()).unwrap();
+    drop(plan.submit().unwrap());
+    assert_eq!(negative.read::<f32>().unwrap(), [-7.0; 4]);
+    assert_eq!(view.read::<f32>().unwrap(), [7.0; 4]);
 }
