@@ -86,6 +86,8 @@ pub struct Recording {
     /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and tensors
     /// that share one now may part before a plan is submitted.
     known: FxHashMap<(usize, usize), ValueId>,
+    /// The host's memory that it is to write.
+    pub(super) promised: SmallVec<[Lease; 1]>,
     /// What the submission waits for and signals for the host.
     pub(super) sync: HostSync,
     wish: Wish,
@@ -113,6 +115,7 @@ impl Recording {
             leases: Vec::new(),
             tensors: Vec::new(),
             known,
+            promised: SmallVec::new(),
             sync: HostSync::default(),
             wish,
             profiling: None,
@@ -334,6 +337,9 @@ impl Recording {
         }
         let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
         let (shape, dtype) = (tensor.shape(), tensor.dtype());
+        if self.promised.iter().any(|promised| promised.address() == lease.address()) {
+            return Err(Error::NotSubmitted { op, shape });
+        }
         let graph = &mut self.graph;
         let (leases, tensors) = (&mut self.leases, &mut self.tensors);
         let key = (Arc::as_ptr(&tensor.storage).addr(), lease.address());
