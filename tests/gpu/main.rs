@@ -9,6 +9,7 @@ mod cases;
 mod conv2d;
 mod elementwise;
 mod fixtures;
+mod fused_modules;
 mod fusion;
 mod graph;
 mod half;
