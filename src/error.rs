@@ -416,6 +416,16 @@ pub enum Error {
         /// The tensor's shape.
         shape: Shape,
     },
+    /// A tensor is what a plan keeps of one of its inputs as it is.
+    #[error(
+        "{op}: tensor {shape} is a kept view of one of the plan's inputs and follows that one; bind a tensor to the input"
+    )]
+    ViewInPlan {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's shape.
+        shape: Shape,
+    },
     /// A value belongs to another recording.
     #[error("{op}: the value belongs to another recording; keep() it there and use the tensor here")]
     ForeignValue {

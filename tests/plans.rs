@@ -44,6 +44,13 @@ fn three_in_flight(seam: &Seam, gpu: &Gpu, profiled: bool) {
             .collect();
         assert_eq!(gpu.stats().in_flight, 3);
         seam.open_gate();
+        if profiled {
+            let profiles: Vec<_> = submissions.iter().map(|done| done.profile().unwrap()).collect();
+            // Each has times of its own: those of shared queries would be the same.
+            for pair in profiles.windows(2) {
+                assert!(pair[1].ns_since(&pair[0]) >= pair[0].span_ns() as i64, "{pair:?}");
+            }
+        }
         for (i, (done, output)) in submissions.iter().zip(&outputs).enumerate() {
             assert_eq!(output.read::<f32>().unwrap(), [(2 * (10 * round + i)) as f32; 500]);
             let profile = done.profile();

@@ -133,7 +133,7 @@ fn code(error: &Error) -> tm_status {
         Error::Type { .. } => TM_TYPE,
         Error::Parameter { .. } | Error::Epilogue { .. } | Error::Incomplete { .. } => TM_PARAMETER,
         Error::NotWritten { .. } | Error::NotSubmitted { .. } | Error::Discarded { .. } => TM_NO_CONTENTS,
-        Error::NotInPlan { .. } | Error::BoundTwice { .. } => TM_BINDING,
+        Error::NotInPlan { .. } | Error::BoundTwice { .. } | Error::ViewInPlan { .. } => TM_BINDING,
         Error::ForeignValue { .. } | Error::ForeignTensor { .. } => TM_FOREIGN,
         Error::NoSuchVariant { .. }
         | Error::Spirv(_)

@@ -204,11 +204,11 @@ impl Recording {
             let why = "a value takes the place of a tensor of its own shape only".to_owned();
             return Err(Error::Shapes { op, lhs: shape, rhs: tensor.shape(), why });
         }
-        let (lease, _) = storage.settled(op, shape)?;
-        if !lease.is_pinned() {
+        let _contents = storage.settled(op, shape)?;
+        let Some(lease) = storage.wrapped() else {
             return Err(HostError::NotWrapped { op }.into());
-        }
-        if self.known.contains_key(&lease.address()) {
+        };
+        if self.leases.iter().any(|read| read.address() == lease.address()) {
             return Err(Error::BoundTwice { op, shape });
         }
         let root = self.graph.root(id);
@@ -220,6 +220,7 @@ impl Recording {
             self.own(op, copy)?
         };
         storage.promise_recorded();
+        self.promised.push(lease);
         self.graph.keep(id, storage.clone());
         Ok(())
     }

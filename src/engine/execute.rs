@@ -105,7 +105,7 @@ pub(crate) fn give_memory(
             SmallVec::from_elem(None, program.assignment.slots.len());
         for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
             if let (Some(storage), Home::Slot(slot)) = (program.graph.kept(value), home) {
-                pinned[*slot as usize] = storage.pinned();
+                pinned[*slot as usize] = storage.wrapped();
             }
         }
         let mut blocks = leases.clone();

@@ -1,8 +1,11 @@
 //! What a recording will do, before it does it.
 
+use std::collections::BTreeMap;
+
 use super::core::Core;
 use super::graph::{Graph, Node, Origin, ValueId, Work};
 use super::memory::Home;
+use super::pool::Lease;
 use super::program::Program;
 use crate::error::Result;
 use crate::shape::{DType, Shape};
@@ -78,9 +81,12 @@ pub struct ExplainedStep {
 }
 
 impl Explanation {
-    /// Of a graph that reads so many tensors.
-    pub(crate) fn new(core: &Core, graph: &Graph, tensors: usize) -> Result<Explanation> {
-        let program = Program::new(&core.catalog, core.fusion, graph.clone(), tensors)?;
+    /// Of a graph that reads tensors in this memory.
+    pub(crate) fn new(core: &Core, graph: &Graph, leases: &[Lease]) -> Result<Explanation> {
+        let program = Program::new(&core.catalog, core.fusion, graph.clone(), leases.len())?;
+        // Tensors that share a block are numbered apart, and told by the number of the first.
+        let first = |lease: &Lease| leases.iter().position(|l| l.address() == lease.address());
+        let shared: Vec<Option<usize>> = leases.iter().map(first).collect();
         // Values that take part, by their first appearance; lowering has only added to the recorded ones.
         let mut places = vec![None; program.graph.values.len()];
         let mut order: Vec<ValueId> = Vec::new();
@@ -125,8 +131,10 @@ impl Explanation {
                 ExplainedStep { kernel: Some(kernel), bytes: node.cost.bytes, barrier, ..step }
             })
             .collect();
-        let values: Vec<_> = order.iter().map(|&id| explained_value(&program, id)).collect();
+        let values: Vec<_> = order.iter().map(|&id| explained_value(&program, &shared, id)).collect();
         let sum = |role: Role| values.iter().filter(|v| v.role == role).map(|v| v.bytes).sum();
+        let inputs: BTreeMap<_, _> =
+            values.iter().filter(|v| v.role == Role::Input).map(|v| (v.block, v.bytes)).collect();
         let output_bytes = sum(Role::Output);
         let stored: u64 = program.assignment.slots.iter().sum();
         let unshared = values.iter().enumerate().filter(|(place, value)| {
@@ -134,7 +142,7 @@ impl Explanation {
         });
         Ok(Explanation {
             barriers: run.iter().filter(|step| step.barrier).count(),
-            input_bytes: sum(Role::Input),
+            input_bytes: inputs.values().sum(),
             output_bytes,
             temporary_bytes: stored.saturating_sub(output_bytes),
             unshared_bytes: unshared.map(|(_, value)| value.bytes).sum(),
@@ -145,7 +153,7 @@ impl Explanation {
     }
 }
 
-fn explained_value(program: &Program, id: ValueId) -> ExplainedValue {
+fn explained_value(program: &Program, shared: &[Option<usize>], id: ValueId) -> ExplainedValue {
     let value = program.graph.value(id);
     let role = match value.origin {
         Origin::Tensor(_) => Role::Input,
@@ -153,7 +161,7 @@ fn explained_value(program: &Program, id: ValueId) -> ExplainedValue {
         Origin::Produced | Origin::Alias(_) => Role::Temporary,
     };
     let block = match program.assignment.homes[id as usize] {
-        Home::Tensor(tensor) => Some(tensor as usize),
+        Home::Tensor(tensor) => shared[tensor as usize],
         Home::Slot(slot) => Some(program.tensors + slot as usize),
         Home::None => None,
     };

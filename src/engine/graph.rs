@@ -79,6 +79,8 @@ pub(crate) struct Node {
     pub(crate) cost: Cost,
     /// A bit for each access: those that read element for element, so that a result may be written over them.
     pub(crate) in_place: u32,
+    /// It goes on with the program of the node in front of it, for other elements: each reads in place only what it writes.
+    pub(crate) continues: bool,
 }
 
 /// The work of a node, by convention rather than by instruction:
@@ -98,7 +100,8 @@ impl Node {
     /// otherwise.
     pub(crate) fn new(label: Label, work: Work, accesses: SmallVec<[Access; 4]>) -> Node {
         let bytes = accesses.iter().map(|access| access.bytes).sum();
-        Node { label, work, accesses, cost: Cost { flops: Some(0), bytes: Some(bytes) }, in_place: 0 }
+        let cost = Cost { flops: Some(0), bytes: Some(bytes) };
+        Node { label, work, accesses, cost, in_place: 0, continues: false }
     }
 
     /// Names every value that it reads or writes (`true`), lowered or not.
@@ -126,6 +129,12 @@ impl Node {
     /// Says which accesses a result may be written over.
     pub(crate) fn with_in_place(mut self, accesses: u32) -> Node {
         self.in_place = accesses;
+        self
+    }
+
+    /// Says whether it goes on with what the node in front of it does.
+    pub(crate) fn with_continues(mut self, continues: bool) -> Node {
+        self.continues = continues;
         self
     }
 

@@ -190,8 +190,9 @@ impl Map {
             // Bindings that stand in for none are not counted.
             let written: u64 = self.outputs.iter().map(|output| size(output.value) * count).sum();
             let touched = space.bytes_read(count, &sizes) + written;
-            let in_place = if count == elements { self.in_place(graph, &modes, module.inputs) } else { 0 };
+            let in_place = self.in_place(graph, &modes, module.inputs);
             let node = Node::new(label.clone(), work, accesses).with_in_place(in_place);
+            let node = node.with_continues(first > 0);
             out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
             first += count;
         }

@@ -6,7 +6,8 @@
 //! gives that up.
 //!
 //! What only one node reads, element for element, that node writes its result over: a chain of elementwise nodes lives
-//! in one slot, and if its end is kept, in that one's block.
+//! in one slot, and if its end is kept, in that one's block. Nodes that carry out one program for some elements each count as
+//! one here.
 
 use super::graph::{Access, Graph, Origin, ValueId};
 use super::hazard::{BlockAccess, Hazards};
@@ -121,7 +122,9 @@ pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
 /// Who touches values, and when for the last time.
 struct Lives {
     last_use: Vec<usize>,
-    /// The one node that reads a value, and the one that writes it, if there is just one.
+    /// For each node, the first of those that carry out its program.
+    program: Vec<usize>,
+    /// The one program that reads a value, and the one that writes it, if there is just one: its first node.
     reader: Vec<Only>,
     writer: Vec<Only>,
 }
@@ -148,14 +151,18 @@ impl Lives {
         let values = graph.values.len();
         let mut lives = Lives {
             last_use: vec![0; values],
+            program: Vec::with_capacity(graph.nodes.len()),
             reader: vec![Only::None; values],
             writer: vec![Only::None; values],
         };
+        let mut first = 0;
         for (i, node) in graph.nodes.iter().enumerate() {
+            first = if node.continues { first } else { i };
+            lives.program.push(first);
             for access in &node.accesses {
                 let id = access.value as usize;
                 lives.last_use[id] = i;
-                if access.write { lives.writer[id].note(i) } else { lives.reader[id].note(i) }
+                if access.write { lives.writer[id].note(first) } else { lives.reader[id].note(first) }
             }
         }
         lives
@@ -174,22 +181,26 @@ impl Lives {
         temporary && self.last_use[id as usize] == node
     }
 
-    /// A value of the same size that a node may write `result` over: it alone reads it, element for element.
+    /// A value of the same size that a node's program may write `result` over: it alone reads it, element for element.
     fn overwritten(&self, graph: &Graph, i: usize, result: ValueId) -> Option<ValueId> {
-        let node = &graph.nodes[i];
+        let first = self.program[i];
+        let nodes = first + self.program[first..].iter().take_while(|program| **program == first).count();
+        let nodes = &graph.nodes[first..nodes];
         let in_place = |id: ValueId| {
-            let mut reads = node.accesses.iter().enumerate().filter(|(_, a)| !a.write && a.value == id);
-            reads.all(|(k, _)| node.in_place & (1 << k) != 0)
+            nodes.iter().all(|node| {
+                let mut reads = node.accesses.iter().enumerate().filter(|(_, a)| !a.write && a.value == id);
+                reads.all(|(k, _)| node.in_place & (1 << k) != 0)
+            })
         };
-        let candidates = node.accesses.iter().filter(|a| !a.write).map(|a| a.value);
+        let candidates = nodes[0].accesses.iter().filter(|a| !a.write).map(|a| a.value);
         let fits = |&id: &ValueId| {
-            self.dies_at(graph, id, i)
-                && self.reader[id as usize] == Only::One(i)
-                && self.writer(id).is_some_and(|writer| writer < i)
+            self.dies_at(graph, id, first + nodes.len() - 1)
+                && self.reader[id as usize] == Only::One(first)
+                && self.writer(id).is_some_and(|writer| writer < first)
                 && graph.bytes(id) == graph.bytes(result)
                 && in_place(id)
         };
-        candidates.filter(|_| node.in_place != 0).find(fits)
+        candidates.filter(|_| nodes[0].in_place != 0).find(fits)
     }
 }
 
@@ -246,6 +257,55 @@ mod tests {
         let assignment = assign(&graph, false);
         assert_eq!(assignment.slots.len(), 1);
         assert_eq!(assignment.homes[input as usize], Home::Tensor(0), "tensors are never written over");
+    }
+
+    /// A program in two nodes, of the first elements and of the others, that reads the first of its operands element for
+    /// element.
+    fn in_windows(graph: &mut Graph, reads: &[ValueId], write: ValueId, reads_window: bool) {
+        let (bytes, cut) = (graph.bytes(write), 4 * 900);
+        for (offset, end) in [(0, cut), (cut, bytes)] {
+            in_place(graph, reads, write);
+            let last = graph.nodes.len() - 1;
+            let node = &mut graph.nodes[last];
+            node.continues = offset > 0;
+            for access in node.accesses.iter_mut().filter(|access| access.write || reads_window) {
+                (access.offset, access.bytes) = (offset, end - offset);
+            }
+        }
+    }
+
+    #[test]
+    fn an_elementwise_chain_in_windows_lives_in_one_slot() {
+        for reads_window in [true, false] {
+            let mut graph = Graph::default();
+            let input = graph.add_value([1000].into(), DType::F32, Origin::Tensor(0));
+            let mut last = value(&mut graph, 1000);
+            in_windows(&mut graph, &[input], last, reads_window);
+            for _ in 0..10 {
+                let next = value(&mut graph, 1000);
+                in_windows(&mut graph, &[last, input], next, reads_window);
+                last = next;
+            }
+            for tight in [false, true] {
+                assert_eq!(assign(&graph, tight).slots.len(), 1, "{reads_window} {tight}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_window_reads_otherwise_is_not_written_over() {
+        let mut graph = Graph::default();
+        let [t, a, other] = [0; 3].map(|_| value(&mut graph, 1000));
+        node(&mut graph, &[], t);
+        in_windows(&mut graph, &[t], a, true);
+        graph.nodes[2].in_place = 0;
+        let homes = assign(&graph, false).homes;
+        assert_ne!(homes[t as usize], homes[a as usize]);
+        // Nor what somebody else reads after the windows.
+        graph.nodes[2].in_place = 1;
+        node(&mut graph, &[t], other);
+        let homes = assign(&graph, false).homes;
+        assert_ne!(homes[t as usize], homes[a as usize]);
     }
 
     #[test]

@@ -182,6 +182,7 @@ impl Plan {
     /// # Errors
     ///
     /// [`Error::NotWritten`], [`Error::NotSubmitted`] or [`Error::Discarded`] if an input has no contents;
+    /// [`Error::BoundTwice`] if an input has become a view of a [wrapped](crate::Accelerator::wrap) output;
     /// [`Error::OutOfMemory`]; [`Error::DeviceLost`]; [`Error::Closed`]. Tensors then hold what they held before.
     pub fn submit(&mut self) -> Result<Submission> {
         self.core.open()?;
@@ -210,6 +211,9 @@ impl Plan {
             };
             note(output.block, lease);
             places.push((place, output.block));
+        }
+        if let Some(output) = self.outputs.iter().find(|output| is_read_too(&blocks, output.block)) {
+            return Err(Error::BoundTwice { op: "submit", shape: output.binding.shape });
         }
         let encoding = Encoding {
             core: &self.core,
@@ -276,6 +280,7 @@ impl Plan {
     ///
     /// [`Error::NotInPlan`] if the plan has no such place; [`Error::Type`] and [`Error::Shapes`] if the tensor is not
     /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and one of the two is an output;
+    /// [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which is in no place of its own;
     /// [`Error::ForeignTensor`].
     pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
         let op = "bind";
@@ -292,14 +297,22 @@ impl Plan {
             return Err(Error::Shapes { op, lhs, rhs, why });
         }
         let named = |binding: &Binding| Arc::ptr_eq(&binding.named, &recorded.storage);
-        let stands = |binding: &Binding| Arc::ptr_eq(&binding.tensor, &tensor.storage) && !named(binding);
+        let same = |storage: &Arc<Storage>| {
+            Arc::ptr_eq(storage, &tensor.storage) || storage.shares_host_memory(&tensor.storage)
+        };
+        let stands = |binding: &Binding| same(&binding.tensor) && !named(binding);
         let as_output = self.outputs.iter().any(|output| named(&output.binding));
+        let is_view =
+            |storage: &Arc<Storage>| self.aliases.iter().any(|(view, _)| Arc::ptr_eq(view, storage));
+        if is_view(&recorded.storage) {
+            return Err(Error::ViewInPlan { op, shape: recorded.shape() });
+        }
         if !as_output && !self.inputs.iter().any(named) {
             let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
             return Err(Error::NotInPlan { op, shape: recorded.shape(), inputs, outputs });
         }
         let clash = self.outputs.iter().any(|output| stands(&output.binding))
-            || (as_output && self.inputs.iter().any(stands));
+            || (as_output && (self.inputs.iter().any(stands) || is_view(&tensor.storage)));
         if clash {
             return Err(Error::BoundTwice { op, shape: tensor.shape() });
         }
@@ -335,6 +348,14 @@ impl Binding {
     fn new(storage: Arc<Storage>, shape: Shape) -> Binding {
         Binding { named: storage.clone(), tensor: storage, shape }
     }
+}
+
+/// Whether what is written to is the host's memory and has another number, too: a tensor that was bound as an input has
+/// become a view of it. No barrier stands between the two.
+fn is_read_too(blocks: &[Option<Lease>], output: usize) -> bool {
+    let Some(lease) = blocks[output].as_ref().filter(|lease| lease.is_pinned()) else { return false };
+    let same = |other: &Option<Lease>| other.as_ref().is_some_and(|other| other.address() == lease.address());
+    blocks.iter().filter(|other| same(other)).count() > 1
 }
 
 /// Two plans that lock the same tensors lock them in the same order.

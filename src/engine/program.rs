@@ -154,3 +154,54 @@ fn lower(catalog: &Catalog, graph: &mut Graph) -> Result<()> {
     graph.nodes = lowered;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::engine::graph::{Label, LabelName, Node, Origin};
+    use crate::engine::map::{Map, MapInput, OpCode, Operand, dense_strides};
+    use crate::shape::{DType, Shape};
+    use crate::vk::physical::{DeviceInfo, DeviceKind};
+
+    /// So many additions of a tensor, one after the other.
+    fn additions(count: usize, elements: usize) -> Graph {
+        let (mut graph, shape) = (Graph::default(), Shape::from([elements]));
+        let tensor = graph.add_value(shape, DType::F32, Origin::Tensor(0));
+        let mut last = tensor;
+        for _ in 0..count {
+            let output = graph.add_value(shape, DType::F32, Origin::Produced);
+            let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
+            let operands = [Operand::Input(0), Operand::Input(1), Operand::Input(0)];
+            let inputs = smallvec![input(last), input(tensor)];
+            let map = Map::single(OpCode::AddF32, operands, inputs, smallvec![], output);
+            let label = Label { op: LabelName::Op("add"), shape, dtype: DType::F32 };
+            graph.nodes.push(Node::new(label, Work::Map(map), SmallVec::new()));
+            last = output;
+        }
+        graph
+    }
+
+    #[test]
+    fn a_chain_of_any_size_lives_in_one_slot() {
+        const MANY: usize = 1 << 18;
+        // With the elements that fill no workgroup in a dispatch of their own, the rest of the slot is visible to both where
+        // views span all of it, and a barrier stands between them.
+        for (variant, elements, nodes, barriers) in [
+            ("texel-64x8", MANY, 10, 9),
+            ("texel-64x8", MANY + 1, 20, 18),
+            ("buffer-64x8", MANY, 10, 9),
+            ("buffer-64x8", MANY + 1, 20, 9),
+            ("buffer-256x1", MANY + 1, 10, 9),
+        ] {
+            let mut info = DeviceInfo::example(DeviceKind::Cpu);
+            info.limits.texel_elements = 1 << 20;
+            let catalog = Catalog::new(&info, &[("map".to_owned(), variant.to_owned())]).unwrap();
+            let program = Program::new(&catalog, false, additions(10, elements), 1).unwrap();
+            let slots = &program.assignment.slots;
+            assert_eq!((program.graph.nodes.len(), slots.len()), (nodes, 1), "{variant} {elements}");
+            assert_eq!(program.barrier_count(), barriers, "{variant} {elements}");
+        }
+    }
+}

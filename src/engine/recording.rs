@@ -86,8 +86,11 @@ pub struct Recording {
     pub(super) leases: Vec<Lease>,
     /// The tensor of each lease.
     tensors: Vec<(Arc<Storage>, Shape)>,
-    /// The value of each lease, by the lease's address.
-    pub(super) known: FxHashMap<usize, ValueId>,
+    /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and tensors
+    /// that share one now may part before a plan is submitted.
+    known: FxHashMap<(usize, usize), ValueId>,
+    /// The host's memory that it is to write.
+    pub(super) promised: SmallVec<[Lease; 1]>,
     /// What the submission waits for and signals for the host.
     pub(super) sync: HostSync,
     wish: Wish,
@@ -115,6 +118,7 @@ impl Recording {
             leases: Vec::new(),
             tensors: Vec::new(),
             known,
+            promised: SmallVec::new(),
             sync: HostSync::default(),
             wish,
             profiling: None,
@@ -236,7 +240,7 @@ impl Recording {
     ///
     /// [`Error::Binding`] if an operand is too large for the device's bindings.
     pub fn explain(&self) -> Result<Explanation> {
-        Explanation::new(&self.core, &self.graph, self.leases.len())
+        Explanation::new(&self.core, &self.graph, &self.leases)
     }
 
     /// Profiles this recording in its own way, whatever the accelerator's is.
@@ -336,9 +340,13 @@ impl Recording {
         }
         let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
         let (shape, dtype) = (tensor.shape(), tensor.dtype());
+        if self.promised.iter().any(|promised| promised.address() == lease.address()) {
+            return Err(Error::NotSubmitted { op, shape });
+        }
         let graph = &mut self.graph;
         let (leases, tensors) = (&mut self.leases, &mut self.tensors);
-        let id = *self.known.entry(lease.address()).or_insert_with(|| {
+        let key = (Arc::as_ptr(&tensor.storage).addr(), lease.address());
+        let id = *self.known.entry(key).or_insert_with(|| {
             leases.push(lease);
             tensors.push((tensor.storage.clone(), shape));
             graph.add_value(shape, dtype, Origin::Tensor((leases.len() - 1) as u32))

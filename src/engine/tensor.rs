@@ -46,6 +46,9 @@ pub(crate) struct Storage {
 struct State {
     lease: Option<Lease>,
     contents: Contents,
+    /// It is the host's memory: written in place, and never left. Views of it begin there, too, but leave when they are
+    /// written.
+    wrapped: bool,
 }
 
 /// Where a tensor's contents come from.
@@ -82,7 +85,8 @@ impl Storage {
         lease: Option<Lease>,
         contents: Contents,
     ) -> Arc<Storage> {
-        let state = Mutex::new(State { lease, contents });
+        let wrapped = lease.as_ref().is_some_and(Lease::is_pinned);
+        let state = Mutex::new(State { lease, contents, wrapped });
         core.tensors.fetch_add(1, Ordering::Relaxed);
         Arc::new(Storage { core: core.clone(), dtype, state, written: Condvar::new() })
     }
@@ -113,12 +117,12 @@ impl Storage {
         }
         let lease = match &state.lease {
             // Written by a copy on the device, after whatever uses it now.
-            Some(lease) if lease.is_pinned() => lease.clone(),
-            Some(lease) if lease.is_unshared() => lease.clone(),
+            Some(lease) if state.wrapped => lease.clone(),
+            Some(lease) if lease.is_unshared() && !lease.is_pinned() => lease.clone(),
             _ => return Ok(None),
         };
         let old = state.contents;
-        if !lease.is_pinned() {
+        if !state.wrapped {
             state.lease = None;
             state.contents = Contents::Writing(thread::current().id());
         }
@@ -133,8 +137,16 @@ impl Storage {
     }
 
     /// The host's memory, if the tensor is that.
-    pub(crate) fn pinned(&self) -> Option<Lease> {
-        self.state.lock().lease.clone().filter(Lease::is_pinned)
+    pub(crate) fn wrapped(&self) -> Option<Lease> {
+        let state = self.state.lock();
+        state.lease.clone().filter(|_| state.wrapped)
+    }
+
+    /// Whether both have the same memory of the host's, as a tensor that wraps it and a view of it do.
+    pub(crate) fn shares_host_memory(&self, other: &Storage) -> bool {
+        let pinned = |storage: &Storage| storage.state.lock().lease.clone().filter(Lease::is_pinned);
+        let ours = pinned(self);
+        ours.is_some_and(|ours| pinned(other).is_some_and(|theirs| theirs.address() == ours.address()))
     }
 
     /// Makes it the result of an open recording.
@@ -179,13 +191,19 @@ impl Drop for InPlace<'_> {
 
 impl State {
     fn settle(&mut self, lease: Option<Lease>, contents: Contents) {
-        if self.lease.as_ref().is_some_and(Lease::is_pinned) {
+        if self.wrapped {
             // The host's memory stays, with what the host has in it if nothing else came.
             self.contents = if contents == Contents::Discarded { Contents::Host } else { contents };
         } else {
             self.lease = lease;
             self.contents = contents;
         }
+    }
+
+    /// The memory that the device may overwrite: nobody else can see it, or the tensor is the host's memory.
+    fn replaceable(&self) -> Option<&Lease> {
+        let lease = self.lease.as_ref()?;
+        (lease.is_replaceable() && (self.wrapped || !lease.is_pinned())).then_some(lease)
     }
 }
 
@@ -211,7 +229,7 @@ impl Storage {
 
     /// Whether there is memory that may be overwritten.
     pub(crate) fn is_unshared(&self) -> bool {
-        self.state.lock().lease.as_ref().is_some_and(Lease::is_replaceable)
+        self.state.lock().replaceable().is_some()
     }
 
     /// Locks the tensor to give it new contents.
@@ -227,7 +245,7 @@ impl Storage {
 impl Place<'_> {
     /// The memory, if nobody else can see it, or if it is the host's.
     pub(crate) fn unshared(&self) -> Option<Lease> {
-        self.state.lease.as_ref().filter(|lease| lease.is_replaceable()).cloned()
+        self.state.replaceable().cloned()
     }
 
     /// Says what the tensor holds from now on.

@@ -127,6 +127,63 @@ fn a_plan_writes_to_the_hosts_buffer_again_and_again() {
     assert_eq!(shared.read::<f32>().unwrap(), [9.0; ELEMENTS]);
 }
 
+/// What a view has is the host's memory, too: nothing writes there while the view is read.
+#[test]
+fn the_hosts_memory_is_not_written_while_a_view_of_it_is_read() {
+    let host = Host::new(Made::Full);
+    let buffer = host.buffer(4096, BUFFER_USAGE);
+    buffer.write(&[1.0; 1024]);
+    let gpu = host.accelerator();
+    let shared = gpu.wrap(buffer.range(0, BYTES), [ELEMENTS], DType::F32).unwrap();
+    let view = gpu.run(|r| r.reshape(&shared, [10, 100])).unwrap();
+
+    let mut r = gpu.begin_recording().unwrap();
+    let v = r.fill([ELEMENTS], 2.0f32).unwrap();
+    r.keep_in(v, &shared).unwrap();
+    assert!(matches!(r.neg(&view), Err(Error::NotSubmitted { .. })), "it has other contents by then");
+    drop(r);
+    let mut r = gpu.begin_recording().unwrap();
+    let v = r.neg(&view).unwrap();
+    let v = r.reshape(v, [ELEMENTS]).unwrap();
+    assert!(matches!(r.keep_in(v, &shared), Err(Error::BoundTwice { .. })));
+    let flat = view.reshape([ELEMENTS]).unwrap();
+    let not_wrapped = r.keep_in(v, &flat).unwrap_err();
+    assert!(matches!(not_wrapped, Error::Host(HostError::NotWrapped { .. })), "{not_wrapped}");
+    let negative = r.keep(v).unwrap();
+    let mut plan = r.into_plan().unwrap();
+    assert!(matches!(plan.bind(&negative, &shared), Err(Error::BoundTwice { .. })));
+    let x = gpu.upload(&vec![3.0f32; ELEMENTS], [10, 100]).unwrap();
+    plan.bind(&view, &x).unwrap();
+    plan.bind(&negative, &shared).unwrap();
+    assert!(matches!(plan.bind(&view, &view), Err(Error::BoundTwice { .. })));
+    drop(plan.submit().unwrap());
+    gpu.synchronize().unwrap();
+    assert_eq!(buffer.read()[..ELEMENTS], [-3.0; ELEMENTS]);
+
+    // An input that comes to be such a view only after it was bound.
+    let y = gpu.upload(&vec![4.0f32; ELEMENTS], [ELEMENTS]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let moving = r.reshape(&y, [10, 100]).unwrap();
+    let moving = r.keep(moving).unwrap();
+    let mut viewing = r.into_plan().unwrap();
+    plan.bind(&view, &moving).unwrap();
+    viewing.bind(&y, &shared).unwrap();
+    drop(viewing.submit().unwrap());
+    assert!(matches!(plan.submit(), Err(Error::BoundTwice { op: "submit", .. })));
+    viewing.bind(&y, &y).unwrap();
+    drop(viewing.submit().unwrap());
+    assert_eq!(moving.read::<f32>().unwrap(), [4.0; ELEMENTS], "a view follows what it views");
+    drop(plan.submit().unwrap());
+    gpu.synchronize().unwrap();
+    assert_eq!(buffer.read()[..ELEMENTS], [-4.0; ELEMENTS]);
+
+    // A view that is written is one no longer.
+    view.write(&vec![9.0f32; ELEMENTS]).unwrap();
+    gpu.synchronize().unwrap();
+    assert_eq!(buffer.read()[..ELEMENTS], [-4.0; ELEMENTS]);
+    assert_eq!(view.read::<f32>().unwrap(), [9.0; ELEMENTS]);
+}
+
 #[test]
 fn a_range_that_does_not_fit_is_refused_with_its_numbers() {
     let host = Host::new(Made::Full);

@@ -35,7 +35,7 @@ fn both_with(
     on_each(&[gpu_with(config.clone()), gpu_with(config.fusion(false))], record)
 }
 
-fn on_each(
+pub(crate) fn on_each(
     gpus: &[Gpu; 2],
     record: impl Fn(&Accelerator, &mut Recording) -> Result<Vec<Value>>,
 ) -> [(Vec<Vec<u32>>, u64); 2] {
@@ -54,7 +54,7 @@ fn on_each(
     })
 }
 
-fn noise(gpu: &Accelerator, seed: u64, shape: impl Into<tidemill::Shape>) -> Tensor {
+pub(crate) fn noise(gpu: &Accelerator, seed: u64, shape: impl Into<tidemill::Shape>) -> Tensor {
     let (mut random, shape) = (Random(seed), shape.into());
     let data: Vec<f32> = (0..shape.elements()).map(|_| random.below(2001) as f32 / 500.0 - 2.0).collect();
     gpu.upload(&data, shape).unwrap()

@@ -21,17 +21,25 @@ fn chain(gpu: &Accelerator, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 #[test]
 fn a_chain_of_100_peaks_at_inputs_and_output() {
-    for fusion in [true, false] {
-        // Guard bytes would not fit into classes of 64 MiB.
-        let gpu = gpu_with(config().memory_checks(false).fusion(fusion));
-        let n = 16 << 20;
-        let (a, b) = (gpu.upload(&vec![1.0f32; n], [n]).unwrap(), gpu.upload(&vec![2.0f32; n], [n]).unwrap());
-        assert_eq!(gpu.stats().pool.live_bytes, 128 * MIB);
-        let result = chain(&gpu, &a, &b).unwrap();
-        assert_eq!(gpu.stats().pool.peak_bytes, 192 * MIB, "two inputs and an output; fusion {fusion}");
-        // 1 + 2, then 49 times + 2, and 50 times - 1.
-        let got = result.read::<f32>().unwrap();
-        assert!(got.iter().all(|x| *x == 51.0), "fusion {fusion}: {}", got[0]);
+    // Whole workgroups, and some elements more, which may get a dispatch of their own. 64 MiB and 4 bytes take a block of 72.
+    for (n, block_bytes) in [(16 << 20, 64 * MIB), ((16 << 20) + 1, 72 * MIB)] {
+        for fusion in [true, false] {
+            // Guard bytes would not fit into classes of 64 MiB.
+            let gpu = gpu_with(config().memory_checks(false).fusion(fusion));
+            let [a, b] = [1.0f32, 2.0].map(|x| gpu.upload(&vec![x; n], [n]).unwrap());
+            assert_eq!(gpu.stats().pool.live_bytes, 2 * block_bytes);
+            let result = chain(&gpu, &a, &b).unwrap();
+            let peak_bytes = gpu.stats().pool.peak_bytes;
+            assert_eq!(
+                peak_bytes,
+                3 * block_bytes,
+                "two inputs and an output; {n} elements, fusion {fusion}"
+            );
+            // 1 + 2, then 49 times + 2, and 50 times - 1.
+            let got = result.read::<f32>().unwrap();
+            let wrong = got.iter().position(|x| *x != 51.0);
+            assert_eq!(wrong, None, "{n} elements, fusion {fusion}");
+        }
     }
 }
 

@@ -92,8 +92,12 @@ fn submissions_side_by_side_have_their_own_results_and_profiles() {
                 plan.submit().unwrap()
             })
             .collect();
-        for (i, (done, (_, output))) in submissions.iter().zip(&slots).enumerate() {
-            let profile = done.profile().unwrap();
+        let profiles: Vec<_> = submissions.iter().map(|done| done.profile().unwrap()).collect();
+        // Each has times of its own: those of shared queries would be the same.
+        for pair in profiles.windows(2) {
+            assert!(pair[1].ns_since(&pair[0]) >= pair[0].span_ns() as i64, "{pair:?}");
+        }
+        for (i, ((done, profile), (_, output))) in submissions.iter().zip(profiles).zip(&slots).enumerate() {
             assert_eq!((profile.submission, profile.rows.len(), profile.barriers), (done.number(), 40, 39));
             assert!(profile.rows.iter().all(|row| row.end_ns > row.start_ns));
             assert!(profile.rows.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));

@@ -1,6 +1,8 @@
 //! Modules whose subgroups store together: lavapipe gets them for whole workgroups and tiles, and the bits are those of the
 //! ordinary modules.
 
+use std::collections::BTreeSet;
+
 use tidemill::{Accelerator, Conv2d, Recording, Result, Tensor, Value};
 
 use crate::harness::{Gpu, config, gpu_with};
@@ -31,11 +33,13 @@ fn run(gpu: &Accelerator, record: impl Fn(&mut Recording) -> Result<Value>) -> (
 
 type Op = fn(&mut Recording, &Tensor, &Tensor) -> Result<Value>;
 
-#[test]
-fn elementwise_programs_and_softmax_are_the_same_bits() {
-    let ops: [(&str, Op, [usize; 2]); 7] = [
+/// Compares elementwise programs and softmax with those of ordinary modules; the modules that stored together.
+pub(crate) fn run_elementwise_and_softmax() -> BTreeSet<String> {
+    let ops: [(&str, Op, [usize; 2]); 9] = [
+        ("relu", |r, x, _| r.relu(x), [1, 2048]),
         ("add", |r, x, y| r.add(x, y), [64, 2048]),
         ("gelu", |r, x, _| r.gelu(x), [128, 2048]),
+        ("pow", |r, x, y| r.pow(x, y), [128, 2048]),
         ("min", |r, x, y| r.min(x, y), [1, 2048]),
         (
             "relu(x * y + x) * y",
@@ -53,6 +57,7 @@ fn elementwise_programs_and_softmax_are_the_same_bits() {
     ];
     let together = lavapipe(&[]);
     let apart = lavapipe(&[("map", "texel-64x8"), ("softmax", "texel-shuffle")]);
+    let mut kernels = BTreeSet::new();
     for (name, op, shape) in ops {
         let result = |gpu: &Accelerator| {
             let (x, y) = (noise(gpu, 1, shape), noise(gpu, 2, shape));
@@ -61,7 +66,14 @@ fn elementwise_programs_and_softmax_are_the_same_bits() {
         let ((ours, kernel), (ordinary, other)) = (result(&together), result(&apart));
         assert!(kernel.contains(".together.") && !other.contains(".together."), "{name}: {kernel}, {other}");
         assert_eq!(ours, ordinary, "{name}");
+        kernels.insert(kernel);
     }
+    kernels
+}
+
+#[test]
+fn elementwise_programs_and_softmax_are_the_same_bits() {
+    assert!(run_elementwise_and_softmax().len() >= 8, "one module for each kind of operation");
 }
 
 #[test]

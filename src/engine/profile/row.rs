@@ -6,6 +6,7 @@ use super::guard::{Figure, Judge};
 use super::ticket::Ticket;
 use crate::error::{MeasurementError, ProfileError, Result};
 use crate::vk::device::Device;
+use crate::vk::physical::TimestampClock;
 
 /// One dispatch, copy or fill, as the device's clock saw it.
 #[derive(Clone, Debug)]
@@ -78,6 +79,7 @@ pub struct Profile {
     pub(crate) begin_on_host_ns: Option<f64>,
     /// The first row's begin in ticks.
     pub(crate) first_tick: u64,
+    pub(crate) clock: TimestampClock,
     /// A moment of the host and one of the device may differ by so much.
     pub(crate) uncertainty_ns: f64,
 }
@@ -140,6 +142,7 @@ impl Profile {
             },
             begin_on_host_ns,
             first_tick,
+            clock,
             uncertainty_ns,
         })
     }
@@ -155,6 +158,12 @@ impl Profile {
     pub fn busy_ns(&self) -> u64 {
         let mut rows: Vec<_> = self.rows.iter().map(|row| (row.start_ns as f64, row.end_ns as f64)).collect();
         union_ns(&mut rows) as u64
+    }
+
+    /// From the begin of another submission's first row to the begin of this one's, in nanoseconds of the device's clock;
+    /// less than 0 if this one began before.
+    pub fn ns_since(&self, other: &Profile) -> i64 {
+        self.clock.ns(self.clock.between(other.first_tick, self.first_tick)).round() as i64
     }
 
     /// From the begin of the first row to the end of the last.

@@ -1,0 +1,124 @@
+//! Fused programs on every variant, and so in every module that runs them: the same bits as unfused.
+
+use std::collections::BTreeSet;
+
+use tidemill::{Accelerator, Profiling, Recording, Result, Value};
+
+use crate::fusion::{noise, on_each};
+use crate::harness::{Gpu, config, gpu, gpu_with};
+
+type Fused = fn(&Accelerator, &mut Recording, usize) -> Result<Vec<Value>>;
+
+/// Programs on as many elements, and the end of the name of the modules that have room for them.
+const PROGRAMS: [(Fused, &str); 3] = [
+    (
+        |gpu, r, n| {
+            let v = r.add(&noise(gpu, 1, [n]), &noise(gpu, 2, [n]))?;
+            let v = r.mul(v, &noise(gpu, 3, [n]))?;
+            let v = r.sub(v, &noise(gpu, 4, [n]))?;
+            Ok(vec![r.relu(v)?])
+        },
+        ".4.4.1.plain",
+    ),
+    (
+        |gpu, r, n| {
+            let v = r.scale(&noise(gpu, 1, [n]), 0.7)?;
+            let v = r.exp(v)?;
+            let v = r.sub(v, &noise(gpu, 2, [n]))?;
+            Ok(vec![r.tanh(v)?])
+        },
+        ".4.4.1.all",
+    ),
+    (
+        |gpu, r, n| {
+            let others = [2, 3, 4].map(|seed| noise(gpu, seed, [n]));
+            let mut values = vec![r.abs(&noise(gpu, 1, [n]))?];
+            for i in 1..16 {
+                let last = values[i - 1];
+                values.push(match i % 3 {
+                    0 => r.mul(last, &others[i / 3 % 3])?,
+                    1 => r.sub(&others[i % 3], last)?,
+                    _ => r.max(last, values[i / 2])?,
+                });
+            }
+            Ok([3, 8, 12, 15].map(|i| values[i]).to_vec())
+        },
+        ".4.16.4.light",
+    ),
+];
+
+/// Whole workgroups, and elements under masks.
+const SIZES: [usize; 2] = [1 << 14, 1003];
+
+/// One accelerator that fuses and one that does not, for each variant of a family.
+fn each_variant(family: &'static str) -> impl Iterator<Item = (&'static str, [Gpu; 2])> {
+    let all = gpu().variants();
+    let of_family = all.into_iter().filter(move |variant| variant.family == family);
+    of_family.map(move |variant| {
+        let with = |fusion| gpu_with(config().variant(family, variant.name).fusion(fusion));
+        (variant.name, [with(true), with(false)])
+    })
+}
+
+/// Compares what comes out of both accelerators, bit for bit, and gives the modules that the first has run.
+fn compare(
+    what: &str,
+    gpus: &[Gpu; 2],
+    record: impl Fn(&Accelerator, &mut Recording) -> Result<Vec<Value>>,
+) -> BTreeSet<String> {
+    let session = gpus[0].begin_profiling("fused", Profiling::Timeline).unwrap();
+    let [(fused, few), (unfused, many)] = on_each(gpus, record);
+    assert_eq!(fused, unfused, "{what}");
+    assert!(few < many, "{what}: {few} dispatches, and {many} without fusion");
+    session.finish().unwrap().rows().map(|row| row.kernel.clone()).collect()
+}
+
+/// Runs fused programs on every variant of elementwise programs, reductions and softmax; the modules that this took.
+pub(crate) fn run() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for (name, gpus) in each_variant("map") {
+        for (program, module) in PROGRAMS {
+            let kernels = compare(&format!("map {name}, {module}"), &gpus, |gpu, r| {
+                SIZES.iter().map(|n| program(gpu, r, *n)).collect::<Result<Vec<_>>>().map(|all| all.concat())
+            });
+            assert!(
+                kernels.iter().all(|kernel| kernel.ends_with(module)),
+                "{name}: {kernels:?} for {module}"
+            );
+            all.extend(kernels);
+        }
+    }
+    for (name, gpus) in each_variant("reduce") {
+        all.extend(compare(&format!("reduce {name}"), &gpus, |gpu, r| {
+            let h = r.mul(&noise(gpu, 1, [7, 1003]), &noise(gpu, 2, [7, 1003]))?;
+            Ok(vec![r.sum(h, 1)?])
+        }));
+    }
+    for (name, gpus) in each_variant("softmax") {
+        all.extend(compare(&format!("softmax {name}"), &gpus, |gpu, r| {
+            let shapes = [[16, 512], [7, 1003]].into_iter();
+            let softmax = |r: &mut Recording, shape| {
+                let h = r.scale(&noise(gpu, 1, shape), 0.125)?;
+                r.softmax(h, -1)
+            };
+            shapes.map(|shape| softmax(r, shape)).collect()
+        }));
+    }
+    all
+}
+
+#[test]
+fn fused_programs_give_the_same_bits_on_every_variant() {
+    let modules = run();
+    for module in [
+        "map.buffer.4.4.1.plain",
+        "map.buffer.4.4.1.all",
+        "map.buffer.4.16.4.light",
+        "map.texel.4.4.1.plain",
+        "map.texel.4.4.1.all",
+        "map.texel.4.16.4.light",
+        "map.texel.together.4.4.1.plain",
+    ] {
+        assert!(modules.contains(module), "{module} is not among {modules:?}");
+    }
+}
