@@ -41,7 +41,7 @@ fn every_case_passes_on_every_variant() {
         let on_message = move |message: &str| sink.lock().unwrap().push(message.to_owned());
         Config::new().validation(true).on_message(on_message).no_cache().prewarm(Prewarm::Off)
     };
-    let report = table::run_table(&table::all(), true, config, |_| ()).unwrap();
+    let report = table::report::run_table(&table::all(), true, config, |_| ()).unwrap();
     let failures: Vec<_> = report.rows.values().flat_map(|row| row.failures.clone()).collect();
     let (cases, failed) = report.totals();
     for (op, row) in &report.rows {
