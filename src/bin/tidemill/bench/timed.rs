@@ -55,8 +55,8 @@ impl Timed {
         }))
     }
 
-    /// An anchor on the same operands, which puts its result into a place for it where it is told that it will be checked. It may be
-    /// off by `bound`.
+    /// An anchor on the same operands. Where it is told that it will be checked, it must put its result into the place for it,
+    /// which may be off by `bound`.
     pub(crate) fn anchor(
         self: &Rc<Self>,
         bound: Bound,

@@ -93,7 +93,7 @@ fn normal(n: usize, seed: u64) -> Case {
         let (u, v) = (pair[i % 4 / 2 * 2], pair[i % 4 / 2 * 2 + 1]);
         let radius = (-2.0 * ((f64::from(u >> 8) + 1.0) / f64::from(1 << 24)).ln()).sqrt();
         let turn = std::f64::consts::TAU * f64::from(v >> 8) / f64::from(1 << 24);
-        radius * if i % 2 == 0 { turn.cos() } else { turn.sin() }
+        radius * if i.is_multiple_of(2) { turn.cos() } else { turn.sin() }
     };
     let expected = move || Expected::Floats((0..n).map(number).collect());
     let what = format!("[{n}] seed {seed:#x}");

@@ -41,17 +41,13 @@ fn rounded(x: f32) -> f64 {
 
 /// Every half there is, and floats that are none.
 fn casts(out: &mut Vec<Case>) {
-    let case = |what: String,
-                input: Input,
-                to: Kind,
-                record: fn(&mut Recording, &[Tensor]) -> Result<Value>,
-                exact: fn(f32) -> f64| {
+    type Step = fn(&mut Recording, &[Tensor]) -> Result<Value>;
+    let case = |what: String, input: Input, to: Kind, record: Step, exact: fn(f32) -> f64| {
         let expected = move |x: &[Array]| Expected::Floats(x[0].floats().iter().map(|x| exact(*x)).collect());
         Case::new("cast_f16", "map", what, vec![input], to, record, expected).flops(to.shape.elements())
     };
     let every = Input::new(&[1 << 16], || (0..=u16::MAX).map(F16::from_bits).collect());
-    let (widen, narrow): (fn(&mut Recording, &[Tensor]) -> _, fn(&mut Recording, &[Tensor]) -> _) =
-        (|r, t| r.cast(&t[0], DType::F32), |r, t| r.cast(&t[0], DType::F16));
+    let (widen, narrow): (Step, Step) = (|r, t| r.cast(&t[0], DType::F32), |r, t| r.cast(&t[0], DType::F16));
     out.push(case("every half to f32".to_owned(), every, Kind::of::<f32>(&[1 << 16]), widen, f64::from));
     let from_f32 = |n: usize| {
         let x = Input::new(&[n], move || {
@@ -65,7 +61,7 @@ fn casts(out: &mut Vec<Case>) {
     };
     out.extend(LENGTHS.map(from_f32));
     out.push(from_f32(BENCHED).bench("op_cast_f16"));
-    let there_and_back: fn(&mut Recording, &[Tensor]) -> _ = |r, t| {
+    let there_and_back: Step = |r, t| {
         let integers = r.cast(&t[0], DType::I32)?;
         r.cast(integers, DType::F16)
     };
