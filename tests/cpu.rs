@@ -9,7 +9,7 @@ mod table;
 
 #[test]
 fn every_case_passes_on_the_cpu() {
-    let mut report = table::Report::default();
+    let mut report = table::report::Report::default();
     let without = report.run_on_cpu(&table::all());
     // Halves are a way of storing on the device: a slice of the host's has none. Slices copy and fill themselves, and have a shape
     // only where an operation is given one.

@@ -6,7 +6,8 @@ use tidemill::{Config, Conv2d, Error, Recording, Result, Tensor, Value};
 
 use crate::harness::{Gpu, gpu_with};
 use crate::seam::{Narrow, Seam};
-use crate::table::{self, Case, Report};
+use crate::table::report::Report;
+use crate::table::{self, Case};
 
 /// Grids wrap after 7 workgroups, and a binding spans 64 KiB.
 const NARROW: Narrow = Narrow { groups: [7, 65_535, 65_535], storage_range_bytes: 1 << 16 };

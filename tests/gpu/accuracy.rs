@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use tidemill::{Accelerator, Result, Tensor};
 
+use super::cases::table::compare::compare;
 use super::cases::table::elementwise::{PARAMETERS, UNARY, Unary, apply};
-use super::cases::table::{compare, reference};
+use super::cases::table::reference;
 use crate::harness::gpu;
 
 /// Points of one dispatch.

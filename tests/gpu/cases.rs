@@ -45,7 +45,7 @@ fn every_case_passes_on_every_variant() {
         let on_message = move |message: &str| sink.lock().unwrap().push(message.to_owned());
         Config::new().validation(true).on_message(on_message).no_cache().prewarm(Prewarm::Off)
     };
-    let report = table::run_table(&table::all(), true, config, |_| ()).unwrap();
+    let report = table::report::run_table(&table::all(), true, config, |_| ()).unwrap();
     let failures: Vec<_> = report.rows.values().flat_map(|row| row.failures.clone()).collect();
     let (cases, failed) = report.totals();
     for (op, row) in &report.rows {
@@ -106,4 +106,34 @@ fn every_operation_has_cases() {
     let cases = table::all();
     names.retain(|name| !cases.iter().any(|case| case.op == *name));
     assert!(names.is_empty(), "without cases: {names:?}");
+}
+
+/// What the benches time is what the tests check.
+#[test]
+fn every_operation_is_timed_and_no_two_cases_by_one_name() {
+    let cases = table::all();
+    let timed = |op: &str| cases.iter().any(|case| case.op == op && case.bench.is_some());
+    let mut untimed: Vec<&str> = cases.iter().map(|case| case.op).filter(|op| !timed(op)).collect();
+    untimed.dedup();
+    assert!(untimed.is_empty(), "no bench times {untimed:?}");
+    let mut names: Vec<&String> = cases.iter().filter_map(|case| case.bench.as_ref()).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "two cases have one name");
+}
+
+#[test]
+fn cases_know_what_they_compute_and_move() {
+    let cases = table::all();
+    let amounts = |name: &str| {
+        let case = cases.iter().find(|case| case.bench.as_deref() == Some(name)).unwrap();
+        (case.flops, case.size_bytes())
+    };
+    assert_eq!(amounts("matmul_64x4096x4096"), (2 * 64 * 4096 * 4096, 4 * (2 * 64 * 4096 + 4096 * 4096)));
+    assert_eq!(amounts("add_16m"), (1 << 24, 12 << 24));
+    assert_eq!(amounts("sum_4m"), (1 << 22, (4 << 22) + 4));
+    assert_eq!(amounts("op_permute_f16"), (0, 4 << 20));
+    let (pixels, taps) = (56 * 56, 64 * 9);
+    assert_eq!(amounts("conv_64x56_64_3x3"), (2 * 64 * pixels * taps, 4 * (2 * 64 * pixels + 64 * taps)));
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 use tidemill::{Config, Prewarm};
 
 use super::Outcome;
-use super::cases::{self, Report, Row};
+use super::cases;
+use super::cases::report::{Report, Row, run_table};
 
 /// Which kernel variants run the cases.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         report.run_on_cpu(&table);
         report
     } else {
-        cases::run_table(&table, all, config, progress)?
+        run_table(&table, all, config, progress)?
     };
     let mut out = std::io::stdout().lock();
     if args.json {

@@ -12,6 +12,7 @@ mod reduce;
 mod report;
 mod runner;
 mod stream;
+mod timed;
 pub(crate) mod work;
 
 use std::process::ExitCode;
@@ -101,4 +102,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases;
+
+    #[test]
+    fn every_case_with_a_name_is_timed_by_the_work_of_that_name() {
+        let mut works: Vec<&str> = names().collect();
+        for case in cases::all() {
+            let Some(name) = case.bench else { continue };
+            assert!(works.contains(&name.as_str()), "no work is {name}");
+        }
+        let count = works.len();
+        works.sort_unstable();
+        works.dedup();
+        assert_eq!(works.len(), count, "two works have one name");
+    }
 }

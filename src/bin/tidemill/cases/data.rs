@@ -53,3 +53,12 @@ pub const SPECIAL: [f32; 16] = [
 
 /// Lengths around everything that matters: vectors, workgroups, primes.
 pub const LENGTHS: [usize; 14] = [0, 1, 2, 3, 4, 5, 31, 255, 256, 257, 2047, 2049, 65_537, 100_003];
+
+/// Elements of what is timed by the name of its operation, and of its square matrices.
+pub const BENCHED: usize = 1 << 20;
+pub const BENCHED_SIDE: usize = 1 << 10;
+
+/// For timing: positive, so that every function is defined, and of some sizes, and no result is a denormal or infinite.
+pub fn benched(n: usize, seed: u64) -> Vec<f32> {
+    uniform(n, 0.25, 4.0, seed)
+}

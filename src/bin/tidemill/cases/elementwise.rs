@@ -2,8 +2,8 @@
 
 use tidemill::{Operand, Recording, Result, Value};
 
-use super::data::{self, Random, SPECIAL};
-use super::{Bound, Case, On, compare, compare_words, reference, twin};
+use super::data::{self, BENCHED, Random, SPECIAL};
+use super::{Array, Bound, Case, Expected, Input, Kind, reference, twin};
 
 /// An operation of one f32 operand.
 #[derive(Clone, Copy, Debug)]
@@ -115,16 +115,25 @@ pub fn cases(out: &mut Vec<Case>) {
     for op in UNARY {
         let (lo, hi) = op.range;
         for n in [0, 1, 3, 4, 5, 255, 257, 2049, 65_537] {
-            out.push(unary(op, format!("[{n}]"), move || data::uniform(n, lo, hi, n as u64)));
+            out.push(unary(op, format!("[{n}]"), n, move || data::uniform(n, lo, hi, n as u64)));
         }
-        out.push(unary(op, "special values".to_owned(), corners));
-        out.push(unary(op, format!("{SWEEP} numbers of every exponent"), || every_exponent(SWEEP)));
+        out.push(unary(op, "special values".to_owned(), corners().len(), corners));
+        let what = format!("{SWEEP} numbers of every exponent");
+        out.push(unary(op, what, SWEEP, || every_exponent(SWEEP)));
         let what = format!("{SWEEP} numbers from {lo} to {hi}");
-        out.push(unary(op, what, move || data::uniform(SWEEP, lo, hi, 7)).large());
+        out.push(unary(op, what, SWEEP, move || data::uniform(SWEEP, lo, hi, 7)).large());
+        // That one is timed with the scalars.
+        if op.name != "pow_scalar" {
+            let case = unary(op, format!("[{BENCHED}]"), BENCHED, || data::benched(BENCHED, 1));
+            out.push(case.bench(format!("op_{}", op.name)));
+        }
     }
     // Only its tail is worse.
     let gelu = Unary { name: "gelu", range: (-1.5, 8.0), bound: Bound::Ulp(6.0) };
-    out.push(unary(gelu, format!("{SWEEP} numbers from -1.5 to 8"), || data::uniform(SWEEP, -1.5, 8.0, 8)));
+    let body =
+        |n| unary(gelu, format!("{n} numbers from -1.5 to 8"), n, move || data::uniform(n, -1.5, 8.0, 8));
+    out.push(body(SWEEP));
+    out.push(body(1 << 24).bench("gelu_16m"));
     for op in ["neg", "abs", "sign"] {
         for n in [1, 5, 4099] {
             out.push(unary_i32(op, n));
@@ -132,45 +141,38 @@ pub fn cases(out: &mut Vec<Case>) {
     }
 }
 
-fn unary(op: Unary, what: String, x: impl Fn() -> Vec<f32> + Send + Sync + 'static) -> Case {
-    Case::both(op.name, "map", what, move |on| {
-        let x = x();
-        let result = match on {
-            On::Gpu(gpu) => {
-                let tensor = gpu.upload(&x, [x.len()])?;
-                gpu.run(|r| apply(r, op.name, &tensor))?.read::<f32>()?
-            }
-            On::Cpu => twin::unary(op.name, &x)?,
-        };
-        let expected: Vec<f64> =
-            x.iter().map(|x| reference::unary(op.name, f64::from(*x), PARAMETERS)).collect();
-        Ok(compare(&expected, &result, op.bound))
-    })
+fn unary(op: Unary, what: String, n: usize, x: impl Fn() -> Vec<f32> + Send + Sync + 'static) -> Case {
+    let expected = move |x: &[Array]| {
+        let exact = |x: &f32| reference::unary(op.name, f64::from(*x), PARAMETERS);
+        Expected::Floats(x[0].of().iter().map(exact).collect())
+    };
+    let (inputs, result) = (vec![Input::new(&[n], x)], Kind::of::<f32>(&[n]));
+    Case::new(op.name, "map", what, inputs, result, move |r, t| apply(r, op.name, &t[0]), expected)
+        .bound(op.bound)
+        .flops(n)
+        .twin(move |x, out| twin::unary(op.name, x[0].of(), PARAMETERS.map(|p| p as f32), out.of_mut()))
 }
 
 fn unary_i32(op: &'static str, n: usize) -> Case {
-    Case::both(op, "map", format!("[{n}] i32"), move |on| {
+    let x = move || {
         let mut random = Random::new(n as u64);
         let mut x: Vec<i32> = (0..n).map(|_| random.bits() as i32).collect();
         x[0] = i32::MIN;
         if n > 1 {
             x[1] = 0;
         }
-        let result = match on {
-            On::Gpu(gpu) => {
-                let tensor = gpu.upload(&x, [n])?;
-                gpu.run(|r| apply(r, op, &tensor))?.read::<i32>()?
-            }
-            On::Cpu => twin::unary_i32(op, &x)?,
-        };
-        let expected = x.iter().map(|x| match op {
+        x
+    };
+    let expected = move |x: &[Array]| {
+        let exact = |x: &i32| match op {
             "neg" => x.wrapping_neg(),
             "abs" => x.wrapping_abs(),
             _ => x.signum(),
-        });
-        let words = |x: i32| x as u32;
-        let expected: Vec<u32> = expected.map(words).collect();
-        let got: Vec<u32> = result.into_iter().map(words).collect();
-        Ok(compare_words(&expected, &got))
-    })
+        };
+        Expected::Words(x[0].of().iter().map(|x| exact(x) as u32).collect())
+    };
+    let (inputs, result) = (vec![Input::new(&[n], x)], Kind::of::<i32>(&[n]));
+    Case::new(op, "map", format!("[{n}] i32"), inputs, result, move |r, t| apply(r, op, &t[0]), expected)
+        .flops(n)
+        .twin(move |x, out| twin::unary_i32(op, x[0].of(), out.of_mut()))
 }

@@ -1,10 +1,14 @@
 //! 16-bit floats: stored as such, computed with as f32, rounded when they are stored.
 
-use tidemill::{Accelerator, Conv2d, DType, Epilogue, F16, Matmul, Recording, Result, Shape, Tensor, Value};
+use std::sync::Arc;
 
-use super::data::{LENGTHS, SPECIAL, uniform};
+use tidemill::{Accelerator, Conv2d, DType, Epilogue, F16, Matmul, Recording, Result, Tensor, Value};
+
+use super::data::{BENCHED, BENCHED_SIDE, LENGTHS, SPECIAL, uniform};
+use super::matmul::operand;
+use super::pairs::{broadcast, stretched};
 use super::reference::{self, convolution::Convolution, product::Product};
-use super::{Bound, Case, Check, compare};
+use super::{Array, Bound, Case, Expected, Input, Kind, Record};
 
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
@@ -24,129 +28,118 @@ fn halves(values: &[f32]) -> Vec<F16> {
     values.iter().map(|&x| F16::from_f32(x)).collect()
 }
 
-fn widened(values: &[F16]) -> Vec<f32> {
-    values.iter().map(|x| x.to_f32()).collect()
+/// Numbers that are halves.
+fn some(extents: &[usize], seed: u64) -> Input {
+    let n = extents.iter().product();
+    Input::new(extents, move || halves(&uniform(n, -0.5, 1.0, seed)))
 }
 
-/// Numbers that are halves, as floats and as a tensor.
-fn upload(gpu: &Accelerator, shape: &[usize], seed: u64) -> Result<(Vec<f32>, Tensor)> {
-    let data = halves(&uniform(shape.iter().product(), -0.5, 1.0, seed));
-    let tensor = gpu.upload(&data, Shape::new(shape).unwrap_or_default())?;
-    Ok((widened(&data), tensor))
+/// The nearest half.
+fn rounded(x: f32) -> f64 {
+    f64::from(F16::from_f32(x).to_f32())
 }
 
 /// Every half there is, and floats that are none.
 fn casts(out: &mut Vec<Case>) {
-    out.push(Case::new("cast_f16", "map", "every half to f32".to_owned(), |gpu| {
-        let all: Vec<F16> = (0..=u16::MAX).map(F16::from_bits).collect();
-        let x = gpu.upload(&all, [all.len()])?;
-        let got = gpu.run(|r| r.cast(&x, DType::F32))?.read::<f32>()?;
-        let expected: Vec<f64> = all.iter().map(|x| f64::from(x.to_f32())).collect();
-        Ok(compare(&expected, &got, Bound::Exact))
-    }));
-    for n in LENGTHS {
-        out.push(Case::new("cast_f16", "map", format!("[{n}] from f32"), move |gpu| {
+    type Step = fn(&mut Recording, &[Tensor]) -> Result<Value>;
+    let case = |what: String, input: Input, to: Kind, record: Step, exact: fn(f32) -> f64| {
+        let expected = move |x: &[Array]| Expected::Floats(x[0].floats().iter().map(|x| exact(*x)).collect());
+        Case::new("cast_f16", "map", what, vec![input], to, record, expected).flops(to.shape.elements())
+    };
+    let every = Input::new(&[1 << 16], || (0..=u16::MAX).map(F16::from_bits).collect());
+    let (widen, narrow): (Step, Step) = (|r, t| r.cast(&t[0], DType::F32), |r, t| r.cast(&t[0], DType::F16));
+    out.push(case("every half to f32".to_owned(), every, Kind::of::<f32>(&[1 << 16]), widen, f64::from));
+    let from_f32 = |n: usize| {
+        let x = Input::new(&[n], move || {
             let mut data = uniform(n, -70_000.0, 70_000.0, 1);
             // Those around the smallest, too.
             data.iter_mut().step_by(3).for_each(|x| *x *= 1e-9);
-            for (to, from) in data.iter_mut().zip(SPECIAL) {
-                *to = from;
-            }
-            let x = gpu.upload(&data, [n])?;
-            let got = gpu.run(|r| r.cast(&x, DType::F16))?.read::<F16>()?;
-            let expected: Vec<f64> = data.iter().map(|&x| f64::from(F16::from_f32(x).to_f32())).collect();
-            Ok(compare(&expected, &widened(&got), Bound::Exact))
-        }));
-    }
-    out.push(Case::new("cast_f16", "map", "to integers and back".to_owned(), |gpu| {
-        let data = halves(&uniform(1001, -100.0, 100.0, 2));
-        let x = gpu.upload(&data, [1001])?;
-        let back = gpu.run(|r| {
-            let integers = r.cast(&x, DType::I32)?;
-            r.cast(integers, DType::F16)
-        })?;
-        let expected: Vec<f64> = data.iter().map(|x| f64::from(x.to_f32()).trunc() + 0.0).collect();
-        Ok(compare(&expected, &widened(&back.read::<F16>()?), Bound::Exact))
-    }));
+            data.iter_mut().zip(SPECIAL).for_each(|(to, from)| *to = from);
+            data
+        });
+        case(format!("[{n}] from f32"), x, Kind::of::<F16>(&[n]), narrow, rounded)
+    };
+    out.extend(LENGTHS.map(from_f32));
+    out.push(from_f32(BENCHED).bench("op_cast_f16"));
+    let there_and_back: Step = |r, t| {
+        let integers = r.cast(&t[0], DType::I32)?;
+        r.cast(integers, DType::F16)
+    };
+    let numbers = Input::new(&[1001], || halves(&uniform(1001, -100.0, 100.0, 2)));
+    let truncated = |x: f32| f64::from(x).trunc() + 0.0;
+    let what = "to integers and back".to_owned();
+    out.push(case(what, numbers, Kind::of::<F16>(&[1001]), there_and_back, truncated));
 }
 
-/// An operation on two tensors, broadcast, and its reference.
-type Pair = (&'static str, fn(&mut Recording, &Tensor, &Tensor) -> Result<Value>);
-
-const PAIRS: [Pair; 5] = [
-    ("add", |r, a, b| r.add(a, b)),
-    ("sub", |r, a, b| r.sub(a, b)),
-    ("mul", |r, a, b| r.mul(a, b)),
-    ("div", |r, a, b| r.div(a, b)),
-    ("max", |r, a, b| r.max(a, b)),
-];
+const PAIRS: [&str; 5] = ["add", "sub", "mul", "div", "max"];
 
 /// Sums, products and quotients in f32 are exact enough that rounding them again gives the nearest half.
 fn elementwise(out: &mut Vec<Case>) {
-    for (name, op) in PAIRS {
+    for op in PAIRS {
         for n in [1, 2, 3, 4, 5, 7, 8, 9, 257, 2049, 100_003] {
-            out.push(Case::new("binary_f16", "map", format!("{name} [{n}]"), move |gpu| {
-                let ((a, ta), (b, tb)) = (upload(gpu, &[n], 1)?, upload(gpu, &[n], 2)?);
-                let got = gpu.run(|r| op(r, &ta, &tb))?.read::<F16>()?;
-                let exact = |(a, b): (&f32, &f32)| reference::binary(name, f64::from(*a), f64::from(*b));
-                let expected: Vec<f64> = a
-                    .iter()
-                    .zip(&b)
-                    .map(exact)
-                    .map(|x| f64::from(F16::from_f32(x as f32).to_f32()))
-                    .collect();
-                Ok(compare(&expected, &widened(&got), Bound::Exact))
-            }));
+            out.push(binary(op, format!("{op} [{n}]"), &[n], &[n]));
         }
     }
     for (lhs, rhs) in
         [([7, 5], [1, 5]), ([6, 8], [1, 8]), ([6, 8], [6, 1]), ([9, 3], [1, 1]), ([1, 12], [5, 12])]
     {
-        out.push(Case::new("binary_f16", "map", format!("mul {lhs:?} with {rhs:?}"), move |gpu| {
-            let ((a, ta), (b, tb)) = (upload(gpu, &lhs, 1)?, upload(gpu, &rhs, 2)?);
-            let got = gpu.run(|r| r.mul(&ta, &tb))?.read::<F16>()?;
-            let (rows, columns) = (lhs[0].max(rhs[0]), lhs[1].max(rhs[1]));
-            let at = |data: &[f32], shape: [usize; 2], i: usize| {
-                let (row, column) = (i / columns % shape[0], i % columns % shape[1]);
-                data[row * shape[1] + column]
-            };
-            let exact = |i: usize| F16::from_f32(at(&a, lhs, i) * at(&b, rhs, i)).to_f32();
-            let expected: Vec<f64> = (0..rows * columns).map(|i| f64::from(exact(i))).collect();
-            Ok(compare(&expected, &widened(&got), Bound::Exact))
-        }));
+        out.push(binary("mul", format!("mul {lhs:?} with {rhs:?}"), &lhs, &rhs));
     }
+    out.push(binary("add", format!("add [{BENCHED}]"), &[BENCHED], &[BENCHED]).bench("op_binary_f16"));
     for n in [1, 6, 1001] {
-        out.push(Case::new("permute_f16", "map", format!("[{n}, 3]"), move |gpu| {
-            let (data, x) = upload(gpu, &[n, 3], 1)?;
-            let got = gpu.run(|r| r.permute(&x, &[1, 0]))?.read::<F16>()?;
-            let expected: Vec<f64> = (0..3 * n).map(|i| f64::from(data[i % n * 3 + i / n])).collect();
-            Ok(compare(&expected, &widened(&got), Bound::Exact))
-        }));
+        out.push(permute(n, 3));
     }
+    out.push(permute(BENCHED_SIDE, BENCHED_SIDE).bench("op_permute_f16"));
+}
+
+fn binary(op: &'static str, what: String, lhs: &[usize], rhs: &[usize]) -> Case {
+    let to = broadcast(&[lhs, rhs]);
+    let (n, from) = (to.iter().product(), [stretched(lhs, &to), stretched(rhs, &to)]);
+    let record = move |r: &mut Recording, t: &[Tensor]| match op {
+        "add" => r.add(&t[0], &t[1]),
+        "sub" => r.sub(&t[0], &t[1]),
+        "mul" => r.mul(&t[0], &t[1]),
+        "div" => r.div(&t[0], &t[1]),
+        _ => r.max(&t[0], &t[1]),
+    };
+    let expected = move |x: &[Array]| {
+        let (a, b) = (x[0].floats(), x[1].floats());
+        let exact = |i| reference::binary(op, f64::from(a[from[0](i)]), f64::from(b[from[1](i)]));
+        Expected::Floats((0..n).map(|i| rounded(exact(i) as f32)).collect())
+    };
+    let (inputs, result) = (vec![some(lhs, 1), some(rhs, 2)], Kind::of::<F16>(&to));
+    Case::new("binary_f16", "map", what, inputs, result, record, expected).flops(n)
+}
+
+fn permute(rows: usize, columns: usize) -> Case {
+    let expected = move |x: &[Array]| {
+        let (x, from) = (x[0].floats(), |i: usize| i % rows * columns + i / rows);
+        Expected::Floats((0..rows * columns).map(|i| f64::from(x[from(i)])).collect())
+    };
+    let (what, inputs) = (format!("[{rows}, {columns}]"), vec![some(&[rows, columns], 1)]);
+    let result = Kind::of::<F16>(&[columns, rows]);
+    Case::new("permute_f16", "map", what, inputs, result, |r, t| r.permute(&t[0], &[1, 0]), expected)
 }
 
 /// Fused, the results in between are rounded as if they had been stored.
 fn chains(out: &mut Vec<Case>) {
-    for n in [5, 1000, 4097] {
-        out.push(Case::new("chain_f16", "map", format!("relu(a * b + a) * 3 [{n}]"), move |gpu| {
-            let ((a, ta), (b, tb)) = (upload(gpu, &[n], 1)?, upload(gpu, &[n], 2)?);
-            let got = gpu.run(|r| {
-                let product = r.mul(&ta, &tb)?;
-                let sum = r.add(product, &ta)?;
-                let active = r.relu(sum)?;
-                r.scale(active, 3.0f32)
-            })?;
+    let case = |n: usize| {
+        let record = |r: &mut Recording, t: &[Tensor]| {
+            let product = r.mul(&t[0], &t[1])?;
+            let sum = r.add(product, &t[0])?;
+            let active = r.relu(sum)?;
+            r.scale(active, 3.0f32)
+        };
+        let expected = |x: &[Array]| {
             let half = |x: f32| F16::from_f32(x).to_f32();
-            let exact = |(a, b): (&f32, &f32)| half(half(half(a * b) + a).max(0.0) * 3.0);
-            let expected: Vec<f64> = a.iter().zip(&b).map(exact).map(f64::from).collect();
-            Ok(compare(&expected, &widened(&got.read::<F16>()?), Bound::Exact))
-        }));
-    }
-}
-
-/// A result in its own type, as floats.
-fn read(result: &Tensor) -> Result<Vec<f32>> {
-    if result.dtype() == DType::F16 { Ok(widened(&result.read()?)) } else { result.read() }
+            let exact = |(a, b): (&f32, &f32)| rounded(half(half(a * b) + a).max(0.0) * 3.0);
+            Expected::Floats(x[0].floats().iter().zip(&*x[1].floats()).map(exact).collect())
+        };
+        let (what, inputs) = (format!("relu(a * b + a) * 3 [{n}]"), vec![some(&[n], 1), some(&[n], 2)]);
+        Case::new("chain_f16", "map", what, inputs, Kind::of::<F16>(&[n]), record, expected).flops(4 * n)
+    };
+    out.extend([5, 1000, 4097].map(case));
+    out.push(case(BENCHED).bench("op_chain_f16"));
 }
 
 fn products(out: &mut Vec<Case>) {
@@ -195,6 +188,7 @@ fn products(out: &mut Vec<Case>) {
             );
         }
     }
+    out.push(Product16::new(&[256, 256], &[256, 256]).case().bench("op_matmul_f16"));
 }
 
 /// What is done after a product: halves, too.
@@ -223,27 +217,34 @@ impl Product16 {
     fn case(self) -> Case {
         let Product16 { lhs, rhs, transposed, halves, then } = &self;
         let what = format!("{lhs:?} x {rhs:?} transposed {transposed:?} halves {halves:?} then {then:?}");
-        Case::new("matmul_f16", "matmul", what, move |gpu| self.run(gpu))
+        let reference = Product::new(lhs, rhs, *transposed);
+        let factor = |shape: &[usize], half: bool, seed| match half {
+            true => some(shape, seed),
+            false => operand(shape, false, seed),
+        };
+        let mut inputs = vec![factor(lhs, halves[0], 1), factor(rhs, halves[1], 2)];
+        match then {
+            Then16::Bias => inputs.push(some(&[reference.columns], 3)),
+            Then16::ColumnBiasResidual => {
+                inputs.extend([some(&[reference.rows], 4), some(&reference.shape, 5)]);
+            }
+        }
+        let both = *halves == [true; 2];
+        let result = Kind::new(if both { DType::F16 } else { DType::F32 }, &reference.visible);
+        let flops = reference.flops();
+        let spec = Arc::new(self);
+        let on_device = spec.clone();
+        let record = move |r: &mut Recording, t: &[Tensor]| r.matmul_with(&t[0], &t[1], on_device.how(t));
+        let expected = move |x: &[Array]| spec.expected(x, &reference);
+        Case::new("matmul_f16", "matmul", what, inputs, result, record, expected)
+            .bound(if both { ROUNDED } else { WIDE })
+            .flops(flops)
     }
 
-    fn run(&self, gpu: &Accelerator) -> Result<Check> {
-        let operand = |shape: &[usize], half: bool, seed| -> Result<(Vec<f32>, Tensor)> {
-            if half {
-                return upload(gpu, shape, seed);
-            }
-            let data = uniform(shape.iter().product(), -0.5, 1.0, seed);
-            let tensor = gpu.upload(&data, Shape::new(shape).unwrap_or_default())?;
-            Ok((data, tensor))
-        };
-        let reference = Product::new(&self.lhs, &self.rhs, self.transposed);
-        let ((a, ta), (b, tb)) =
-            (operand(&self.lhs, self.halves[0], 1)?, operand(&self.rhs, self.halves[1], 2)?);
-        let (bias, t_bias) = upload(gpu, &[reference.columns], 3)?;
-        let (column_bias, t_column_bias) = upload(gpu, &[reference.rows], 4)?;
-        let (residual, t_residual) = upload(gpu, &reference.shape, 5)?;
+    fn how<'a>(&self, t: &'a [Tensor]) -> Matmul<'a> {
         let epilogue = match self.then {
-            Then16::Bias => Epilogue::bias(&t_bias),
-            Then16::ColumnBiasResidual => Epilogue::column_bias(&t_column_bias).plus(&t_residual),
+            Then16::Bias => Epilogue::bias(&t[2]),
+            Then16::ColumnBiasResidual => Epilogue::column_bias(&t[2]).plus(&t[3]),
         };
         let mut how = Matmul::new().epilogue(epilogue);
         if self.transposed[0] {
@@ -252,18 +253,20 @@ impl Product16 {
         if self.transposed[1] {
             how = how.transpose_rhs();
         }
-        let c = gpu.run(|r| r.matmul_with(&ta, &tb, how))?;
-        let mut expected = reference.of(&a, &b);
+        how
+    }
+
+    fn expected(&self, x: &[Array], reference: &Product) -> Expected {
+        let mut expected = reference.of(&x[0].floats(), &x[1].floats());
+        let bias = x[2].floats();
         for (at, e) in expected.iter_mut().enumerate() {
             let (row, column) = (at / reference.columns % reference.rows, at % reference.columns);
-            *e += match self.then {
-                Then16::Bias => f64::from(bias[column]),
-                Then16::ColumnBiasResidual => f64::from(column_bias[row]) + f64::from(residual[at]),
-            };
+            *e += f64::from(bias[if self.then == Then16::Bias { column } else { row }]);
         }
-        let both = self.halves == [true; 2];
-        assert_eq!(c.dtype(), if both { DType::F16 } else { DType::F32 });
-        Ok(compare(&expected, &read(&c)?, if both { ROUNDED } else { WIDE }))
+        if let Some(residual) = x.get(3) {
+            expected.iter_mut().zip(&*residual.floats()).for_each(|(e, r)| *e += f64::from(*r));
+        }
+        Expected::Floats(expected)
     }
 }
 
@@ -287,17 +290,31 @@ fn convolutions(out: &mut Vec<Case>) {
         spread([1, 3, 13, 18], [6, 3, 3, 3], 1, 2, 1, 2),
         spread([2, 4, 12, 16], [4, 2, 2, 3], 2, 1, 2, 3),
     ] {
-        let Convolution { input, weights, groups, dilation, .. } = layer;
-        let what = format!("{input:?} * {weights:?} groups {groups} dilation {dilation:?}");
-        out.push(Case::new("conv2d_f16", "conv2d", what, move |gpu| {
-            let ((x, tx), (w, tw)) = (upload(gpu, &layer.input, 1)?, upload(gpu, &layer.weights, 2)?);
-            let (residual, t_residual) = upload(gpu, &layer.result(), 3)?;
-            let weights = gpu.prepare_weights(&tw, layer.groups)?;
-            let how = Conv2d::new().stride(layer.stride).padding(layer.padding).dilation(layer.dilation);
-            let y = gpu.run(|r| r.conv2d(&tx, &weights, how.epilogue(Epilogue::new().plus(&t_residual))))?;
-            let mut expected = layer.of(&x, &w);
-            expected.iter_mut().zip(&residual).for_each(|(e, r)| *e += f64::from(*r));
-            Ok(compare(&expected, &read(&y)?, ROUNDED))
-        }));
+        out.push(convolution(layer));
     }
+    let timed = layer([1, 16, 32, 32], [16, 16, 3, 3], 1, 1, 1);
+    out.push(convolution(timed).bench("op_conv2d_f16"));
+}
+
+fn convolution(layer: Convolution) -> Case {
+    let Convolution { input, weights, groups, dilation, .. } = layer;
+    let what = format!("{input:?} * {weights:?} groups {groups} dilation {dilation:?}");
+    let inputs = vec![some(&input, 1), some(&weights, 2), some(&layer.result(), 3)];
+    let (result, flops) = (Kind::of::<F16>(&layer.result()), layer.flops());
+    let (stride, padding) = (layer.stride, layer.padding);
+    let prepare = move |gpu: &Accelerator, t: Vec<Tensor>| -> Result<Record> {
+        let weights = gpu.prepare_weights(&t[1], groups)?;
+        Ok(Box::new(move |r| {
+            let how = Conv2d::new().stride(stride).padding(padding).dilation(dilation);
+            r.conv2d(&t[0], &weights, how.epilogue(Epilogue::new().plus(&t[2])))
+        }))
+    };
+    let expected = move |x: &[Array]| {
+        let mut expected = layer.of(&x[0].floats(), &x[1].floats());
+        expected.iter_mut().zip(&*x[2].floats()).for_each(|(e, r)| *e += f64::from(*r));
+        Expected::Floats(expected)
+    };
+    Case::prepared("conv2d_f16", "conv2d", what, inputs, result, prepare, expected)
+        .bound(ROUNDED)
+        .flops(flops)
 }

@@ -1,12 +1,13 @@
-//! Moving elements, and tensors from nothing.
+//! Moving elements.
 
 use std::ops::Range;
 
 use tidemill::cpu;
-use tidemill::{Operand, Recording, Result, Shape, Value};
+use tidemill::{DType, Operand, Recording, Result, Shape, Tensor, Value};
 
-use super::data::Random;
-use super::{Bound, Case, Check, On, compare, compare_words};
+use super::array::shape;
+use super::data::{BENCHED, BENCHED_SIDE as SIDE, LENGTHS, Random};
+use super::{Array, Case, Expected, Input, Kind};
 
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
@@ -18,15 +19,17 @@ pub fn cases(out: &mut Vec<Case>) {
     concatenations(out);
     paddings(out);
     gathers(out);
-    counts(out);
-    random(out);
 }
 
 /// A tensor whose elements tell where they were: coordinates are found by counting.
-fn numbered(shape: &[usize], salt: u32) -> Vec<u32> {
-    (0..shape.iter().product::<usize>() as u32)
-        .map(|i| i.wrapping_mul(2_654_435_761).wrapping_add(salt))
-        .collect()
+fn numbered(shape: &[usize], salt: u32) -> Input {
+    numbered_as(DType::U32, shape, salt)
+}
+
+fn numbered_as(dtype: DType, shape: &[usize], salt: u32) -> Input {
+    let n = shape.iter().product::<usize>() as u32;
+    let number = move |i: u32| i.wrapping_mul(2_654_435_761).wrapping_add(salt);
+    Input::words(dtype, shape, move || (0..n).map(number).collect())
 }
 
 /// The element of a dense tensor at the coordinates.
@@ -53,47 +56,45 @@ fn each(shape: &[usize], mut f: impl FnMut(&[usize])) {
 fn mover(
     op: &'static str,
     what: String,
-    shape: Vec<usize>,
-    record: impl Fn(&mut Recording, Operand<'_>) -> Result<Value> + Send + Sync + 'static,
+    [from, to]: [&[usize]; 2],
+    record: impl Fn(&mut Recording, &Tensor) -> Result<Value> + Send + Sync + 'static,
     on_cpu: impl Fn(cpu::View<'_, u32>, &mut [u32]) -> Result<Shape> + Send + Sync + 'static,
     expected: impl Fn(&[u32]) -> Vec<u32> + Send + Sync + 'static,
 ) -> Case {
-    Case::both(op, "map", what, move |on| {
-        let data = numbered(&shape, 7);
-        let expected = expected(&data);
-        let dims = Shape::new(&shape).unwrap_or_default();
-        let mut result = vec![0; expected.len()];
-        match on {
-            On::Gpu(gpu) => {
-                let x = gpu.upload(&data, dims)?;
-                result = gpu.run(|r| record(r, (&x).into()))?.read()?;
-            }
-            On::Cpu => {
-                on_cpu(cpu::View::new(&data, dims), &mut result)?;
-            }
-        }
-        Ok(compare_words(&expected, &result))
-    })
+    let record = move |r: &mut Recording, t: &[Tensor]| record(r, &t[0]);
+    let expected = move |x: &[Array]| Expected::Words(expected(x[0].of()));
+    Case::new(op, "map", what, vec![numbered(from, 7)], Kind::of::<u32>(to), record, expected)
+        .twin(move |x, out| on_cpu(x[0].view(), out.of_mut()))
 }
 
 fn permutations(out: &mut Vec<Case>) {
-    let mut add = |shape: &[usize], order: &[usize]| {
-        let (from, order): (Vec<_>, Vec<_>) = (shape.to_vec(), order.to_vec());
+    let case = |shape: &[usize], order: &[usize]| {
+        let (input, order): (Vec<_>, Vec<_>) = (shape.to_vec(), order.to_vec());
         let to: Vec<usize> = order.iter().map(|&d| shape[d]).collect();
         let what = format!("{shape:?} by {order:?}");
-        let (record_order, cpu_order, input) = (order.clone(), order.clone(), from.clone());
+        let (record_order, cpu_order, extents) = (order.clone(), order.clone(), to.clone());
         let expected = move |data: &[u32]| {
             let mut result = Vec::new();
-            each(&to, |c| {
-                let mut source = vec![0; c.len()];
+            each(&extents, |c| {
+                let mut source = [0; 4];
                 order.iter().zip(c).for_each(|(&d, &c)| source[d] = c);
-                result.push(at(data, &input, &source));
+                result.push(at(data, &input, &source[..c.len()]));
             });
             result
         };
         let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::permute(x, &cpu_order, out);
-        out.push(mover("permute", what, from, move |r, x| r.permute(x, &record_order), on_cpu, expected));
+        let record = move |r: &mut Recording, x: &Tensor| r.permute(x, &record_order);
+        mover("permute", what, [shape, &to], record, on_cpu, expected)
     };
+    for (shape, order, name) in [
+        (&[64, 128, 128][..], &[0, 2, 1][..], "op_permute_021"),
+        (&[64, 128, 128], &[1, 0, 2], "op_permute_102"),
+        (&[64, 128, 128], &[2, 1, 0], "op_permute_210"),
+        (&[4, 64, 64, 64], &[0, 2, 3, 1], "op_permute_0231"),
+    ] {
+        out.push(case(shape, order).bench(name));
+    }
+    let mut add = |shape: &[usize], order: &[usize]| out.push(case(shape, order));
     for shape in [[1, 1], [1, 7], [7, 1], [4, 4], [5, 3], [16, 64], [33, 257], [0, 5], [255, 256], [1000, 3]]
     {
         add(&shape, &[1, 0]);
@@ -112,8 +113,10 @@ fn permutations(out: &mut Vec<Case>) {
 }
 
 fn transpositions(out: &mut Vec<Case>) {
-    for shape in [&[1, 7][..], &[5, 3], &[16, 64], &[33, 257], &[3, 4, 5], &[2, 3, 8, 4], &[4, 0]] {
+    let case = |shape: &[usize]| {
         let (rows, columns) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let mut to = shape.to_vec();
+        to.swap(shape.len() - 2, shape.len() - 1);
         let expected = move |data: &[u32]| {
             let matrices = data.chunks(rows * columns.max(1));
             let turned = |m: &[u32]| -> Vec<u32> {
@@ -121,53 +124,50 @@ fn transpositions(out: &mut Vec<Case>) {
             };
             matrices.flat_map(turned).collect()
         };
-        let what = format!("{shape:?}");
         let on_cpu = |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::transpose(x, out);
-        out.push(mover("transpose", what, shape.to_vec(), |r, x| r.transpose(x), on_cpu, expected));
+        mover("transpose", format!("{shape:?}"), [shape, &to], |r, x| r.transpose(x), on_cpu, expected)
+    };
+    for shape in [&[1, 7][..], &[5, 3], &[16, 64], &[33, 257], &[3, 4, 5], &[2, 3, 8, 4], &[4, 0]] {
+        out.push(case(shape));
     }
+    out.push(case(&[SIDE, SIDE]).bench("op_transpose"));
 }
 
-/// What the device does by itself: fills, copies, and other shapes of the same memory.
+/// What the device does by itself: copies, and other shapes of the same memory.
 fn copies(out: &mut Vec<Case>) {
-    for n in super::data::LENGTHS {
-        out.push(Case::new("fill", "map", format!("[{n}]"), move |gpu| {
-            let y: Vec<u32> = gpu.run(|r| r.fill([n], 0x7fc0_1234_u32))?.read()?;
-            Ok(compare_words(&vec![0x7fc0_1234; n], &y))
-        }));
-        out.push(Case::new("copy", "map", format!("[{n}]"), move |gpu| {
-            let data = numbered(&[n], 9);
-            let x = gpu.upload(&data, [n])?;
-            Ok(compare_words(&data, &gpu.run(|r| r.copy(&x))?.read::<u32>()?))
-        }));
-        out.push(Case::new(
-            "reshape",
-            "map",
-            format!("[{n}] to [1, {n}] and back, negated twice"),
-            move |gpu| {
-                let data = numbered(&[n], 11);
-                let x = gpu.upload(bytemuck::cast_slice::<u32, i32>(&data), [n])?;
-                let y = gpu.run(|r| {
-                    let row = r.reshape(&x, [1, n])?;
-                    let negated = r.neg(row)?;
-                    let line = r.reshape(negated, [n])?;
-                    r.neg(line)
-                })?;
-                Ok(compare_words(&data, bytemuck::cast_slice(&y.read::<i32>()?)))
-            },
-        ));
+    let copy = |n: usize| {
+        let (inputs, result) = (vec![numbered(&[n], 9)], Kind::of::<u32>(&[n]));
+        let expected = |x: &[Array]| Expected::Words(x[0].of().to_vec());
+        Case::new("copy", "map", format!("[{n}]"), inputs, result, |r, t| r.copy(&t[0]), expected)
+    };
+    let reshape = |n: usize| {
+        let what = format!("[{n}] to [1, {n}] and back, negated twice");
+        let input = numbered_as(DType::I32, &[n], 11);
+        let record = move |r: &mut Recording, t: &[Tensor]| {
+            let row = r.reshape(&t[0], [1, n])?;
+            let negated = r.neg(row)?;
+            let line = r.reshape(negated, [n])?;
+            r.neg(line)
+        };
+        let expected = |x: &[Array]| Expected::Words(x[0].of().to_vec());
+        Case::new("reshape", "map", what, vec![input], Kind::of::<i32>(&[n]), record, expected).flops(2 * n)
+    };
+    for n in LENGTHS {
+        out.extend([copy(n), reshape(n)]);
     }
+    out.extend([copy(BENCHED).bench("op_copy"), reshape(BENCHED).bench("op_reshape")]);
 }
 
 fn slices(out: &mut Vec<Case>) {
-    let mut add = |shape: &[usize], ranges: &[Range<usize>]| {
-        let (from, ranges) = (shape.to_vec(), ranges.to_vec());
+    let case = |shape: &[usize], ranges: &[Range<usize>]| {
+        let (input, ranges) = (shape.to_vec(), ranges.to_vec());
         let what = format!("{shape:?} at {ranges:?}");
-        let (record_ranges, cpu_ranges, input) = (ranges.clone(), ranges.clone(), from.clone());
+        let extent = |d: usize| ranges.get(d).map_or(shape[d], |r| r.end - r.start);
+        let to: Vec<usize> = (0..shape.len()).map(extent).collect();
+        let (record_ranges, cpu_ranges, extents) = (ranges.clone(), ranges.clone(), to.clone());
         let expected = move |data: &[u32]| {
             let mut result = Vec::new();
-            let extent = |d: usize| ranges.get(d).map_or(input[d], |r| r.end - r.start);
-            let to: Vec<usize> = (0..input.len()).map(extent).collect();
-            each(&to, |c| {
+            each(&extents, |c| {
                 let shifted = |(d, &c): (usize, &usize)| c + ranges.get(d).map_or(0, |r| r.start);
                 let source: Vec<usize> = c.iter().enumerate().map(shifted).collect();
                 result.push(at(data, &input, &source));
@@ -175,9 +175,12 @@ fn slices(out: &mut Vec<Case>) {
             result
         };
         let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::slice(x, cpu_ranges.as_slice(), out);
-        let record = move |r: &mut Recording, x: Operand<'_>| r.slice(x, record_ranges.as_slice());
-        out.push(mover("slice", what, from, record, on_cpu, expected));
+        let record = move |r: &mut Recording, x: &Tensor| r.slice(x, record_ranges.as_slice());
+        mover("slice", what, [shape, &to], record, on_cpu, expected)
     };
+    out.push(case(&[SIDE, SIDE + 4], &[0..SIDE, 4..SIDE + 4]).bench("op_slice"));
+    out.push(case(&[SIDE, SIDE + 1], &[0..SIDE, 1..SIDE + 1]).bench("op_slice_unaligned"));
+    let mut add = |shape: &[usize], ranges: &[Range<usize>]| out.push(case(shape, ranges));
     for range in [0..0, 0..1, 0..100, 1..100, 3..98, 4..8, 97..100, 0..4, 50..51] {
         add(&[100], std::slice::from_ref(&range));
     }
@@ -194,23 +197,24 @@ fn slices(out: &mut Vec<Case>) {
 }
 
 fn broadcasts(out: &mut Vec<Case>) {
-    let mut add = |from: &[usize], to: &[usize]| {
-        let (from, to) = (from.to_vec(), to.to_vec());
-        let what = format!("{from:?} to {to:?}");
-        let (shape, input) = (tidemill::Shape::new(&to).unwrap_or_default(), from.clone());
+    let case = |from: &[usize], to: &[usize]| {
+        let (input, extents, whole) = (from.to_vec(), to.to_vec(), shape(to));
         let expected = move |data: &[u32]| {
             let mut result = Vec::new();
-            let added = to.len() - input.len();
-            each(&to, |c| {
+            let added = extents.len() - input.len();
+            each(&extents, |c| {
                 let source: Vec<usize> =
                     input.iter().zip(&c[added..]).map(|(&n, &c)| if n == 1 { 0 } else { c }).collect();
                 result.push(at(data, &input, &source));
             });
             result
         };
-        let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::broadcast_to(x, shape, out);
-        out.push(mover("broadcast_to", what, from, move |r, x| r.broadcast_to(x, shape), on_cpu, expected));
+        let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::broadcast_to(x, whole, out);
+        let record = move |r: &mut Recording, x: &Tensor| r.broadcast_to(x, whole);
+        mover("broadcast_to", format!("{from:?} to {to:?}"), [from, to], record, on_cpu, expected)
     };
+    out.push(case(&[SIDE], &[SIDE, SIDE]).bench("op_broadcast_to"));
+    let mut add = |from: &[usize], to: &[usize]| out.push(case(from, to));
     add(&[], &[]);
     for to in [&[1][..], &[257], &[3, 5], &[2, 3, 4, 5]] {
         add(&[], to);
@@ -228,57 +232,48 @@ fn broadcasts(out: &mut Vec<Case>) {
     add(&[1], &[0]);
 }
 
-/// What `concat` gives, or `stack`.
-fn concatenated(op: &str, data: &[Vec<u32>], shapes: &[Vec<usize>], axis: usize) -> Vec<u32> {
-    let mut shapes = shapes.to_vec();
+/// `concat`, or `stack`.
+fn joined(op: &'static str, shapes: &[Vec<usize>], axis: usize) -> Case {
+    // As stacked ones are concatenated.
+    let mut parts = shapes.to_vec();
     if op == "stack" {
-        shapes.iter_mut().for_each(|s| s.insert(axis, 1));
+        parts.iter_mut().for_each(|part| part.insert(axis, 1));
     }
-    let outer: usize = shapes[0][..axis].iter().product();
-    let mut expected = Vec::new();
-    for row in 0..outer {
-        for (data, shape) in data.iter().zip(&shapes) {
-            let width: usize = shape[axis..].iter().product();
-            expected.extend_from_slice(&data[row * width..(row + 1) * width]);
+    let mut to = parts[0].clone();
+    to[axis] = parts.iter().map(|part| part[axis]).sum();
+    let expected = move |x: &[Array]| {
+        let outer: usize = parts[0][..axis].iter().product();
+        let mut expected = Vec::new();
+        for row in 0..outer {
+            for (x, part) in x.iter().zip(&parts) {
+                let width: usize = part[axis..].iter().product();
+                expected.extend_from_slice(&x.of()[row * width..(row + 1) * width]);
+            }
         }
-    }
-    expected
+        Expected::Words(expected)
+    };
+    let record = move |r: &mut Recording, t: &[Tensor]| {
+        let operands: Vec<Operand<'_>> = t.iter().map(Operand::from).collect();
+        if op == "concat" { r.concat(&operands, axis as isize) } else { r.stack(&operands, axis as isize) }
+    };
+    let inputs = shapes.iter().zip(0..).map(|(shape, salt)| numbered(shape, salt)).collect();
+    let what = format!("{shapes:?} along {axis}");
+    Case::new(op, "map", what, inputs, Kind::of::<u32>(&to), record, expected).twin(move |x, out| {
+        let (views, axis): (Vec<_>, _) = (x.iter().map(Array::view::<u32>).collect(), axis as isize);
+        if op == "concat" {
+            cpu::concat(&views, axis, out.of_mut())
+        } else {
+            cpu::stack(&views, axis, out.of_mut())
+        }
+    })
 }
 
 fn concatenations(out: &mut Vec<Case>) {
-    let mut add = |op: &'static str, shapes: &[Vec<usize>], axis: usize| {
-        let shapes = shapes.to_vec();
-        let what = format!("{shapes:?} along {axis}");
-        out.push(Case::both(op, "map", what, move |on| {
-            let data: Vec<Vec<u32>> = shapes.iter().enumerate().map(|(i, s)| numbered(s, i as u32)).collect();
-            let dims = |shape: &[usize]| Shape::new(shape).unwrap_or_default();
-            let expected = concatenated(op, &data, &shapes, axis);
-            let mut result = vec![0; expected.len()];
-            match on {
-                On::Gpu(gpu) => {
-                    let mut tensors = Vec::new();
-                    for (data, shape) in data.iter().zip(&shapes) {
-                        tensors.push(gpu.upload(data, dims(shape))?);
-                    }
-                    let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
-                    let y = gpu.run(|r| match op {
-                        "concat" => r.concat(&operands, axis as isize),
-                        _ => r.stack(&operands, axis as isize),
-                    })?;
-                    result = y.read()?;
-                }
-                On::Cpu => {
-                    let pairs = data.iter().zip(&shapes);
-                    let views: Vec<_> = pairs.map(|(x, shape)| cpu::View::new(x, dims(shape))).collect();
-                    match op {
-                        "concat" => cpu::concat(&views, axis as isize, &mut result),
-                        _ => cpu::stack(&views, axis as isize, &mut result),
-                    }?;
-                }
-            }
-            Ok(compare_words(&expected, &result))
-        }));
-    };
+    let half = vec![SIDE, SIDE / 2];
+    out.push(joined("concat", &[half.clone(), half], 1).bench("op_concat"));
+    out.push(joined("concat", &[vec![SIDE, 511], vec![SIDE, 513]], 1).bench("op_concat_unaligned"));
+    out.push(joined("stack", &[vec![BENCHED / 2], vec![BENCHED / 2]], 1).bench("op_stack"));
+    let mut add = |op, shapes: &[Vec<usize>], axis| out.push(joined(op, shapes, axis));
     for lengths in [&[1][..], &[3, 4], &[0, 5], &[1, 1, 1, 1, 1], &[256, 1, 257], &[5, 0, 0, 2]] {
         add("concat", &lengths.iter().map(|&n| vec![n]).collect::<Vec<_>>(), 0);
         add("concat", &lengths.iter().map(|&n| vec![n, 3]).collect::<Vec<_>>(), 0);
@@ -298,14 +293,14 @@ fn concatenations(out: &mut Vec<Case>) {
 }
 
 fn paddings(out: &mut Vec<Case>) {
-    let mut add = |shape: &[usize], pads: &[(usize, usize)]| {
-        let (from, pads) = (shape.to_vec(), pads.to_vec());
+    let case = |shape: &[usize], pads: &[(usize, usize)]| {
+        let (input, pads) = (shape.to_vec(), pads.to_vec());
         let what = format!("{shape:?} by {pads:?}");
-        let (record_pads, cpu_pads, input) = (pads.clone(), pads.clone(), from.clone());
+        let to: Vec<usize> = input.iter().zip(&pads).map(|(n, (b, a))| n + b + a).collect();
+        let (record_pads, cpu_pads, extents) = (pads.clone(), pads.clone(), to.clone());
         let expected = move |data: &[u32]| {
-            let to: Vec<usize> = input.iter().zip(&pads).map(|(n, (b, a))| n + b + a).collect();
             let mut result = Vec::new();
-            each(&to, |c| {
+            each(&extents, |c| {
                 let inside = c.iter().zip(&pads).zip(&input).all(|((&c, p), &n)| c >= p.0 && c < p.0 + n);
                 result.push(if inside {
                     at(data, &input, &c.iter().zip(&pads).map(|(c, p)| c - p.0).collect::<Vec<_>>())
@@ -316,8 +311,11 @@ fn paddings(out: &mut Vec<Case>) {
             result
         };
         let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::pad(x, &cpu_pads, 99, out);
-        out.push(mover("pad", what, from, move |r, x| r.pad(x, &record_pads, 99u32), on_cpu, expected));
+        let record = move |r: &mut Recording, x: &Tensor| r.pad(x, &record_pads, 99u32);
+        mover("pad", what, [shape, &to], record, on_cpu, expected)
     };
+    out.push(case(&[SIDE, SIDE], &[(1, 1), (1, 1)]).bench("op_pad"));
+    let mut add = |shape: &[usize], pads: &[(usize, usize)]| out.push(case(shape, pads));
     for (before, after) in [(0, 0), (1, 0), (0, 1), (3, 5), (4, 4), (8, 0), (257, 1)] {
         for n in [0, 1, 4, 257] {
             add(&[n], &[(before, after)]);
@@ -344,108 +342,35 @@ fn gathers(out: &mut Vec<Case>) {
             if row.len() + rows.len() > 4 || (row.len() == 2 && rows.len() == 2 && height == 0) {
                 continue;
             }
-            let (row, rows_shape) = (row.clone(), rows);
-            let what = format!("{rows_shape:?} of [{height}, {row:?}]");
-            out.push(Case::both("gather_rows", "map", what, move |on| {
-                let mut shape = vec![height];
-                shape.extend(&row);
-                let width: usize = row.iter().product();
-                let table = numbered(&shape, 3);
-                let mut random = Random::new(5);
-                let n: usize = rows_shape.iter().product();
-                // Some lie outside the table.
-                let wanted: Vec<u32> = (0..n).map(|_| (random.bits() % (height as u64 + 2)) as u32).collect();
-                let mut expected = Vec::new();
-                for &w in &wanted {
-                    let w = w as usize;
-                    match table.get(w * width..(w + 1) * width) {
-                        Some(row) if w < height => expected.extend_from_slice(row),
-                        _ => expected.extend(std::iter::repeat_n(0, width)),
-                    }
-                }
-                let [table_shape, rows] = [&shape, &rows_shape].map(|s| Shape::new(s).unwrap_or_default());
-                let mut result = vec![0; expected.len()];
-                match on {
-                    On::Gpu(gpu) => {
-                        let (t, w) = (gpu.upload(&table, table_shape)?, gpu.upload(&wanted, rows)?);
-                        result = gpu.run(|r| r.gather_rows(&t, &w))?.read()?;
-                    }
-                    On::Cpu => {
-                        cpu::gather_rows((&table, table_shape), (&wanted, rows), &mut result)?;
-                    }
-                }
-                Ok(compare_words(&expected, &result))
-            }));
+            out.push(gather(height, &row, &rows));
         }
     }
+    out.push(gather(SIDE, &[SIDE], &[SIDE]).bench("op_gather_rows"));
 }
 
-/// `n` elements from nothing.
-fn filled<T: tidemill::Element>(
-    on: On<'_>,
-    n: usize,
-    record: impl FnOnce(&mut Recording) -> Result<Value>,
-    on_cpu: impl FnOnce(&mut [T]),
-) -> Result<Vec<T>> {
-    match on {
-        On::Gpu(gpu) => gpu.run(record)?.read(),
-        On::Cpu => {
-            let mut out = vec![T::zeroed(); n];
-            on_cpu(&mut out);
-            Ok(out)
+/// Rows of a table of so many.
+fn gather(height: usize, row: &[usize], rows: &[usize]) -> Case {
+    let what = format!("{rows:?} of [{height}, {row:?}]");
+    let (n, width): (usize, usize) = (rows.iter().product(), row.iter().product());
+    // Some lie outside the table.
+    let wanted = move || {
+        let mut random = Random::new(5);
+        (0..n).map(|_| (random.bits() % (height as u64 + 2)) as u32).collect()
+    };
+    let expected = move |x: &[Array]| {
+        let mut expected = Vec::new();
+        for &w in x[1].of::<u32>() {
+            let w = w as usize;
+            match x[0].of().get(w * width..(w + 1) * width) {
+                Some(row) if w < height => expected.extend_from_slice(row),
+                _ => expected.extend(std::iter::repeat_n(0, width)),
+            }
         }
-    }
-}
-
-fn counts(out: &mut Vec<Case>) {
-    for n in super::data::LENGTHS {
-        out.push(Case::both("iota", "map", format!("u32 [{n}]"), move |on| {
-            let y = filled(on, n, |r| r.iota::<u32>([n]), cpu::iota)?;
-            Ok(compare_words(&(0..n as u32).collect::<Vec<_>>(), &y))
-        }));
-        out.push(Case::both("iota", "map", format!("f32 [{n}]"), move |on| {
-            let y = filled(on, n, |r| r.iota::<f32>([n]), cpu::iota)?;
-            let expected: Vec<f64> = (0..n).map(|i| i as f64).collect();
-            Ok(compare(&expected, &y, Bound::Exact))
-        }));
-    }
-}
-
-/// Philox 4x32 with 10 rounds, as published.
-fn philox(counter: u32, seed: u64) -> [u32; 4] {
-    let mut c = [counter, 0, 0, 0];
-    let mut k = [seed as u32, (seed >> 32) as u32];
-    for _ in 0..10 {
-        let (p, q) = (u64::from(c[0]) * 0xD251_1F53, u64::from(c[2]) * 0xCD9E_8D57);
-        c = [(q >> 32) as u32 ^ c[1] ^ k[0], q as u32, (p >> 32) as u32 ^ c[3] ^ k[1], p as u32];
-        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
-    }
-    c
-}
-
-fn random(out: &mut Vec<Case>) {
-    for seed in [0, 1, 0xdead_beef_0123_4567] {
-        for n in super::data::LENGTHS {
-            let bits = move |i: usize| philox((i / 4) as u32, seed)[i % 4];
-            out.push(Case::both("random_uniform", "map", format!("[{n}] seed {seed:#x}"), move |on| {
-                let y = filled(on, n, |r| r.random_uniform([n], seed), |out| cpu::random_uniform(out, seed))?;
-                let expected: Vec<f64> =
-                    (0..n).map(|i| f64::from(bits(i) >> 8) / f64::from(1 << 24)).collect();
-                Ok(compare(&expected, &y, Bound::Exact))
-            }));
-            out.push(Case::both("random_normal", "map", format!("[{n}] seed {seed:#x}"), move |on| {
-                let y = filled(on, n, |r| r.random_normal([n], seed), |out| cpu::random_normal(out, seed))?;
-                let expected: Vec<f64> = (0..n)
-                    .map(|i| {
-                        let pair = philox((i / 4) as u32, seed);
-                        let (u, v) = (pair[i % 4 / 2 * 2], pair[i % 4 / 2 * 2 + 1]);
-                        let radius = (-2.0 * ((f64::from(u >> 8) + 1.0) / f64::from(1 << 24)).ln()).sqrt();
-                        let turn = std::f64::consts::TAU * f64::from(v >> 8) / f64::from(1 << 24);
-                        radius * if i % 2 == 0 { turn.cos() } else { turn.sin() }
-                    })
-                    .collect();
-                Ok::<Check, _>(compare(&expected, &y, Bound::Absolute(2e-6)))
-            }));
-        }
-    }
+        Expected::Words(expected)
+    };
+    let inputs = vec![numbered(&[&[height], row].concat(), 3), Input::new(rows, wanted)];
+    let result = Kind::of::<u32>(&[rows, row].concat());
+    let record = |r: &mut Recording, t: &[Tensor]| r.gather_rows(&t[0], &t[1]);
+    Case::new("gather_rows", "map", what, inputs, result, record, expected)
+        .twin(|x, out| cpu::gather_rows::<u32>(x[0].view(), x[1].view(), out.of_mut()))
 }

@@ -1,27 +1,24 @@
 //! Matrix products.
 
-use tidemill::cpu::{self, View};
-use tidemill::{Accelerator, Epilogue, Matmul, Result, Shape};
+mod shapes;
 
+use std::sync::Arc;
+
+use tidemill::cpu::{self, View};
+use tidemill::{Epilogue, Matmul, Result, Shape, Tensor};
+
+use super::array::shape;
 use super::data::uniform;
 use super::reference::{self, product::Product};
-use super::{Bound, Case, Check, On, compare, twin};
+use super::{Array, Bound, Case, Expected, Input, Kind, Record, twin};
 
-/// Adds the cases.
-pub fn cases(out: &mut Vec<Case>) {
-    edges(out);
-    primes(out);
-    vectors(out);
-    long(out);
-    batches(out);
-    transposes(out);
-    accumulations(out);
-    epilogues(out);
-    repeatable(out);
-}
+pub use shapes::cases;
 
 /// Sums in f32 of products in f32: what the bar for f32 accumulation is.
 const BOUND: Bound = Bound::Nmse(1e-10);
+
+/// From so many operations on, the reference's loops take seconds, and plain products are checked by [`Product::projected`].
+const LONG: usize = 1 << 28;
 
 /// What is done after the product.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +32,14 @@ enum Then {
     Plus(f32),
     Unary(&'static str, [f32; 2]),
 }
+
+/// The places of the operands. Those that are not used are empty.
+const LHS: usize = 0;
+const RHS: usize = 1;
+const BIAS: usize = 2;
+const COLUMN_BIAS: usize = 3;
+/// Of the result's shape.
+const DENSE: usize = 4;
 
 /// One product.
 #[derive(Clone, Debug)]
@@ -62,6 +67,17 @@ fn product(m: usize, n: usize, k: usize) -> Spec {
     }
 }
 
+/// The elements of an operand: not around zero, so that no sum cancels.
+pub fn operand(extents: &[usize], whole: bool, seed: u64) -> Input {
+    let n = extents.iter().product();
+    let (low, high) = if whole { (1.0, 3.0) } else { (-0.5, 1.0) };
+    Input::new(extents, move || {
+        let mut data = uniform(n, low, high, seed);
+        data.iter_mut().filter(|_| whole).for_each(|x| *x = x.floor().min(2.0));
+        data
+    })
+}
+
 impl Spec {
     fn then(mut self, then: &[Then]) -> Spec {
         self.then = then.to_vec();
@@ -84,7 +100,7 @@ impl Spec {
         self
     }
 
-    fn case(self) -> Case {
+    fn describe(&self) -> String {
         let mut what = format!("{:?} x {:?}", self.lhs, self.rhs);
         if self.whole {
             what += " of whole numbers";
@@ -98,67 +114,80 @@ impl Spec {
         if !self.then.is_empty() {
             what += &format!(" then {:?}", self.then);
         }
-        Case::both("matmul", "matmul", what, move |on| self.run(on))
+        what
     }
 
-    fn run(&self, on: On<'_>) -> Result<Check> {
+    fn inputs(&self, reference: &Product) -> Vec<Input> {
+        let used = |thens: &[Then], extents: &[usize], seed| {
+            let asked = self.then.iter().any(|then| thens.contains(then));
+            operand(if asked { extents } else { &[0] }, self.whole, seed)
+        };
+        let dense = match self.beta {
+            Some(_) => operand(&reference.shape, self.whole, 5),
+            None => used(&[Then::Residual, Then::Times, Then::Minus], &reference.shape, 5),
+        };
+        vec![
+            operand(&self.lhs, self.whole, 1),
+            operand(&self.rhs, self.whole, 2),
+            used(&[Then::Bias], &[reference.columns], 3),
+            used(&[Then::ColumnBias], &[reference.rows], 4),
+            dense,
+        ]
+    }
+
+    fn case(self) -> Case {
         let reference = Product::new(&self.lhs, &self.rhs, self.transposed);
-        // Not around zero, so that no sum cancels.
-        let range = if self.whole { (1.0, 3.0) } else { (-0.5, 1.0) };
-        let data = |shape: &[usize], seed| {
-            let mut data = uniform(shape.iter().product(), range.0, range.1, seed);
-            data.iter_mut().filter(|_| self.whole).for_each(|x| *x = x.floor().min(2.0));
-            data
+        let (what, inputs, result) =
+            (self.describe(), self.inputs(&reference), Kind::of::<f32>(&reference.visible));
+        let (bound, flops) = (if self.whole { Bound::Exact } else { BOUND }, reference.flops());
+        let all = Arc::new((self, reference));
+        let (on_device, on_cpu) = (all.clone(), all.clone());
+        let prepare = move |_: &_, t: Vec<Tensor>| -> Result<Record> {
+            let all = on_device.clone();
+            // Where a bias of columns does not come first, it is one more operand.
+            let column = t[COLUMN_BIAS].reshape([t[COLUMN_BIAS].shape().elements(), 1])?;
+            Ok(Box::new(move |r| r.matmul_with(&t[LHS], &t[RHS], all.0.how(&t, &column))))
         };
-        let inputs = Inputs {
-            a: data(&self.lhs, 1),
-            b: data(&self.rhs, 2),
-            bias: data(&[reference.columns], 3),
-            column_bias: data(&[reference.rows], 4),
-            dense: data(&reference.shape, 5),
-        };
-        let got = match on {
-            On::Gpu(gpu) => self.on_gpu(gpu, &inputs, &reference)?,
-            On::Cpu => self.on_cpu(&inputs, &reference)?,
-        };
-        let bound = if self.whole { Bound::Exact } else { BOUND };
-        Ok(compare(&self.expected(&inputs, &reference), &got, bound))
+        let expected = move |x: &[Array]| all.0.expected(x, &all.1);
+        Case::prepared("matmul", "matmul", what, inputs, result, prepare, expected)
+            .bound(bound)
+            .flops(flops)
+            .twin(move |x, out| on_cpu.0.on_cpu(x, &on_cpu.1, out.of_mut()))
     }
 
-    fn expected(&self, inputs: &Inputs, reference: &Product) -> Vec<f64> {
-        let mut expected = reference.of(&inputs.a, &inputs.b);
+    fn expected(&self, x: &[Array], reference: &Product) -> Expected {
+        let [a, b, bias, column_bias, dense] = [LHS, RHS, BIAS, COLUMN_BIAS, DENSE].map(|k| x[k].of::<f32>());
+        let plain = self.then.is_empty() && self.beta.is_none() && self.alpha == 1.0;
+        if plain && !self.whole && reference.flops() >= LONG && reference.shape.len() == 2 {
+            return Expected::Projected(reference.projected(a, b));
+        }
+        let mut expected = reference.of(a, b);
         for (at, e) in expected.iter_mut().enumerate() {
             let (row, column) = (at / reference.columns % reference.rows, at % reference.columns);
             *e *= f64::from(self.alpha);
             if let Some(beta) = self.beta {
-                *e += f64::from(beta) * f64::from(inputs.dense[at]);
+                *e += f64::from(beta) * f64::from(dense[at]);
             }
             for then in &self.then {
                 *e = match *then {
-                    Then::Bias => *e + f64::from(inputs.bias[column]),
-                    Then::ColumnBias => *e + f64::from(inputs.column_bias[row]),
-                    Then::Residual => *e + f64::from(inputs.dense[at]),
-                    Then::Times => *e * f64::from(inputs.dense[at]),
-                    Then::Minus => *e - f64::from(inputs.dense[at]),
+                    Then::Bias => *e + f64::from(bias[column]),
+                    Then::ColumnBias => *e + f64::from(column_bias[row]),
+                    Then::Residual => *e + f64::from(dense[at]),
+                    Then::Times => *e * f64::from(dense[at]),
+                    Then::Minus => *e - f64::from(dense[at]),
                     Then::Scale(s) => *e * f64::from(s),
                     Then::Plus(s) => *e + f64::from(s),
                     Then::Unary(name, p) => reference::unary(name, *e, p.map(f64::from)),
                 };
             }
         }
-        expected
+        Expected::Floats(expected)
     }
 
-    fn on_gpu(&self, gpu: &Accelerator, inputs: &Inputs, reference: &Product) -> Result<Vec<f32>> {
-        let upload = |data: &[f32], shape: &[usize]| gpu.upload(data, Shape::new(shape).unwrap_or_default());
-        let (a, b) = (upload(&inputs.a, &self.lhs)?, upload(&inputs.b, &self.rhs)?);
-        let bias = upload(&inputs.bias, &[reference.columns])?;
-        let column_bias = upload(&inputs.column_bias, &[reference.rows])?;
-        let column = upload(&inputs.column_bias, &[reference.rows, 1])?;
-        let dense = upload(&inputs.dense, &reference.shape)?;
+    fn how<'a>(&self, t: &'a [Tensor], column: &'a Tensor) -> Matmul<'a> {
         let mut how = Matmul::new().alpha(self.alpha);
         if let Some(beta) = self.beta {
-            how = how.accumulate(beta, &dense);
+            how = how.accumulate(beta, &t[DENSE]);
         }
         if self.transposed[0] {
             how = how.transpose_lhs();
@@ -169,30 +198,26 @@ impl Spec {
         let mut epilogue = Epilogue::new();
         for (i, then) in self.then.iter().enumerate() {
             epilogue = match *then {
-                Then::Bias if i == 0 => Epilogue::bias(&bias),
-                Then::Bias => epilogue.plus(&bias),
-                Then::ColumnBias if i == 0 => Epilogue::column_bias(&column_bias),
-                Then::ColumnBias => epilogue.plus(&column),
-                Then::Residual => epilogue.plus(&dense),
-                Then::Times => epilogue.times(&dense),
-                Then::Minus => epilogue.minus(&dense),
+                Then::Bias if i == 0 => Epilogue::bias(&t[BIAS]),
+                Then::Bias => epilogue.plus(&t[BIAS]),
+                Then::ColumnBias if i == 0 => Epilogue::column_bias(&t[COLUMN_BIAS]),
+                Then::ColumnBias => epilogue.plus(column),
+                Then::Residual => epilogue.plus(&t[DENSE]),
+                Then::Times => epilogue.times(&t[DENSE]),
+                Then::Minus => epilogue.minus(&t[DENSE]),
                 Then::Scale(s) => epilogue.scale(s),
                 Then::Plus(s) => epilogue.add_scalar(s),
                 Then::Unary(name, p) => unary(epilogue, name, p),
             };
         }
-        let c = gpu.run(|r| r.matmul_with(&a, &b, how.clone().epilogue(epilogue.clone())))?;
-        assert_eq!(c.shape().dims(), reference.visible);
-        c.read()
+        how.epilogue(epilogue)
     }
 
     /// The product, and what is done after it by operations of their own.
-    fn on_cpu(&self, inputs: &Inputs, reference: &Product) -> Result<Vec<f32>> {
-        let shape = |extents: &[usize]| Shape::new(extents).unwrap_or_default();
-        let dense = View::new(&inputs.dense, shape(&reference.shape));
+    fn on_cpu(&self, x: &[Array], reference: &Product, c: &mut [f32]) -> Result<Shape> {
         let mut how = cpu::Matmul::new().alpha(self.alpha);
         if let Some(beta) = self.beta {
-            how = how.accumulate(beta, dense);
+            how = how.accumulate(beta, x[DENSE].view());
         }
         if self.transposed[0] {
             how = how.transpose_lhs();
@@ -200,35 +225,23 @@ impl Spec {
         if self.transposed[1] {
             how = how.transpose_rhs();
         }
-        let mut c = vec![f32::NAN; inputs.dense.len()];
-        let (a, b) = ((&inputs.a, shape(&self.lhs)), (&inputs.b, shape(&self.rhs)));
-        let visible = cpu::matmul_with(a, b, how, &mut c)?;
-        assert_eq!(visible.dims(), reference.visible);
+        let visible = cpu::matmul_with(x[LHS].view(), x[RHS].view(), how, c)?;
         for then in &self.then {
-            let before = c.clone();
-            let x = View::new(&before, shape(&reference.shape));
+            let (before, dense) = (c.to_vec(), x[DENSE].view::<f32>());
+            let y = View::new(&before, shape(&reference.shape));
             match *then {
-                Then::Bias => cpu::add(x, &inputs.bias, &mut c),
-                Then::ColumnBias => cpu::add(x, (&inputs.column_bias, [reference.rows, 1]), &mut c),
-                Then::Residual => cpu::add(x, dense, &mut c),
-                Then::Times => cpu::mul(x, dense, &mut c),
-                Then::Minus => cpu::sub(x, dense, &mut c),
-                Then::Scale(s) => cpu::scale(x, s, &mut c),
-                Then::Plus(s) => cpu::add_scalar(x, s, &mut c),
-                Then::Unary(name, p) => twin::unary_into(name, &before, p, &mut c),
+                Then::Bias => cpu::add(y, x[BIAS].view(), c),
+                Then::ColumnBias => cpu::add(y, (x[COLUMN_BIAS].of(), [reference.rows, 1]), c),
+                Then::Residual => cpu::add(y, dense, c),
+                Then::Times => cpu::mul(y, dense, c),
+                Then::Minus => cpu::sub(y, dense, c),
+                Then::Scale(s) => cpu::scale(y, s, c),
+                Then::Plus(s) => cpu::add_scalar(y, s, c),
+                Then::Unary(name, p) => twin::unary(name, &before, p, c),
             }?;
         }
-        Ok(c)
+        Ok(visible)
     }
-}
-
-/// The operands of a product, and of what is done after it.
-struct Inputs {
-    a: Vec<f32>,
-    b: Vec<f32>,
-    bias: Vec<f32>,
-    column_bias: Vec<f32>,
-    dense: Vec<f32>,
 }
 
 /// The epilogue with one function more.
@@ -248,224 +261,5 @@ pub fn unary<'a>(epilogue: Epilogue<'a>, name: &str, p: [f32; 2]) -> Epilogue<'a
         "leaky_relu" => epilogue.leaky_relu(p[0]),
         "elu" => epilogue.elu(p[0]),
         _ => epilogue.clip(p[0], p[1]),
-    }
-}
-
-/// Around everything that tiles, subgroups and vectors are made of.
-const EDGES: [usize; 20] = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129];
-
-fn edges(out: &mut Vec<Case>) {
-    for e in EDGES {
-        for (x, y) in [(33, 20), (24, 9), (8, 64)] {
-            out.push(product(e, x, y).case());
-            out.push(product(x, e, y).case());
-            out.push(product(x, y, e).case());
-        }
-    }
-    for n in [0, 1, 2, 4, 5, 16, 17, 63, 64, 65, 100, 130] {
-        out.push(product(n, n, n).case());
-    }
-    for n in [255, 256, 257, 300] {
-        out.push(product(n, n, n).case().large());
-    }
-}
-
-fn primes(out: &mut Vec<Case>) {
-    const PRIMES: [usize; 9] = [2, 3, 7, 13, 29, 47, 71, 97, 131];
-    for (i, &m) in PRIMES.iter().enumerate() {
-        for step in [1, 2, 4] {
-            let (n, k) = (PRIMES[(i + step) % 9], PRIMES[(i + 2 * step) % 9]);
-            out.push(product(m, n, k).case());
-        }
-    }
-}
-
-fn vectors(out: &mut Vec<Case>) {
-    for n in [1, 2, 3, 4, 5, 17, 64, 100, 257, 1000, 1023] {
-        out.push(product(1, n, 37).case());
-        out.push(product(n, 1, 37).case());
-        out.push(product(1, 1, n).case());
-        out.push(product(n, 33, 1).case());
-        out.push(product(1, n, 40).transposed(false, true).case());
-        out.push(product(n, 2, 40).transposed(true, false).case());
-        out.push(product(n.min(100), 35, 0).case());
-    }
-    for columns in 1..=5 {
-        out.push(product(50, columns, 130).case());
-        out.push(product(50, columns, 131).transposed(false, true).case());
-        out.push(product(columns, 50, 131).case());
-        out.push(product(columns, 52, 132).transposed(true, true).case());
-    }
-    // Vectors as such.
-    let spec =
-        |lhs: &[usize], rhs: &[usize]| Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..product(1, 1, 1) };
-    for (lhs, rhs) in [
-        (&[19][..], &[19, 8][..]),
-        (&[8, 19], &[19]),
-        (&[19], &[19]),
-        (&[3, 8, 20], &[20]),
-        (&[20], &[3, 20, 7]),
-    ] {
-        out.push(spec(lhs, rhs).case());
-    }
-}
-
-/// More of k than one invocation's loops may take on lavapipe (65,535 iterations), in one go or in all.
-fn long(out: &mut Vec<Case>) {
-    out.push(product(5, 5, 65_537).whole().case());
-    for (m, n, k) in [(3, 5, 65_537), (1, 1, 65_537), (5, 3, 70_000), (17, 33, 65_536), (2, 64, 70_001)] {
-        out.push(product(m, n, k).whole().case().large());
-    }
-    for (m, n, k) in [(1, 8, 530_000), (3, 4, 600_001), (1, 1, 2_200_000), (20, 1, 300_000)] {
-        out.push(product(m, n, k).whole().case().large());
-    }
-    // Just so much that a part of k is longer than a loop may be, for kernels that own 4, 16 and 32 rows.
-    for (m, n, k) in [(4, 8, 1_041_004), (5, 8, 1_041_004), (33, 8, 521_004)] {
-        out.push(product(m, n, k).whole().case().large());
-    }
-    // Split among workgroups, and not evenly.
-    for k in [127, 128, 129, 255, 500, 513, 1000, 1023, 2047] {
-        out.push(product(7, 10, k).case());
-        out.push(product(16, 64, k).then(&[Then::Bias, Then::Unary("relu", [0.0; 2])]).case());
-    }
-}
-
-fn batches(out: &mut Vec<Case>) {
-    for (lhs, rhs) in [
-        (&[2, 3, 4][..], &[2, 4, 5][..]),
-        (&[2, 16, 8], &[2, 8, 64]),
-        (&[3, 5, 7], &[7, 9]),
-        (&[3, 16, 8], &[8, 64]),
-        (&[5, 7], &[3, 7, 9]),
-        (&[1, 5, 7], &[4, 7, 9]),
-        (&[4, 5, 7], &[1, 7, 9]),
-        (&[2, 3, 5, 7], &[2, 3, 7, 9]),
-        (&[2, 3, 5, 8], &[3, 8, 12]),
-        (&[2, 1, 5, 8], &[1, 3, 8, 12]),
-        (&[1, 3, 5, 8], &[2, 1, 8, 12]),
-        (&[2, 3, 5, 8], &[8, 12]),
-        (&[3, 5, 8], &[2, 1, 8, 12]),
-        (&[2, 3, 17, 9], &[2, 1, 9, 3]),
-        (&[7, 1, 13], &[7, 13, 1]),
-        (&[7, 33, 1], &[7, 1, 35]),
-        (&[0, 3, 4], &[0, 4, 5]),
-        (&[2, 3, 0], &[2, 0, 5]),
-        (&[9, 1, 64], &[9, 64, 33]),
-        (&[6, 40, 12], &[6, 12, 2]),
-    ] {
-        let spec = Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..product(1, 1, 1) };
-        out.push(spec.clone().case());
-        for then in [&[Then::Residual][..], &[Then::Bias, Then::Scale(0.5)]] {
-            out.push(spec.clone().then(then).case().large());
-        }
-    }
-    let spec = Spec { lhs: vec![70_000, 1, 3], rhs: vec![70_000, 3, 2], ..product(1, 1, 1) };
-    out.push(spec.case().large());
-}
-
-fn transposes(out: &mut Vec<Case>) {
-    for (lhs, rhs) in [(true, false), (false, true), (true, true)] {
-        for (m, n, k) in [
-            (4, 8, 12),
-            (5, 7, 9),
-            (16, 64, 8),
-            (17, 65, 9),
-            (64, 64, 32),
-            (33, 36, 31),
-            (36, 33, 40),
-            (1, 33, 40),
-            (33, 1, 41),
-            (130, 132, 20),
-            (129, 131, 21),
-            (3, 2, 500),
-        ] {
-            out.push(product(m, n, k).transposed(lhs, rhs).case());
-        }
-        for (lhs_shape, rhs_shape) in [(&[3, 8, 12][..], &[3, 12, 16][..]), (&[2, 3, 5, 7], &[3, 7, 9])] {
-            let spec = Spec { lhs: lhs_shape.to_vec(), rhs: rhs_shape.to_vec(), ..product(1, 1, 1) };
-            out.push(spec.transposed(lhs, rhs).case());
-        }
-    }
-}
-
-fn accumulations(out: &mut Vec<Case>) {
-    for (alpha, beta) in [(2.0, None), (-0.5, Some(1.0)), (1.0, Some(0.25)), (0.0, Some(3.0))] {
-        for (m, n, k) in [(16, 64, 16), (33, 36, 9), (1, 40, 24), (8, 8, 0)] {
-            out.push(Spec { alpha, beta, ..product(m, n, k) }.case());
-        }
-        for (m, n, k) in [(33, 35, 9), (40, 1, 24)] {
-            out.push(Spec { alpha, beta, ..product(m, n, k) }.case().large());
-        }
-    }
-    let then = [Then::Bias, Then::Unary("relu", [0.0; 2]), Then::Scale(0.5)];
-    out.push(Spec { alpha: 0.5, beta: Some(2.0), ..product(33, 35, 21) }.then(&then).case().large());
-}
-
-fn epilogues(out: &mut Vec<Case>) {
-    let plain = |name| Then::Unary(name, [0.0; 2]);
-    let relu = plain("relu");
-    // New constants are new pipelines: one epilogue with all ways of indexing is enough for most variants.
-    for (m, n, k) in [(33, 64, 17), (17, 35, 12), (50, 3, 20), (1, 70, 9)] {
-        out.push(product(m, n, k).then(&[Then::ColumnBias, relu, Then::Residual]).case());
-        for then in
-            [&[Then::Bias][..], &[Then::ColumnBias], &[Then::Residual], &[Then::Bias, relu, Then::Residual]]
-        {
-            out.push(product(m, n, k).then(then).case().large());
-        }
-    }
-    // The module with every operation, of every kernel: a whole sum, one in parts, and few columns.
-    let gelu = plain("gelu");
-    out.push(product(33, 36, 17).then(&[Then::Bias, gelu]).case());
-    out.push(product(7, 10, 600).then(&[Then::Bias, gelu, Then::Residual]).case());
-    out.push(product(50, 3, 20).then(&[Then::Plus(-1.0), gelu]).case());
-    out.push(product(3, 50, 20).then(&[Then::Plus(-1.0), gelu]).case());
-    // A bias of each kind.
-    for (m, n, k) in [(33, 64, 17), (17, 35, 300), (50, 3, 20)] {
-        out.push(product(m, n, k).then(&[Then::Bias, Then::ColumnBias, relu]).case().large());
-        out.push(product(m, n, k).then(&[Then::ColumnBias, Then::Bias]).case().large());
-    }
-    // Every function once: the same code on every variant, so the others need not compile it.
-    let with = |name, a, b| Then::Unary(name, [a, b]);
-    let functions =
-        ["sigmoid", "tanh", "swish", "gelu", "gelu_erf", "softplus", "exp", "abs", "neg"].map(plain);
-    let parameters = [with("leaky_relu", 0.1, 0.0), with("elu", 0.7, 0.0), with("clip", -0.5, 2.0)];
-    for function in functions.into_iter().chain(parameters).chain([relu]) {
-        // Around zero, where activations are themselves.
-        let shift = Then::Plus(-1.0);
-        out.push(product(20, 70, 8).then(&[shift, function]).case().large());
-        out.push(product(19, 33, 7).then(&[Then::Bias, shift, function]).case().large());
-    }
-    for then in [
-        &[plain("abs"), plain("sqrt")][..],
-        &[Then::Times],
-        &[Then::Minus],
-        &[Then::ColumnBias, Then::Times, relu],
-        &[Then::Bias, Then::Residual, Then::Residual],
-        &[Then::Scale(2.0), Then::Plus(1.0), Then::Bias, relu, Then::Residual, Then::Scale(0.5)],
-    ] {
-        out.push(product(20, 68, 8).then(then).case().large());
-        out.push(product(19, 33, 40).then(then).case().large());
-    }
-}
-
-/// The same bits every time.
-fn repeatable(out: &mut Vec<Case>) {
-    for (m, n, k) in [(100, 100, 1000), (3, 3, 5000), (1, 200, 3000)] {
-        out.push(Case::both("matmul", "matmul", format!("{m}x{n}x{k} twice"), move |on| {
-            let (a, b) = (uniform(m * k, -1.0, 1.0, 1), uniform(k * n, -1.0, 1.0, 2));
-            let once = || match on {
-                On::Gpu(gpu) => {
-                    let (a, b) = (gpu.upload(&a, [m, k])?, gpu.upload(&b, [k, n])?);
-                    gpu.run(|r| r.matmul(&a, &b))?.read::<f32>()
-                }
-                On::Cpu => {
-                    let mut c = vec![0.0; m * n];
-                    cpu::matmul((&a, [m, k]), (&b, [k, n]), &mut c)?;
-                    Ok(c)
-                }
-            };
-            let expected: Vec<f64> = once()?.iter().map(|&x| f64::from(x)).collect();
-            Ok(compare(&expected, &once()?, Bound::Exact))
-        }));
     }
 }

@@ -1,9 +1,10 @@
 //! Elementwise operations of several operands: broadcasting, scalars, comparisons, choices and casts.
 
-use tidemill::{Accelerator, DType, Operand, Recording, Result, Shape, Tensor, Value};
+use tidemill::cpu;
+use tidemill::{DType, Operand, Recording, Result, Tensor, Value};
 
-use super::data::{LENGTHS, Random, SPECIAL, uniform};
-use super::{Bound, Case, Check, On, compare, compare_words, reference, twin};
+use super::data::{BENCHED, BENCHED_SIDE, LENGTHS, Random, SPECIAL, benched, uniform};
+use super::{Array, Bound, Case, Expected, Input, Kind, reference, twin};
 
 const ARITHMETIC: [&str; 7] = ["add", "sub", "mul", "div", "pow", "min", "max"];
 const COMPARISONS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
@@ -58,10 +59,10 @@ pub fn cases(out: &mut Vec<Case>) {
         for (a, b) in shapes {
             out.push(floats(op, a, b, 4.0));
         }
-        out.push(sweep(op, "special values", || {
+        out.push(sweep(op, "special values", SPECIAL.len() * SPECIAL.len(), || {
             SPECIAL.iter().flat_map(|a| SPECIAL.iter().map(move |b| (*a, *b))).collect()
         }));
-        out.push(sweep(op, "200003 pairs of any bits", || {
+        out.push(sweep(op, "200003 pairs of any bits", 200_003, || {
             let mut random = Random::new(3);
             let mut any = move || f32::from_bits(random.bits() as u32);
             (0..200_003).map(|_| (any(), any())).collect()
@@ -75,8 +76,8 @@ pub fn cases(out: &mut Vec<Case>) {
             }
         }
     }
-    out.push(sweep("pow", "200003 powers of any size", || powers(1e-38, 3e38)).large());
-    out.push(sweep("pow", "200003 powers of numbers near 1", || powers(0.5, 2.0)).large());
+    out.push(sweep("pow", "200003 powers of any size", 200_003, || powers(1e-38, 3e38)).large());
+    out.push(sweep("pow", "200003 powers of numbers near 1", 200_003, || powers(0.5, 2.0)).large());
     for op in COMPARISONS {
         for dtype in TYPES {
             for (a, b) in
@@ -90,7 +91,8 @@ pub fn cases(out: &mut Vec<Case>) {
         for dtype in TYPES {
             if op != "pow" || dtype == DType::F32 {
                 for n in [0, 1, 257, 4099] {
-                    out.push(with_scalar(op, dtype, n));
+                    let x = Input::words(dtype, &[n], move || any_words(dtype, n, 3));
+                    out.push(with_scalar(op, format!("[{n}] {dtype}"), x));
                 }
             }
         }
@@ -108,7 +110,8 @@ pub fn cases(out: &mut Vec<Case>) {
         }
         for to in TYPES {
             for n in [1, 257, 100_003] {
-                out.push(cast(dtype, to, n));
+                let x = Input::words(dtype, &[n], move || to_be_cast(dtype, n));
+                out.push(cast(format!("[{n}] {dtype} to {to}"), x, to));
             }
         }
     }
@@ -117,10 +120,36 @@ pub fn cases(out: &mut Vec<Case>) {
     {
         out.push(words("add", DType::U32, a, b).large());
     }
+    timed(out);
+}
+
+/// Those that benches time.
+fn timed(out: &mut Vec<Case>) {
+    let pair = |op, a: &[usize], b: &[usize]| {
+        let input = |extents: &[usize], seed| {
+            let n = extents.iter().product();
+            Input::new(extents, move || benched(n, seed))
+        };
+        binary(op, format!("{a:?} with {b:?}, positive"), [input(a, 1), input(b, 2)])
+    };
+    for op in ARITHMETIC.into_iter().chain(COMPARISONS) {
+        out.push(pair(op, &[BENCHED], &[BENCHED]).bench(format!("op_{op}")));
+        let x = Input::new(&[BENCHED], || benched(BENCHED, 3));
+        out.push(
+            with_scalar(op, format!("[{BENCHED}], positive"), x).bench(format!("op_{}", scalar_form(op))),
+        );
+    }
+    const SIDE: usize = BENCHED_SIDE;
+    out.push(pair("add", &[SIDE, SIDE], &[SIDE]).bench("op_add_row"));
+    out.push(pair("add", &[SIDE, SIDE], &[SIDE, 1]).bench("op_add_column"));
+    out.push(pair("add", &[1 << 24], &[1 << 24]).bench("add_16m"));
+    out.push(select(DType::F32, [&[BENCHED]; 3]).bench("op_select"));
+    let positive = Input::new(&[BENCHED], || benched(BENCHED, 4));
+    out.push(cast(format!("[{BENCHED}] positive f32 to u32"), positive, DType::U32).bench("op_cast"));
 }
 
 /// For each element of the larger shape, the one it has in the smaller, both dense.
-fn stretched(from: &[usize], to: &[usize]) -> impl Fn(usize) -> usize + use<> {
+pub fn stretched(from: &[usize], to: &[usize]) -> impl Fn(usize) -> usize + use<> {
     let mut steps = Vec::new();
     let (mut inner, mut stride) = (1, 1);
     for (d, extent) in to.iter().enumerate().rev() {
@@ -132,33 +161,13 @@ fn stretched(from: &[usize], to: &[usize]) -> impl Fn(usize) -> usize + use<> {
     move |i| steps.iter().map(|(inner, extent, stride)| i / inner % extent * stride).sum()
 }
 
-fn broadcast(shapes: &[&[usize]]) -> Vec<usize> {
+/// The shape that these broadcast to.
+pub fn broadcast(shapes: &[&[usize]]) -> Vec<usize> {
     let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let of = |shape: &[usize], d: usize| (d + shape.len()).checked_sub(rank).map_or(1, |d| shape[d]);
     // The extent that is not 1, which may be 0.
     let extent = |d| shapes.iter().map(|s| of(s, d)).find(|e| *e != 1).unwrap_or(1);
     (0..rank).map(extent).collect()
-}
-
-fn shape_of(shape: &[usize]) -> Shape {
-    Shape::new(shape).unwrap_or_default()
-}
-
-fn upload(gpu: &Accelerator, dtype: DType, words: &[u32], shape: &[usize]) -> Result<Tensor> {
-    let shape = shape_of(shape);
-    match dtype {
-        DType::F32 => gpu.upload::<f32>(bytemuck::cast_slice(words), shape),
-        DType::I32 => gpu.upload::<i32>(bytemuck::cast_slice(words), shape),
-        _ => gpu.upload(words, shape),
-    }
-}
-
-fn read(tensor: &Tensor) -> Result<Vec<u32>> {
-    Ok(match tensor.dtype() {
-        DType::F32 => tensor.read::<f32>()?.into_iter().map(f32::to_bits).collect(),
-        DType::I32 => tensor.read::<i32>()?.into_iter().map(|x| x as u32).collect(),
-        _ => tensor.read::<u32>()?,
-    })
 }
 
 fn apply<'a>(r: &mut Recording, op: &str, a: &'a Tensor, b: &'a Tensor) -> Result<Value> {
@@ -213,57 +222,52 @@ fn any_words(dtype: DType, n: usize, seed: u64) -> Vec<u32> {
     (0..n).map(&mut word).collect()
 }
 
+fn any_input(dtype: DType, extents: &[usize], seed: u64) -> Input {
+    let n = extents.iter().product();
+    Input::words(dtype, extents, move || any_words(dtype, n, seed))
+}
+
+/// An operation of two operands of one type.
+fn binary(op: &'static str, what: String, inputs: [Input; 2]) -> Case {
+    let kinds = [inputs[0].kind, inputs[1].kind];
+    let (dtype, to) = (kinds[0].dtype, broadcast(&[kinds[0].shape.dims(), kinds[1].shape.dims()]));
+    let (n, compares) = (to.iter().product(), COMPARISONS.contains(&op));
+    let rounds = dtype == DType::F32 && !compares;
+    let result = Kind::new(if compares { DType::U32 } else { dtype }, &to);
+    let expected = move |x: &[Array]| {
+        let [from_a, from_b] = kinds.map(|kind| stretched(kind.shape.dims(), &to));
+        if rounds {
+            let (x, y) = (x[0].of::<f32>(), x[1].of::<f32>());
+            let exact = |i| reference::binary(op, f64::from(x[from_a(i)]), f64::from(y[from_b(i)]));
+            return Expected::Floats((0..n).map(exact).collect());
+        }
+        let (x, y) = (x[0].of::<u32>(), x[1].of::<u32>());
+        Expected::Words((0..n).map(|i| word_reference(op, dtype, x[from_a(i)], y[from_b(i)])).collect())
+    };
+    let record = move |r: &mut Recording, t: &[Tensor]| apply(r, op, &t[0], &t[1]);
+    Case::new(op, "map", what, inputs.into(), result, record, expected)
+        .bound(if rounds { bound(op) } else { Bound::Exact })
+        .flops(n)
+        .twin(move |x, out| twin::binary(op, x, out))
+}
+
 fn floats(op: &'static str, a: &[usize], b: &[usize], size: f32) -> Case {
-    let what = format!("{a:?} with {b:?}");
-    let (a, b) = (a.to_vec(), b.to_vec());
-    Case::both(op, "map", what, move |on| {
-        let (a, b) = (a.as_slice(), b.as_slice());
-        let to = broadcast(&[a, b]);
-        let (count_a, count_b) = (a.iter().product(), b.iter().product());
-        let low = if op == "pow" { 0.0 } else { -size };
-        let (x, y) = (uniform(count_a, low, size, 1), uniform(count_b, -size, size, 2));
-        let result = match on {
-            On::Gpu(gpu) => {
-                let (tx, ty) = (gpu.upload(&x, shape_of(a))?, gpu.upload(&y, shape_of(b))?);
-                let result = gpu.run(|r| apply(r, op, &tx, &ty))?;
-                if result.shape() != shape_of(&to) {
-                    let at = format!("shape {} for {to:?}", result.shape());
-                    return Ok(Check { worst: f64::INFINITY, at, bound: bound(op) });
-                }
-                result.read::<f32>()?
-            }
-            On::Cpu => cpu_floats(op, (&x, a), (&y, b), to.iter().product())?,
-        };
-        let (from_a, from_b) = (stretched(a, &to), stretched(b, &to));
-        let element = |i| reference::binary(op, f64::from(x[from_a(i)]), f64::from(y[from_b(i)]));
-        let expected: Vec<f64> = (0..to.iter().product()).map(element).collect();
-        Ok(compare(&expected, &result, bound(op)))
-    })
+    let input = |extents: &[usize], low, seed| {
+        let n = extents.iter().product();
+        Input::new(extents, move || uniform(n, low, size, seed))
+    };
+    let low = if op == "pow" { 0.0 } else { -size };
+    binary(op, format!("{a:?} with {b:?}"), [input(a, low, 1), input(b, -size, 2)])
 }
 
-/// On the CPU; operands come with their shapes.
-fn cpu_floats(op: &str, x: (&[f32], &[usize]), y: (&[f32], &[usize]), n: usize) -> Result<Vec<f32>> {
-    let words = |(x, shape)| (bytemuck::cast_slice::<f32, u32>(x), shape);
-    let result = twin::binary(op, DType::F32, words(x), words(y), n)?;
-    Ok(result.into_iter().map(f32::from_bits).collect())
+fn sweep(op: &'static str, what: &str, n: usize, pairs: fn() -> Vec<(f32, f32)>) -> Case {
+    let x = Input::new(&[n], move || pairs().into_iter().map(|(x, _)| x).collect());
+    let y = Input::new(&[n], move || pairs().into_iter().map(|(_, y)| y).collect());
+    binary(op, what.to_owned(), [x, y])
 }
 
-fn sweep(op: &'static str, what: &str, pairs: impl Fn() -> Vec<(f32, f32)> + Send + Sync + 'static) -> Case {
-    Case::both(op, "map", what.to_owned(), move |on| {
-        let (x, y): (Vec<f32>, Vec<f32>) = pairs().into_iter().unzip();
-        let n = x.len();
-        let result = match on {
-            On::Gpu(gpu) => {
-                let (tx, ty) = (gpu.upload(&x, [n])?, gpu.upload(&y, [n])?);
-                gpu.run(|r| apply(r, op, &tx, &ty))?.read::<f32>()?
-            }
-            On::Cpu => cpu_floats(op, (&x, &[n]), (&y, &[n]), n)?,
-        };
-        let pairs = x.iter().zip(&y);
-        let expected: Vec<f64> =
-            pairs.map(|(x, y)| reference::binary(op, f64::from(*x), f64::from(*y))).collect();
-        Ok(compare(&expected, &result, bound(op)))
-    })
+fn words(op: &'static str, dtype: DType, a: &[usize], b: &[usize]) -> Case {
+    binary(op, format!("{a:?} with {b:?} {dtype}"), [any_input(dtype, a, 1), any_input(dtype, b, 2)])
 }
 
 /// Bases between two numbers, spaced as logarithms, and exponents that lead to every size of result.
@@ -276,11 +280,10 @@ fn powers(lo: f32, hi: f32) -> Vec<(f32, f32)> {
     (0..200_003).map(pair).collect()
 }
 
-/// What an operation gives, word for word: integers, and whatever has no rounding.
+/// What an operation gives, word for word: of integers, and comparisons of floats.
 fn word_reference(op: &str, dtype: DType, a: u32, b: u32) -> u32 {
     if dtype == DType::F32 {
-        let value = reference::binary(op, f64::from(f32::from_bits(a)), f64::from(f32::from_bits(b)));
-        return if COMPARISONS.contains(&op) { value as u32 } else { (value as f32).to_bits() };
+        return reference::binary(op, f64::from(f32::from_bits(a)), f64::from(f32::from_bits(b))) as u32;
     }
     let wide = |x: u32| if dtype == DType::I32 { i64::from(x as i32) } else { i64::from(x) };
     let (a, b) = (wide(a), wide(b));
@@ -300,25 +303,6 @@ fn word_reference(op: &str, dtype: DType, a: u32, b: u32) -> u32 {
         "gt" => truth(a > b),
         _ => truth(a >= b),
     }) as u32
-}
-
-fn words(op: &'static str, dtype: DType, a: &'static [usize], b: &'static [usize]) -> Case {
-    Case::both(op, "map", format!("{a:?} with {b:?} {dtype}"), move |on| {
-        let to = broadcast(&[a, b]);
-        let x = any_words(dtype, a.iter().product(), 1);
-        let y = any_words(dtype, b.iter().product(), 2);
-        let result = match on {
-            On::Gpu(gpu) => {
-                let (tx, ty) = (upload(gpu, dtype, &x, a)?, upload(gpu, dtype, &y, b)?);
-                read(&gpu.run(|r| apply(r, op, &tx, &ty))?)?
-            }
-            On::Cpu => twin::binary(op, dtype, (&x, a), (&y, b), to.iter().product())?,
-        };
-        let (from_a, from_b) = (stretched(a, &to), stretched(b, &to));
-        let element = |i| word_reference(op, dtype, x[from_a(i)], y[from_b(i)]);
-        let expected: Vec<u32> = (0..to.iter().product()).map(element).collect();
-        Ok(compare_words(&expected, &result))
-    })
 }
 
 fn apply_scalar(r: &mut Recording, op: &str, x: &Tensor, bits: u32) -> Result<Value> {
@@ -367,75 +351,69 @@ fn scalar_form(op: &str) -> &'static str {
     }
 }
 
-fn with_scalar(op: &'static str, dtype: DType, n: usize) -> Case {
-    Case::both(scalar_form(op), "map", format!("[{n}] {dtype}"), move |on| {
-        let x = any_words(dtype, n, 3);
-        let scalar = if dtype == DType::F32 { 2.5f32.to_bits() } else { 3 };
-        let got = match on {
-            On::Gpu(gpu) => {
-                let tensor = upload(gpu, dtype, &x, &[n])?;
-                read(&gpu.run(|r| apply_scalar(r, op, &tensor, scalar))?)?
-            }
-            On::Cpu => twin::with_scalar(op, dtype, &x, scalar)?,
-        };
-        if dtype == DType::F32 && !COMPARISONS.contains(&op) {
-            let float = |x: u32| f64::from(f32::from_bits(x));
-            let expected: Vec<f64> =
-                x.iter().map(|x| reference::binary(op, float(*x), float(scalar))).collect();
-            return Ok(compare(&expected, bytemuck::cast_slice(&got), bound(op)));
+fn with_scalar(op: &'static str, what: String, x: Input) -> Case {
+    let (dtype, shape) = (x.kind.dtype, x.kind.shape);
+    let compares = COMPARISONS.contains(&op);
+    let rounds = dtype == DType::F32 && !compares;
+    let scalar = if dtype == DType::F32 { 2.5f32.to_bits() } else { 3 };
+    let expected = move |x: &[Array]| {
+        if rounds {
+            let exact = |x: &f32| reference::binary(op, f64::from(*x), f64::from(f32::from_bits(scalar)));
+            return Expected::Floats(x[0].of().iter().map(exact).collect());
         }
-        let expected: Vec<u32> = x.iter().map(|x| word_reference(op, dtype, *x, scalar)).collect();
-        Ok(compare_words(&expected, &got))
-    })
+        Expected::Words(x[0].of().iter().map(|x| word_reference(op, dtype, *x, scalar)).collect())
+    };
+    let result = Kind { dtype: if compares { DType::U32 } else { dtype }, shape };
+    let record = move |r: &mut Recording, t: &[Tensor]| apply_scalar(r, op, &t[0], scalar);
+    Case::new(scalar_form(op), "map", what, vec![x], result, record, expected)
+        .bound(if rounds { bound(op) } else { Bound::Exact })
+        .flops(shape.elements())
+        .twin(move |x, out| twin::with_scalar(op, &x[0], scalar, out))
 }
 
-fn select(dtype: DType, shapes: [&'static [usize]; 3]) -> Case {
-    let [mask, a, b] = shapes;
-    Case::both("select", "map", format!("{mask:?} {a:?} {b:?} {dtype}"), move |on| {
-        let to = broadcast(&shapes);
-        let count = |shape: &[usize]| shape.iter().product();
-        let m: Vec<u32> = any_words(DType::U32, count(mask), 4).iter().map(|w| w % 3).collect();
-        let (x, y) = (any_words(dtype, count(a), 5), any_words(dtype, count(b), 6));
-        let result = match on {
-            On::Gpu(gpu) => {
-                let tm = gpu.upload(&m, shape_of(mask))?;
-                let (tx, ty) = (upload(gpu, dtype, &x, a)?, upload(gpu, dtype, &y, b)?);
-                read(&gpu.run(|r| r.select(&tm, &tx, &ty))?)?
-            }
-            On::Cpu => twin::select((&m, mask), (&x, a), (&y, b), count(&to))?,
-        };
-        let [from_mask, from_a, from_b] = shapes.map(|shape| stretched(shape, &to));
+fn select(dtype: DType, extents: [&'static [usize]; 3]) -> Case {
+    let [mask, a, b] = extents;
+    let count = mask.iter().product();
+    let flags = move || any_words(DType::U32, count, 4).iter().map(|w| w % 3).collect();
+    let inputs = vec![Input::new(mask, flags), any_input(dtype, a, 5), any_input(dtype, b, 6)];
+    let to = broadcast(&extents);
+    let (n, result) = (to.iter().product(), Kind::new(dtype, &to));
+    let expected = move |x: &[Array]| {
+        let [m, x, y] = [0, 1, 2].map(|k| x[k].of::<u32>());
+        let [from_mask, from_a, from_b] = extents.map(|from| stretched(from, &to));
         let element = |i| if m[from_mask(i)] != 0 { x[from_a(i)] } else { y[from_b(i)] };
-        let expected: Vec<u32> = (0..count(&to)).map(element).collect();
-        Ok(compare_words(&expected, &result))
-    })
+        Expected::Words((0..n).map(element).collect())
+    };
+    let record = |r: &mut Recording, t: &[Tensor]| r.select(&t[0], &t[1], &t[2]);
+    Case::new("select", "map", format!("{mask:?} {a:?} {b:?} {dtype}"), inputs, result, record, expected)
+        .flops(n)
+        .twin(|x, out| cpu::select::<u32>(x[0].view(), x[1].view(), x[2].view(), out.of_mut()))
 }
 
-fn cast(from: DType, to: DType, n: usize) -> Case {
-    Case::both("cast", "map", format!("[{n}] {from} to {to}"), move |on| {
-        let mut x = any_words(from, n, 7);
-        if from == DType::F32 {
-            // Numbers around the ends of both integer types, and those between.
-            let mut random = Random::new(8);
-            for word in x.iter_mut().skip(16).step_by(2) {
-                *word = (random.uniform(-1.0, 1.0) * random.uniform(0.0, 34.0).exp2()).to_bits();
-            }
+/// Any elements; of floats, those around the ends of both integer types, too.
+fn to_be_cast(dtype: DType, n: usize) -> Vec<u32> {
+    let mut x = any_words(dtype, n, 7);
+    if dtype == DType::F32 {
+        let mut random = Random::new(8);
+        for word in x.iter_mut().skip(16).step_by(2) {
+            *word = (random.uniform(-1.0, 1.0) * random.uniform(0.0, 34.0).exp2()).to_bits();
         }
-        let result = match on {
-            On::Gpu(gpu) => {
-                let tensor = upload(gpu, from, &x, &[n])?;
-                read(&gpu.run(|r| r.cast(&tensor, to))?)?
-            }
-            On::Cpu => twin::cast(from, to, &x)?,
-        };
-        let element = |x: &u32| match (from, to) {
-            (DType::F32, DType::I32) => f32::from_bits(*x) as i32 as u32,
-            (DType::F32, DType::U32) => f32::from_bits(*x) as u32,
-            (DType::I32, DType::F32) => (*x as i32 as f32).to_bits(),
-            (DType::U32, DType::F32) => (*x as f32).to_bits(),
-            _ => *x,
-        };
-        let expected: Vec<u32> = x.iter().map(element).collect();
-        Ok(compare_words(&expected, &result))
-    })
+    }
+    x
+}
+
+fn cast(what: String, x: Input, to: DType) -> Case {
+    let Kind { dtype: from, shape } = x.kind;
+    let element = move |x: &u32| match (from, to) {
+        (DType::F32, DType::I32) => f32::from_bits(*x) as i32 as u32,
+        (DType::F32, DType::U32) => f32::from_bits(*x) as u32,
+        (DType::I32, DType::F32) => (*x as i32 as f32).to_bits(),
+        (DType::U32, DType::F32) => (*x as f32).to_bits(),
+        _ => *x,
+    };
+    let expected = move |x: &[Array]| Expected::Words(x[0].of().iter().map(element).collect());
+    let result = Kind { dtype: to, shape };
+    Case::new("cast", "map", what, vec![x], result, move |r, t| r.cast(&t[0], to), expected)
+        .flops(shape.elements())
+        .twin(|x, out| twin::cast(&x[0], out))
 }

@@ -1,11 +1,11 @@
 //! Reductions.
 
-use tidemill::cpu::{self, Number};
-use tidemill::{Axes, DType, Recording, Result, Shape, Tensor, Value};
+use tidemill::cpu;
+use tidemill::{Axes, DType, Recording, Result, Tensor, Value};
 
-use super::data::{Random, SPECIAL, uniform};
+use super::data::{BENCHED, BENCHED_SIDE, Random, SPECIAL, uniform};
 use super::reference::reduce::{View, number, place};
-use super::{Bound, Case, Check, On, compare_scaled, compare_words, twin};
+use super::{Array, Bound, Case, Expected, Input, Kind, twin};
 
 const OPS: [&str; 9] = ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "norm", "variance"];
 
@@ -86,14 +86,35 @@ pub fn cases(out: &mut Vec<Case>) {
         for (shape, axis) in
             [(vec![5], 0), (vec![100_003], 0), (vec![37, 131], 1), (vec![131, 37], 0), (vec![1037, 5], 1)]
         {
-            out.push(signed(op, shape.clone(), axis));
-            out.push(unsigned(op, shape, axis));
+            let n = shape.iter().product();
+            for dtype in [DType::I32, DType::U32] {
+                let x = Input::words(dtype, &shape, move || integers(n));
+                out.push(reduced(op, x, Some(axis), false, &format!(" {dtype}")));
+            }
         }
     }
     for n in [0, 1, 3, 5, 255, 256, 257, 4099, 65_537, 1_000_003] {
         out.push(dot(n));
     }
     out.push(dot(1 << 25).large());
+    timed(out);
+}
+
+/// Those that benches time.
+fn timed(out: &mut Vec<Case>) {
+    const SIDE: usize = BENCHED_SIDE;
+    let ordinary = |op, shape: &[usize], axis| reduction(op, shape.to_vec(), axis, false, Data::Ordinary);
+    for op in OPS {
+        out.push(ordinary(op, &[BENCHED], None).bench(format!("op_{op}")));
+    }
+    out.push(ordinary("sum", &[SIDE, SIDE], Some(1)).bench("op_sum_rows"));
+    out.push(ordinary("sum", &[BENCHED / 4, 4], Some(1)).bench("op_sum_rows_of_4"));
+    out.push(ordinary("sum", &[BENCHED / 3, 3], Some(1)).bench("op_sum_rows_of_3"));
+    out.push(ordinary("argmax", &[BENCHED / 10, 10], Some(1)).bench("op_argmax_rows_of_10"));
+    out.push(ordinary("sum", &[SIDE, SIDE], Some(0)).bench("op_sum_columns"));
+    out.push(ordinary("sum", &[1 << 22], None).bench("sum_4m"));
+    out.push(dot(BENCHED).bench("op_dot"));
+    out.push(dot(1 << 22).bench("dot_4m"));
 }
 
 /// What the elements are.
@@ -177,10 +198,6 @@ fn axes_of(axis: Option<usize>, rank: usize, keep: bool) -> Axes {
     if keep { axes.keep() } else { axes }
 }
 
-fn shape_of(extents: &[usize]) -> Shape {
-    Shape::new(extents).unwrap_or_default()
-}
-
 /// The shape that a result must have.
 fn left(shape: &[usize], axis: Option<usize>, keep: bool) -> Vec<usize> {
     let reduced = |d: usize| axis.is_none_or(|a| a == d);
@@ -195,49 +212,33 @@ fn describe(shape: &[usize], axis: Option<usize>, keep: bool, data: &str) -> Str
 
 fn reduction(op: &'static str, shape: Vec<usize>, axis: Option<usize>, keep: bool, data: Data) -> Case {
     let note = if data == Data::Ordinary { String::new() } else { format!(" {data:?}").to_lowercase() };
-    Case::both(op, "reduce", describe(&shape, axis, keep, &note), move |on| {
-        let x = data.make(op, shape.iter().product());
-        let view = View::new(&shape, axis);
-        let (result, got_shape) = run(on, op, &x, &shape, axis, keep)?;
-        if got_shape.dims() != left(&shape, axis, keep) {
-            let at = format!("shape {got_shape}");
-            return Ok(Check { worst: f64::INFINITY, at, bound: Bound::Exact });
-        }
-        let line = |i: usize| view.line(i).map(|k| f64::from(x[k]));
-        if op.starts_with("arg") {
-            let expected: Vec<u32> = (0..view.lines()).map(|i| place(op, line(i)) as u32).collect();
-            return Ok(compare_words(&expected, &result));
-        }
-        let expected: Vec<_> = (0..view.lines()).map(|i| number(op, line(i))).collect();
-        let values: Vec<f64> = expected.iter().map(|e| e.value).collect();
-        let result: &[f32] = bytemuck::cast_slice(&result);
-        Ok(compare_scaled(&values, result, bound(op, view.extent), |i| expected[i].scale))
-    })
+    let n = shape.iter().product();
+    reduced(op, Input::new(&shape, move || data.make(op, n)), axis, keep, &note)
 }
 
-/// The result's words, and its shape.
-fn run<T: Number>(
-    on: On<'_>,
-    op: &str,
-    x: &[T],
-    shape: &[usize],
-    axis: Option<usize>,
-    keep: bool,
-) -> Result<(Vec<u32>, Shape)> {
-    let axes = axes_of(axis, shape.len(), keep);
-    let results = left(shape, axis, keep).iter().product();
-    let gpu = match on {
-        On::Gpu(gpu) => gpu,
-        On::Cpu => return twin::reduce(op, x, shape_of(shape), axes, results),
+fn reduced(op: &'static str, x: Input, axis: Option<usize>, keep: bool, note: &str) -> Case {
+    let (dtype, shape) = (x.kind.dtype, x.kind.shape.dims().to_vec());
+    let what = describe(&shape, axis, keep, note);
+    let result = Kind::new(if op.starts_with("arg") { DType::U32 } else { dtype }, &left(&shape, axis, keep));
+    let (axes, view) = (axes_of(axis, shape.len(), keep), View::new(&shape, axis));
+    let expected = move |x: &[Array]| match dtype {
+        DType::F32 => float_results(op, view, x[0].of()),
+        DType::I32 => integer_results(op, view, |k| i64::from(x[0].of::<i32>()[k])),
+        _ => integer_results(op, view, |k| i64::from(x[0].of::<u32>()[k])),
     };
-    let x = gpu.upload(x, shape_of(shape))?;
-    let result = gpu.run(|r| record(r, op, &x, axes))?;
-    let words = match result.dtype() {
-        DType::F32 => result.read::<f32>()?.into_iter().map(f32::to_bits).collect(),
-        DType::I32 => result.read::<i32>()?.into_iter().map(|x| x as u32).collect(),
-        _ => result.read::<u32>()?,
-    };
-    Ok((words, result.shape()))
+    let record = move |r: &mut Recording, t: &[Tensor]| record(r, op, &t[0], axes);
+    Case::new(op, "reduce", what, vec![x], result, record, expected)
+        .bound(if dtype == DType::F32 { bound(op, view.extent) } else { Bound::Exact })
+        .flops(shape.iter().product())
+        .twin(move |x, out| twin::reduce(op, &x[0], axes, out))
+}
+
+fn float_results(op: &str, view: View, x: &[f32]) -> Expected {
+    let line = |i: usize| view.line(i).map(|k| f64::from(x[k]));
+    if op.starts_with("arg") {
+        return Expected::Words((0..view.lines()).map(|i| place(op, line(i)) as u32).collect());
+    }
+    Expected::Scaled((0..view.lines()).map(|i| number(op, line(i))).map(|e| (e.value, e.scale)).collect())
 }
 
 /// Integers; every fifth one is the smallest or the largest there is.
@@ -247,55 +248,33 @@ fn integers(n: usize) -> Vec<u32> {
     (0..n).map(|i| if i % 5 == 2 { extremes[i / 5 % 5] } else { random.bits() as u32 }).collect()
 }
 
-fn signed(op: &'static str, shape: Vec<usize>, axis: usize) -> Case {
-    Case::both(op, "reduce", describe(&shape, Some(axis), false, " i32"), move |on| {
-        let x: Vec<i32> = integers(shape.iter().product()).iter().map(|&x| x as i32).collect();
-        let (result, _) = run(on, op, &x, &shape, Some(axis), false)?;
-        let expected = integer_results(op, &shape, axis, |k| i64::from(x[k]));
-        Ok(compare_words(&expected, &result))
-    })
-}
-
-fn unsigned(op: &'static str, shape: Vec<usize>, axis: usize) -> Case {
-    Case::both(op, "reduce", describe(&shape, Some(axis), false, " u32"), move |on| {
-        let x = integers(shape.iter().product());
-        let (result, _) = run(on, op, &x, &shape, Some(axis), false)?;
-        let expected = integer_results(op, &shape, axis, |k| i64::from(x[k]));
-        Ok(compare_words(&expected, &result))
-    })
-}
-
-fn integer_results(op: &str, shape: &[usize], axis: usize, element: impl Fn(usize) -> i64) -> Vec<u32> {
-    let view = View::new(shape, Some(axis));
-    (0..view.lines())
-        .map(|i| {
-            let line = || view.line(i).map(&element);
-            match op {
-                "sum" => line().fold(0i64, i64::wrapping_add) as u32,
-                "amax" => line().max().unwrap_or(0) as u32,
-                "amin" => line().min().unwrap_or(0) as u32,
-                // 32-bit integers are exact in f64.
-                _ => place(op, line().map(|x| x as f64)) as u32,
-            }
-        })
-        .collect()
+fn integer_results(op: &str, view: View, element: impl Fn(usize) -> i64) -> Expected {
+    let result = |i: usize| {
+        let line = || view.line(i).map(&element);
+        match op {
+            "sum" => line().fold(0i64, i64::wrapping_add) as u32,
+            "amax" => line().max().unwrap_or(0) as u32,
+            "amin" => line().min().unwrap_or(0) as u32,
+            // 32-bit integers are exact in f64.
+            _ => place(op, line().map(|x| x as f64)) as u32,
+        }
+    };
+    Expected::Words((0..view.lines()).map(result).collect())
 }
 
 fn dot(n: usize) -> Case {
-    Case::both("dot", "reduce", format!("[{n}]"), move |on| {
-        let (a, b) = (uniform(n, -4.0, 4.0, 1), uniform(n, -1.0, 3.0, 2));
-        let mut result = vec![0.0];
-        match on {
-            On::Gpu(gpu) => {
-                let (ta, tb) = (gpu.upload(&a, [n])?, gpu.upload(&b, [n])?);
-                result = gpu.run(|r| r.dot(&ta, &tb))?.read()?;
-            }
-            On::Cpu => {
-                cpu::dot(&a, &b, &mut result)?;
-            }
-        }
-        let products = a.iter().zip(&b).map(|(a, b)| f64::from(*a) * f64::from(*b));
-        let expected = number("sum", products);
-        Ok(compare_scaled(&[expected.value], &result, bound("dot", n), |_| expected.scale))
-    })
+    let inputs = vec![
+        Input::new(&[n], move || uniform(n, -4.0, 4.0, 1)),
+        Input::new(&[n], move || uniform(n, -1.0, 3.0, 2)),
+    ];
+    let expected = |x: &[Array]| {
+        let pairs = x[0].of::<f32>().iter().zip(x[1].of::<f32>());
+        let sum = number("sum", pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)));
+        Expected::Scaled(vec![(sum.value, sum.scale)])
+    };
+    let record = |r: &mut Recording, t: &[Tensor]| r.dot(&t[0], &t[1]);
+    Case::new("dot", "reduce", format!("[{n}]"), inputs, Kind::of::<f32>(&[]), record, expected)
+        .bound(bound("dot", n))
+        .flops(2 * n)
+        .twin(|x, out| cpu::dot(x[0].of::<f32>(), x[1].of::<f32>(), out.of_mut()))
 }

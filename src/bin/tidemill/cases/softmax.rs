@@ -1,11 +1,11 @@
 //! Softmax and its logarithm.
 
-use tidemill::{Shape, cpu};
+use tidemill::{Recording, Tensor, cpu};
 
-use super::data::{Random, SPECIAL, uniform};
+use super::data::{BENCHED, BENCHED_SIDE, Random, SPECIAL, uniform};
 use super::reference::reduce::View;
 use super::reference::softmax::softmax;
-use super::{Bound, Case, On, compare_scaled};
+use super::{Array, Bound, Case, Expected, Input, Kind};
 
 const EPS: f64 = 1.0 / (1u64 << 24) as f64;
 
@@ -63,13 +63,26 @@ pub fn cases(out: &mut Vec<Case>) {
             out.push(case(op, shape.clone(), axis, Data::Masked));
             out.push(case(op, shape, axis, Data::Wide));
         }
-        out.push(case(op, vec![4096, 1024], 1, Data::Ordinary).large());
     }
     // Past what one storage binding spans, in parts and in whole rows; columns of many parts; many groups.
     out.push(case("softmax", vec![(1 << 25) + 77], 0, Data::Ordinary).large());
     out.push(case("softmax", vec![33_000, 1023], 1, Data::Ordinary).large());
     out.push(case("log_softmax", vec![2, 40_000, 101], 1, Data::Ordinary).large());
     out.push(case("log_softmax", vec![400_009, 11], 1, Data::Ordinary).large());
+    timed(out);
+}
+
+/// Those that benches time, and one more of that size.
+fn timed(out: &mut Vec<Case>) {
+    const SIDE: usize = BENCHED_SIDE;
+    let ordinary = |op, shape: [usize; 2], axis| case(op, shape.to_vec(), axis, Data::Ordinary);
+    out.push(ordinary("softmax", [4096, 1024], 1).bench("softmax_4096x1024"));
+    out.push(ordinary("softmax", [1, BENCHED], 1).bench("softmax_1m"));
+    out.push(ordinary("softmax", [SIDE, SIDE], 1).bench("op_softmax_rows"));
+    out.push(ordinary("softmax", [BENCHED / 10, 10], 1).bench("op_softmax_rows_of_10"));
+    out.push(ordinary("softmax", [SIDE, SIDE], 0).bench("op_softmax_columns"));
+    out.push(ordinary("log_softmax", [SIDE, SIDE], 1).bench("op_log_softmax_rows"));
+    out.push(ordinary("log_softmax", [4096, 1024], 1).large());
 }
 
 /// What the elements are.
@@ -119,45 +132,40 @@ impl Data {
 
 fn case(op: &'static str, shape: Vec<usize>, axis: usize, data: Data) -> Case {
     let note = if data == Data::Ordinary { String::new() } else { format!(" {data:?}").to_lowercase() };
-    Case::both(op, "softmax", format!("{shape:?} axis {axis}{note}"), move |on| {
-        let logarithm = op == "log_softmax";
-        let x = data.make(&shape, axis);
-        let dims = Shape::new(&shape).unwrap_or_default();
-        // Both ways to count are asked for.
-        let axis_asked =
-            if axis.is_multiple_of(2) { axis as isize } else { axis as isize - shape.len() as isize };
-        let mut result = vec![0.0; x.len()];
-        match on {
-            On::Gpu(gpu) => {
-                let tensor = gpu.upload(&x, dims)?;
-                let kept = gpu.run(|r| match logarithm {
-                    true => r.log_softmax(&tensor, axis_asked),
-                    false => r.softmax(&tensor, axis_asked),
-                })?;
-                result = kept.read()?;
-            }
-            On::Cpu if logarithm => {
-                cpu::log_softmax((&x, dims), axis_asked, &mut result)?;
-            }
-            On::Cpu => {
-                cpu::softmax((&x, dims), axis_asked, &mut result)?;
-            }
-        }
-        let view = View::new(&shape, Some(axis));
+    let what = format!("{shape:?} axis {axis}{note}");
+    let logarithm = op == "log_softmax";
+    // Both ways to count are asked for.
+    let asked = if axis.is_multiple_of(2) { axis as isize } else { axis as isize - shape.len() as isize };
+    let (view, result, n) =
+        (View::new(&shape, Some(axis)), Kind::of::<f32>(&shape), shape.iter().product::<usize>());
+    let x = Input::new(&shape.clone(), move || data.make(&shape, axis));
+    let expected = move |x: &[Array]| {
+        let x = x[0].of::<f32>();
         let mut expected = vec![(0.0, 0.0); x.len()];
         for i in 0..view.lines() {
             let line = softmax(logarithm, view.line(i).map(|k| f64::from(x[k])));
-            for (at, y) in view.line(i).zip(line) {
-                expected[at] = y;
+            for (at, (y, below)) in view.line(i).zip(line) {
+                expected[at] = (y, scale(logarithm, y, below));
             }
         }
-        let values: Vec<f64> = expected.iter().map(|e| e.0).collect();
-        // In units of 8 roundings.
-        let scale = |i: usize| {
-            let (y, below) = expected[i];
-            // What lies 87 below the largest may become 0.
-            if logarithm { y.abs().max(1.0) } else { y * (1.0 + below / 8.0) + 1.7e-38 / (8.0 * EPS) }
-        };
-        Ok(compare_scaled(&values, &result, Bound::Scaled(8.0 * EPS), scale))
-    })
+        Expected::Scaled(expected)
+    };
+    let record = move |r: &mut Recording, t: &[Tensor]| match logarithm {
+        true => r.log_softmax(&t[0], asked),
+        false => r.softmax(&t[0], asked),
+    };
+    Case::new(op, "softmax", what, vec![x], result, record, expected)
+        .bound(Bound::Scaled(8.0 * EPS))
+        // A difference, an exponential, a sum and a quotient each.
+        .flops(4 * n)
+        .twin(move |x, out| match logarithm {
+            true => cpu::log_softmax(x[0].view(), asked, out.of_mut()),
+            false => cpu::softmax(x[0].view(), asked, out.of_mut()),
+        })
+}
+
+/// What 8 roundings are relative to, for an element so far below the largest.
+fn scale(logarithm: bool, y: f64, below: f64) -> f64 {
+    // What lies 87 below the largest may become 0.
+    if logarithm { y.abs().max(1.0) } else { y * (1.0 + below / 8.0) + 1.7e-38 / (8.0 * EPS) }
 }

@@ -1,28 +1,12 @@
-//! The same operations on the CPU, by the names that cases have for them. Words are the bits of elements.
+//! The same operations on the CPU, by the names that cases have for them: from operands into a place for the result.
 
-use tidemill::cpu::{self, Cast, Number, View};
+use tidemill::cpu::{self, Cast, Number};
 use tidemill::{Axes, DType, Element, Result, Shape};
 
-use super::elementwise::PARAMETERS;
+use super::array::Array;
 
-fn words<T: Element>(elements: &[T]) -> Vec<u32> {
-    bytemuck::cast_slice(elements).to_vec()
-}
-
-fn view<'a, T: Element>(words: &'a [u32], shape: &[usize]) -> View<'a, T> {
-    View::new(bytemuck::cast_slice(words), Shape::new(shape).unwrap_or_default())
-}
-
-/// One of [`UNARY`](super::elementwise::UNARY).
-pub fn unary(op: &str, x: &[f32]) -> Result<Vec<f32>> {
-    let [p, q] = PARAMETERS.map(|p| p as f32);
-    let mut out = vec![0.0; x.len()];
-    unary_into(op, x, [p, q], &mut out)?;
-    Ok(out)
-}
-
-/// Likewise, with parameters.
-pub fn unary_into(op: &str, x: &[f32], [p, q]: [f32; 2], out: &mut [f32]) -> Result<Shape> {
+/// One of [`UNARY`](super::elementwise::UNARY), with its parameters.
+pub fn unary(op: &str, x: &[f32], [p, q]: [f32; 2], out: &mut [f32]) -> Result<Shape> {
     match op {
         "neg" => cpu::neg(x, out),
         "abs" => cpu::abs(x, out),
@@ -51,138 +35,107 @@ pub fn unary_into(op: &str, x: &[f32], [p, q]: [f32; 2], out: &mut [f32]) -> Res
     }
 }
 
-pub fn unary_i32(op: &str, x: &[i32]) -> Result<Vec<i32>> {
-    let mut out = vec![0; x.len()];
+pub fn unary_i32(op: &str, x: &[i32], out: &mut [i32]) -> Result<Shape> {
     match op {
-        "neg" => cpu::neg(x, &mut out),
-        "abs" => cpu::abs(x, &mut out),
-        _ => cpu::sign(x, &mut out),
-    }?;
-    Ok(out)
+        "neg" => cpu::neg(x, out),
+        "abs" => cpu::abs(x, out),
+        _ => cpu::sign(x, out),
+    }
 }
 
-/// Operands as words and shapes.
-pub type Words<'a> = (&'a [u32], &'a [usize]);
-
-/// An operation of two operands with a result of `n` elements.
-pub fn binary(op: &str, dtype: DType, x: Words<'_>, y: Words<'_>, n: usize) -> Result<Vec<u32>> {
-    fn with<T: Number>(op: &str, x: Words<'_>, y: Words<'_>, n: usize) -> Result<Vec<u32>> {
-        let (x, y) = (view::<T>(x.0, x.1), view::<T>(y.0, y.1));
-        let (mut out, mut truth) = (vec![T::zeroed(); n], vec![0u32; n]);
+/// An operation of two operands.
+pub fn binary(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
+    fn with<T: Number>(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
+        let (x, y) = (x[0].view::<T>(), x[1].view::<T>());
         match op {
-            "add" => cpu::add(x, y, &mut out),
-            "sub" => cpu::sub(x, y, &mut out),
-            "mul" => cpu::mul(x, y, &mut out),
-            "div" => cpu::div(x, y, &mut out),
-            "min" => cpu::min(x, y, &mut out),
-            "max" => cpu::max(x, y, &mut out),
-            "eq" => cpu::eq(x, y, &mut truth),
-            "ne" => cpu::ne(x, y, &mut truth),
-            "lt" => cpu::lt(x, y, &mut truth),
-            "le" => cpu::le(x, y, &mut truth),
-            "gt" => cpu::gt(x, y, &mut truth),
-            _ => cpu::ge(x, y, &mut truth),
-        }?;
-        Ok(if ARITHMETIC.contains(&op) { words(&out) } else { truth })
-    }
-    match dtype {
-        DType::F32 if op == "pow" => {
-            let mut out = vec![0.0; n];
-            cpu::pow(view(x.0, x.1), view(y.0, y.1), &mut out)?;
-            Ok(words(&out))
+            "add" => cpu::add(x, y, out.of_mut()),
+            "sub" => cpu::sub(x, y, out.of_mut()),
+            "mul" => cpu::mul(x, y, out.of_mut()),
+            "div" => cpu::div(x, y, out.of_mut()),
+            "min" => cpu::min(x, y, out.of_mut()),
+            "max" => cpu::max(x, y, out.of_mut()),
+            "eq" => cpu::eq(x, y, out.of_mut()),
+            "ne" => cpu::ne(x, y, out.of_mut()),
+            "lt" => cpu::lt(x, y, out.of_mut()),
+            "le" => cpu::le(x, y, out.of_mut()),
+            "gt" => cpu::gt(x, y, out.of_mut()),
+            _ => cpu::ge(x, y, out.of_mut()),
         }
-        DType::F32 => with::<f32>(op, x, y, n),
-        DType::I32 => with::<i32>(op, x, y, n),
-        _ => with::<u32>(op, x, y, n),
+    }
+    match x[0].kind.dtype {
+        DType::F32 if op == "pow" => cpu::pow(x[0].view(), x[1].view(), out.of_mut()),
+        DType::F32 => with::<f32>(op, x, out),
+        DType::I32 => with::<i32>(op, x, out),
+        _ => with::<u32>(op, x, out),
     }
 }
 
-const ARITHMETIC: [&str; 6] = ["add", "sub", "mul", "div", "min", "max"];
-
-/// An operation of an operand and a scalar.
-pub fn with_scalar(op: &str, dtype: DType, x: &[u32], scalar: u32) -> Result<Vec<u32>> {
-    fn with<T: Number>(op: &str, x: &[u32], scalar: u32) -> Result<Vec<u32>> {
-        let (x, scalar): (&[T], T) = (bytemuck::cast_slice(x), bytemuck::cast(scalar));
-        let (mut out, mut truth) = (vec![T::zeroed(); x.len()], vec![0u32; x.len()]);
+/// An operation of an operand and a scalar, whose bits are given.
+pub fn with_scalar(op: &str, x: &Array, scalar: u32, out: &mut Array) -> Result<Shape> {
+    fn with<T: Number>(op: &str, x: &Array, scalar: u32, out: &mut Array) -> Result<Shape> {
+        let (x, scalar): (&[T], T) = (x.of(), bytemuck::cast(scalar));
         match op {
-            "add" => cpu::add_scalar(x, scalar, &mut out),
-            "sub" => cpu::sub_scalar(x, scalar, &mut out),
-            "mul" => cpu::scale(x, scalar, &mut out),
-            "div" => cpu::div_scalar(x, scalar, &mut out),
-            "min" => cpu::min_scalar(x, scalar, &mut out),
-            "max" => cpu::max_scalar(x, scalar, &mut out),
-            "eq" => cpu::eq_scalar(x, scalar, &mut truth),
-            "ne" => cpu::ne_scalar(x, scalar, &mut truth),
-            "lt" => cpu::lt_scalar(x, scalar, &mut truth),
-            "le" => cpu::le_scalar(x, scalar, &mut truth),
-            "gt" => cpu::gt_scalar(x, scalar, &mut truth),
-            _ => cpu::ge_scalar(x, scalar, &mut truth),
-        }?;
-        Ok(if ARITHMETIC.contains(&op) { words(&out) } else { truth })
-    }
-    match dtype {
-        DType::F32 if op == "pow" => {
-            let mut out = vec![0.0; x.len()];
-            cpu::pow_scalar(bytemuck::cast_slice::<u32, f32>(x), f32::from_bits(scalar), &mut out)?;
-            Ok(words(&out))
+            "add" => cpu::add_scalar(x, scalar, out.of_mut()),
+            "sub" => cpu::sub_scalar(x, scalar, out.of_mut()),
+            "mul" => cpu::scale(x, scalar, out.of_mut()),
+            "div" => cpu::div_scalar(x, scalar, out.of_mut()),
+            "min" => cpu::min_scalar(x, scalar, out.of_mut()),
+            "max" => cpu::max_scalar(x, scalar, out.of_mut()),
+            "eq" => cpu::eq_scalar(x, scalar, out.of_mut()),
+            "ne" => cpu::ne_scalar(x, scalar, out.of_mut()),
+            "lt" => cpu::lt_scalar(x, scalar, out.of_mut()),
+            "le" => cpu::le_scalar(x, scalar, out.of_mut()),
+            "gt" => cpu::gt_scalar(x, scalar, out.of_mut()),
+            _ => cpu::ge_scalar(x, scalar, out.of_mut()),
         }
-        DType::F32 => with::<f32>(op, x, scalar),
-        DType::I32 => with::<i32>(op, x, scalar),
-        _ => with::<u32>(op, x, scalar),
+    }
+    match x.kind.dtype {
+        DType::F32 if op == "pow" => cpu::pow_scalar(x.view(), f32::from_bits(scalar), out.of_mut()),
+        DType::F32 => with::<f32>(op, x, scalar, out),
+        DType::I32 => with::<i32>(op, x, scalar, out),
+        _ => with::<u32>(op, x, scalar, out),
     }
 }
 
-pub fn select(mask: Words<'_>, a: Words<'_>, b: Words<'_>, n: usize) -> Result<Vec<u32>> {
-    let mut out = vec![0u32; n];
-    cpu::select::<u32>(view(mask.0, mask.1), view(a.0, a.1), view(b.0, b.1), &mut out)?;
-    Ok(out)
-}
-
-pub fn cast(from: DType, to: DType, x: &[u32]) -> Result<Vec<u32>> {
-    fn between<A: Element, B: Cast<A>>(x: &[u32]) -> Result<Vec<u32>> {
-        let mut out = vec![B::zeroed(); x.len()];
-        cpu::cast(bytemuck::cast_slice::<u32, A>(x), &mut out)?;
-        Ok(words(&out))
-    }
-    fn to_any<A: Element>(to: DType, x: &[u32]) -> Result<Vec<u32>>
+/// To the type that the result has.
+pub fn cast(x: &Array, out: &mut Array) -> Result<Shape> {
+    fn from<A: Element>(x: &Array, out: &mut Array) -> Result<Shape>
     where
         f32: Cast<A>,
         i32: Cast<A>,
         u32: Cast<A>,
     {
-        match to {
-            DType::F32 => between::<A, f32>(x),
-            DType::I32 => between::<A, i32>(x),
-            _ => between::<A, u32>(x),
+        match out.kind.dtype {
+            DType::F32 => cpu::cast(x.view::<A>(), out.of_mut::<f32>()),
+            DType::I32 => cpu::cast(x.view::<A>(), out.of_mut::<i32>()),
+            _ => cpu::cast(x.view::<A>(), out.of_mut::<u32>()),
         }
     }
-    match from {
-        DType::F32 => to_any::<f32>(to, x),
-        DType::I32 => to_any::<i32>(to, x),
-        _ => to_any::<u32>(to, x),
+    match x.kind.dtype {
+        DType::F32 => from::<f32>(x, out),
+        DType::I32 => from::<i32>(x, out),
+        _ => from::<u32>(x, out),
     }
 }
 
-/// A reduction to `n` elements, as words, and the result's shape.
-pub fn reduce<T: Number>(op: &str, x: &[T], shape: Shape, axes: Axes, n: usize) -> Result<(Vec<u32>, Shape)> {
-    let x = View::new(x, shape);
-    let (mut out, mut places) = (vec![T::zeroed(); n], vec![0u32; n]);
-    let shape = match op {
-        "sum" => cpu::sum(x, axes, &mut out),
-        "amax" => cpu::amax(x, axes, &mut out),
-        "amin" => cpu::amin(x, axes, &mut out),
-        "argmax" => cpu::argmax(x, axes, &mut places),
-        "argmin" => cpu::argmin(x, axes, &mut places),
-        _ => {
-            let floats = View::<f32>::new(bytemuck::cast_slice(x.data()), shape);
-            let out = bytemuck::cast_slice_mut::<T, f32>(&mut out);
-            match op {
-                "mean" => cpu::mean(floats, axes, out),
-                "prod" => cpu::prod(floats, axes, out),
-                "norm" => cpu::norm(floats, axes, out),
-                _ => cpu::variance(floats, axes, out),
-            }
+pub fn reduce(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result<Shape> {
+    fn with<T: Number>(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result<Shape> {
+        let x = x.view::<T>();
+        match op {
+            "sum" => cpu::sum(x, axes, out.of_mut()),
+            "amax" => cpu::amax(x, axes, out.of_mut()),
+            "amin" => cpu::amin(x, axes, out.of_mut()),
+            "argmax" => cpu::argmax(x, axes, out.of_mut()),
+            _ => cpu::argmin(x, axes, out.of_mut()),
         }
-    }?;
-    Ok((if op.starts_with("arg") { places } else { words(&out) }, shape))
+    }
+    match (op, x.kind.dtype) {
+        ("mean", _) => cpu::mean(x.view(), axes, out.of_mut()),
+        ("prod", _) => cpu::prod(x.view(), axes, out.of_mut()),
+        ("norm", _) => cpu::norm(x.view(), axes, out.of_mut()),
+        ("variance", _) => cpu::variance(x.view(), axes, out.of_mut()),
+        (_, DType::F32) => with::<f32>(op, x, axes, out),
+        (_, DType::I32) => with::<i32>(op, x, axes, out),
+        _ => with::<u32>(op, x, axes, out),
+    }
 }

@@ -27,6 +27,11 @@ impl Convolution {
         [self.input[0], self.weights[0], extent(2), extent(3)]
     }
 
+    /// Two for each multiplication with its addition, those with padding included.
+    pub fn flops(&self) -> usize {
+        2 * self.result().iter().product::<usize>() * self.weights[1..].iter().product::<usize>()
+    }
+
     /// The result.
     pub fn of(&self, x: &[f32], w: &[f32]) -> Vec<f64> {
         let [_, all_channels, height, width] = self.input;
