@@ -104,6 +104,28 @@ impl Node {
         Node { label, work, accesses, cost, in_place: 0, continues: false }
     }
 
+    /// Whether a binding of so many bytes spans whatever lowering makes of it, without looking closer: small operands always
+    /// fit.
+    pub(crate) fn surely_fits(&self, limit: u64) -> bool {
+        // One column becomes a panel of 128, one row of it eight, and a sum is split into some parts.
+        const PANEL: u64 = 128;
+        const PARTS: u64 = 16;
+        let largest = self.accesses.iter().map(|access| access.bytes).max().unwrap_or(0);
+        match &self.work {
+            Work::Product(product) => {
+                let [m, n, k] =
+                    [product.m, product.n, product.k].map(|x| u64::from(x).next_multiple_of(PANEL));
+                let batches = product.batch.iter().fold(4 * PARTS, |all, &x| all.saturating_mul(x.into()));
+                let bytes =
+                    |(rows, columns): (u64, u64)| rows.saturating_mul(columns).saturating_mul(batches);
+                [(m, k), (k, n), (m, n)].into_iter().map(bytes).all(|bytes| bytes <= limit)
+                    && largest <= limit
+            }
+            Work::Convolution(_) => largest <= limit / (PANEL * PARTS),
+            _ => largest <= limit,
+        }
+    }
+
     /// Names every value that it reads or writes (`true`), lowered or not.
     pub(crate) fn touches(&self, mut note: impl FnMut(ValueId, bool)) {
         if let Work::Map(map) = &self.work {

@@ -22,9 +22,6 @@ use crate::error::{Error, Result};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::raw::HostSync;
 
-/// By how much lowering makes an operand larger at the most: one column becomes a panel of 128, and one row of it eight.
-const MOST_GROWTH: u64 = 1024;
-
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// What an op inside a recording returns: a promise without memory of its own, to be an operand of further ops.
@@ -391,11 +388,10 @@ impl Recording {
         self.graph.trial.as_deref().unwrap_or(&self.core.catalog)
     }
 
-    /// Appends what is lowered where the recording ends, unless a binding can't span what it must see. Small operands always
-    /// fit.
+    /// Appends what is lowered where the recording ends, unless a binding can't span what it must see.
     pub(crate) fn push_checked(&mut self, nodes: &[Node]) -> Result<()> {
-        let small = self.core.catalog.limits.storage_range_bytes / MOST_GROWTH;
-        if nodes.iter().flat_map(|node| &node.accesses).any(|access| access.bytes > small) {
+        let limit = self.core.catalog.limits.storage_range_bytes;
+        if nodes.iter().any(|node| !node.surely_fits(limit)) {
             let trial = self.graph.trial.clone();
             let catalog = trial.as_deref().unwrap_or(&self.core.catalog);
             // Lowered to see whether it can be; the values that it adds go again.
