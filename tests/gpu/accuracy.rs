@@ -6,7 +6,7 @@ use std::time::Instant;
 use tidemill::{Accelerator, Result, Tensor};
 
 use super::cases::table::compare::compare;
-use super::cases::table::elementwise::{PARAMETERS, UNARY, Unary, apply};
+use super::cases::table::elementwise::{UNARY, Unary, apply};
 use super::cases::table::reference;
 use crate::harness::gpu;
 
@@ -43,9 +43,11 @@ fn sweep(points: u64, ops: &[Unary]) {
             let x: Vec<f32> = (0..CHUNK)
                 .map(|i| f32::from_bits((((chunk * CHUNK + i) * stride) as u32).wrapping_add(12_345)))
                 .collect();
-            let expected: Vec<f64> =
-                x.iter().map(|x| reference::unary(op.name, f64::from(*x), PARAMETERS)).collect();
-            let check = compare(&expected, &run(&gpu, op.name, &x).unwrap(), op.bound);
+            let expected: Vec<f64> = x
+                .iter()
+                .map(|x| reference::unary(op.name, f64::from(*x), op.parameters.map(f64::from)))
+                .collect();
+            let check = compare(&expected, &run(&gpu, op, &x).unwrap(), op.bound);
             if !check.passed() {
                 failures.push(format!("{}: {} {} {}", op.name, check.worst, op.bound.unit(), check.at));
             }
@@ -63,7 +65,7 @@ fn sweep(points: u64, ops: &[Unary]) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn run(gpu: &Accelerator, op: &'static str, x: &[f32]) -> Result<Vec<f32>> {
+fn run(gpu: &Accelerator, op: &Unary, x: &[f32]) -> Result<Vec<f32>> {
     let t: Tensor = gpu.upload(x, [x.len()])?;
     gpu.run(|r| apply(r, op, &t))?.read::<f32>()
 }

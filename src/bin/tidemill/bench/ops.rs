@@ -39,9 +39,9 @@ pub(crate) static WORKS: &[(&str, Make)] = works! {
     "sin": |x, o| each(x, o, f32::sin);
     "cos": |x, o| each(x, o, f32::cos);
     "relu": |x, o| each(x, o, |x: f32| x.max(0.0));
-    "leaky_relu": |x, o| each(x, o, |x: f32| if x < 0.0 { 0.25 * x } else { x });
-    "elu": |x, o| each(x, o, |x: f32| if x < 0.0 { 0.25 * x.exp_m1() } else { x });
-    "clip": |x, o| each(x, o, |x: f32| x.clamp(0.25, 1.5));
+    "leaky_relu": |x, o| each(x, o, |x: f32| if x < 0.0 { 1.673_263_2 * x } else { x });
+    "elu": |x, o| each(x, o, |x: f32| if x < 0.0 { 1.673_263_2 * x.exp_m1() } else { x });
+    "clip": |x, o| each(x, o, |x: f32| x.clamp(1.673_263_2, 2.5));
     "sigmoid": |x, o| each(x, o, |x: f32| 1.0 / (1.0 + (-x).exp()));
     "tanh": |x, o| each(x, o, f32::tanh);
     "swish": |x, o| each(x, o, |x: f32| x / (1.0 + (-x).exp()));

@@ -1,6 +1,6 @@
 //! Elementwise operations of one operand.
 
-use tidemill::{Operand, Recording, Result, Value};
+use tidemill::{Operand, Recording, Result, Tensor, Value};
 
 use super::data::{self, BENCHED, Random, SPECIAL};
 use super::{Array, Bound, Case, Expected, Input, Kind, reference, twin};
@@ -14,10 +14,15 @@ pub struct Unary {
     pub range: (f32, f32),
     /// The accuracy that its documentation states.
     pub bound: Bound,
+    /// Its parameters, if it has some.
+    pub parameters: [f32; 2],
 }
 
+/// The first is SELU's: a product with it rounds, as one with a power of two would not.
+const PARAMETERS: [f32; 2] = [1.673_263_2, 2.5];
+
 const fn row(name: &'static str, range: (f32, f32), bound: Bound) -> Unary {
-    Unary { name, range, bound }
+    Unary { name, range, bound, parameters: PARAMETERS }
 }
 
 /// Every operation of one f32 operand.
@@ -37,7 +42,7 @@ pub const UNARY: [Unary; 24] = [
     row("cos", (-100.0, 100.0), Bound::Ulp(1.6)),
     row("relu", (-4.0, 4.0), Bound::Exact),
     row("leaky_relu", (-4.0, 4.0), Bound::Ulp(0.5)),
-    row("elu", (-30.0, 2.0), Bound::Ulp(1.5)),
+    row("elu", (-30.0, 2.0), Bound::Ulp(2.0)),
     row("clip", (-4.0, 4.0), Bound::Exact),
     row("sigmoid", (-106.0, 20.0), Bound::Ulp(2.5)),
     row("tanh", (-11.0, 11.0), Bound::Ulp(1.4)),
@@ -48,17 +53,14 @@ pub const UNARY: [Unary; 24] = [
     row("pow_scalar", (0.0, 100.0), Bound::Ulp(1.2)),
 ];
 
-/// The parameters of those that have some.
-pub const PARAMETERS: [f64; 2] = [0.25, 1.5];
-
 /// Records one of [`UNARY`].
 ///
 /// # Errors
 ///
 /// Those of the operation.
-pub fn apply<'a>(r: &mut Recording, op: &str, x: impl Into<Operand<'a>>) -> Result<Value> {
-    let [p, q] = PARAMETERS.map(|p| p as f32);
-    match op {
+pub fn apply<'a>(r: &mut Recording, op: &Unary, x: impl Into<Operand<'a>>) -> Result<Value> {
+    let [p, q] = op.parameters;
+    match op.name {
         "neg" => r.neg(x),
         "abs" => r.abs(x),
         "sign" => r.sign(x),
@@ -128,8 +130,17 @@ pub fn cases(out: &mut Vec<Case>) {
             out.push(case.bench(format!("op_{}", op.name)));
         }
     }
+    for alpha in [0.01, 0.25, 0.7, 1.0, 1.9] {
+        for (name, bound) in [("leaky_relu", Bound::Ulp(0.5)), ("elu", Bound::Ulp(2.0))] {
+            let op = Unary { parameters: [alpha, 0.0], ..row(name, (-30.0, 2.0), bound) };
+            let what = format!("{SWEEP} numbers of every exponent by {alpha}");
+            out.push(unary(op, what, SWEEP, || every_exponent(SWEEP)).large());
+            let what = format!("{SWEEP} numbers from -30 to 2 by {alpha}");
+            out.push(unary(op, what, SWEEP, || data::uniform(SWEEP, -30.0, 2.0, 9)).large());
+        }
+    }
     // Only its tail is worse.
-    let gelu = Unary { name: "gelu", range: (-1.5, 8.0), bound: Bound::Ulp(6.0) };
+    let gelu = row("gelu", (-1.5, 8.0), Bound::Ulp(6.0));
     let body =
         |n| unary(gelu, format!("{n} numbers from -1.5 to 8"), n, move || data::uniform(n, -1.5, 8.0, 8));
     out.push(body(SWEEP));
@@ -143,14 +154,14 @@ pub fn cases(out: &mut Vec<Case>) {
 
 fn unary(op: Unary, what: String, n: usize, x: impl Fn() -> Vec<f32> + Send + Sync + 'static) -> Case {
     let expected = move |x: &[Array]| {
-        let exact = |x: &f32| reference::unary(op.name, f64::from(*x), PARAMETERS);
+        let exact = |x: &f32| reference::unary(op.name, f64::from(*x), op.parameters.map(f64::from));
         Expected::Floats(x[0].of().iter().map(exact).collect())
     };
     let (inputs, result) = (vec![Input::new(&[n], x)], Kind::of::<f32>(&[n]));
-    Case::new(op.name, "map", what, inputs, result, move |r, t| apply(r, op.name, &t[0]), expected)
+    Case::new(op.name, "map", what, inputs, result, move |r, t| apply(r, &op, &t[0]), expected)
         .bound(op.bound)
         .flops(n)
-        .twin(move |x, out| twin::unary(op.name, x[0].of(), PARAMETERS.map(|p| p as f32), out.of_mut()))
+        .twin(move |x, out| twin::unary(op.name, x[0].of(), op.parameters, out.of_mut()))
 }
 
 fn unary_i32(op: &'static str, n: usize) -> Case {
@@ -172,7 +183,12 @@ fn unary_i32(op: &'static str, n: usize) -> Case {
         Expected::Words(x[0].of().iter().map(|x| exact(x) as u32).collect())
     };
     let (inputs, result) = (vec![Input::new(&[n], x)], Kind::of::<i32>(&[n]));
-    Case::new(op, "map", format!("[{n}] i32"), inputs, result, move |r, t| apply(r, op, &t[0]), expected)
+    let record = move |r: &mut Recording, t: &[Tensor]| match op {
+        "neg" => r.neg(&t[0]),
+        "abs" => r.abs(&t[0]),
+        _ => r.sign(&t[0]),
+    };
+    Case::new(op, "map", format!("[{n}] i32"), inputs, result, record, expected)
         .flops(n)
         .twin(move |x, out| twin::unary_i32(op, x[0].of(), out.of_mut()))
 }
