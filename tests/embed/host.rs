@@ -169,6 +169,11 @@ impl Host {
     }
 
     pub fn destroy_semaphore(&self, semaphore: vk::Semaphore) {
+        let _turn = self.lock.lock().unwrap();
+        // lavapipe (Mesa 22.3) touches a semaphore that a submission has waited for once more after that submission has
+        // completed, and crashes if it is gone.
+        // SAFETY: a valid queue, under its lock.
+        unsafe { self.device.queue_wait_idle(self.queue) }.unwrap();
         // SAFETY: nothing pending uses it.
         unsafe { self.device.destroy_semaphore(semaphore, None) };
     }
