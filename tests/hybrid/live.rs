@@ -1,6 +1,6 @@
 //! The real device beside a CPU that is made slow, so that a real crossover exists on a software driver.
 //!
-//! Nothing here depends on how fast or how busy the machine is: how much the CPU is slowed follows from what the device is
+//! It is to hold however fast or busy the machine is: how much the CPU is slowed follows from what the device is
 //! measured to take, a cell counts only if the same side was clearly the better one before and after Auto's calls, and
 //! what disturbed a round is made good by the next ones.
 
