@@ -267,7 +267,7 @@ fn a_device_that_says_it_was_two_thousand_times_faster_is_not_believed() {
 
 #[test]
 fn the_same_without_calibration() {
-    let (gpu, _turn) = planted(0.01, 1, 99, 64, true);
+    let (gpu, _turn) = planted(0.0005, 1, 99, 64, true);
     let run = sums(&gpu).unwrap();
     assert_eq!(run.clock, Clock::Uncalibrated);
     assert!(run.rows().all(|row| row.figure.throughput().is_none()), "{run}");
