@@ -112,7 +112,7 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// At most 2 ULP, measured on lavapipe over 2²⁷ floats of every exponent (`alpha` = 1.6732632; less where it is a power of
+    /// At most 2 ULP, measured on lavapipe over floats of every exponent (`alpha` = 1.6732632; less where it is a power of
     /// two, by which nothing is rounded). Made of additions,
     /// multiplications and integer operations alone: the same bits on every device that rounds to the nearest and keeps
     /// denormals.

@@ -121,4 +121,13 @@ mod tests {
         works.dedup();
         assert_eq!(works.len(), count, "two works have one name");
     }
+
+    #[test]
+    fn every_work_is_in_the_docs() {
+        let docs = include_str!("../../../../docs/benchmarks.md");
+        for name in names().filter(|name| !name.starts_with("op_")) {
+            let named = docs.contains(&format!("`{name}`")) || docs.contains(&format!("| {name} |"));
+            assert!(named, "docs/benchmarks.md does not name {name}");
+        }
+    }
 }
