@@ -62,10 +62,19 @@ fn weights_are_laid_out_once() {
     // What they were made from may change, or go.
     w.write(&[7.0f32; 36]).unwrap();
     drop(w);
+    let before = gpu.stats().dispatches;
     for _ in 0..3 {
         let y = gpu.run(|r| r.conv2d(&x, &prepared, Conv2d::new())).unwrap();
         assert_eq!(y.read::<f32>().unwrap(), [9.0; 8]);
     }
+    let prepared_takes = gpu.stats().dispatches - before;
+    // Plain weights are laid out in each call.
+    let w = gpu.upload(&[0.5f32; 36], [2, 2, 3, 3]).unwrap();
+    let before = gpu.stats().dispatches;
+    for _ in 0..3 {
+        gpu.run(|r| r.conv2d(&x, &w, Conv2d::new())).unwrap();
+    }
+    assert_eq!(gpu.stats().dispatches - before, prepared_takes + 3);
 }
 
 #[test]
