@@ -83,7 +83,7 @@ void main() {
         }
         rescale(sum, rest, top, peak(range));
         vec4 w[BLOCK];
-#define TAKE(j) w[j] = weight(x[j], top);
+#define TAKE(j) w[j] = rough_weight(x[j], top);
         FOUR_TIMES(TAKE)
 #undef TAKE
         precise vec4 all_four = (w[0] + w[1]) + (w[2] + w[3]);
@@ -94,12 +94,12 @@ void main() {
         uvec4 x = four(e);
         widen(range, x);
         rescale(sum, rest, top, peak(range));
-        add_exactly(sum, rest, weight(x, top));
+        add_exactly(sum, rest, rough_weight(x, top));
         e += inner;
     }
     if (MODE == PARTS) {
         [[dont_unroll]] for (uint k = 0; k < columns; k++) {
-            result[at * inner + column + k] = uvec4(range.high[k], range.low[k], U(sum[k]), U(rest[k]));
+            result[at * inner + column + k] = uvec4(U(top[k]), range.farthest[k], U(sum[k]), U(rest[k]));
         }
         return;
     }
@@ -108,23 +108,22 @@ void main() {
     [[dont_unroll]] for (uint p = 0; p < parts; p++) {
         uint i = from + p * inner;
         uvec4 a = states(i), b = states(i + min(1, most)), c = states(i + min(2, most)), d = states(i + most);
-        widen(range, Range(ivec4(a.x, b.x, c.x, d.x), ivec4(a.y, b.y, c.y, d.y)));
+        widen(range, uvec4(a.x, b.x, c.x, d.x), uvec4(a.y, b.y, c.y, d.y));
     }
     vec4 top = peak(range);
     [[dont_unroll]] for (uint p = 0; p < parts; p++) {
         uint i = from + p * inner;
         uvec4 a = states(i), b = states(i + min(1, most)), c = states(i + min(2, most)), d = states(i + most);
         // A part without finite elements has summed up to 0.
-        vec4 scale = weight(uvec4(total_order(uvec4(a.x, b.x, c.x, d.x))), top);
+        vec4 scale = weight(uvec4(a.x, b.x, c.x, d.x), top);
         precise vec4 scaled = F(uvec4(a.z, b.z, c.z, d.z)) * scale, scaled_rest = F(uvec4(a.w, b.w, c.w, d.w)) * scale;
         add_sums(sum, rest, scaled, scaled_rest);
     }
 #endif
-    vec4 d = divisor(sum, rest);
-    bvec4 lost = is_lost(range);
+    vec4 d = divisor(sum, rest, is_lost(range));
     uint i = first, moved = origin - out_origin;
     [[dont_unroll]] for (uint r = 0; r < rows; r++) {
-        store(i + moved, columns, outcome(four(i), top, d, lost));
+        store(i + moved, columns, outcome(four(i), top, d));
         i += inner;
     }
 }

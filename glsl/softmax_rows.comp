@@ -36,6 +36,9 @@ layout(constant_id = 2) const uint MODE = 0;
 #define PARTS 2
 layout(constant_id = 4) const uint VECS = 8;      // texels that a lane holds
 layout(constant_id = 5) const bool FULL = false;  // rows are exactly LANES x VECS texels
+#if INPUTS == 2
+layout(constant_id = 6) const bool FEW = false;   // a row has no more parts than LANES
+#endif
 
 layout(push_constant, std430) uniform Push {
     uint units;        // parts of rows in this dispatch
@@ -95,17 +98,19 @@ void store(Span s, uint shift, uint i, uvec4 r) {
 #endif
 
 void join_range(inout Range range) {
-    range.high.xy = max(range.high.xy, range.high.zw);
-    range.low.xy = min(range.low.xy, range.low.zw);
-    range.high.x = max(range.high.x, range.high.y);
-    range.low.x = min(range.low.x, range.low.y);
+    range.most.xy = max(range.most.xy, range.most.zw);
+    range.least.xy = min(range.least.xy, range.least.zw);
+    range.farthest.xy = max(range.farthest.xy, range.farthest.zw);
+    range.most.x = max(range.most.x, range.most.y);
+    range.least.x = min(range.least.x, range.least.y);
+    range.farthest.x = max(range.farthest.x, range.farthest.y);
 #define STEP(k) { \
-        ivec3 other = ivec3(exchange(uvec3(range.high.x, range.low.x, 0), k)); \
-        widen(range, Range(other.xxxx, other.yyyy)); \
+        uvec3 other = exchange(uvec3(range.most.x, range.least.x, range.farthest.x), k); \
+        widen(range, Range(ivec4(other.x), ivec4(other.y), other.zzzz)); \
     }
     FOR_EACH_STEP(STEP)
 #undef STEP
-    range = Range(range.high.xxxx, range.low.xxxx);
+    range = Range(range.most.xxxx, range.least.xxxx, range.farthest.xxxx);
 }
 
 void join_sum(inout vec4 sum, inout vec4 rest) {
@@ -148,12 +153,12 @@ void weigh(inout Range range, out vec4 top, out vec4 d) {
     }
     sum = sum + eight;
     join_sum(sum, rest);
-    d = divisor(sum, rest);
+    d = divisor(sum, rest, is_lost(range));
 }
 
-uvec4 weighed(uint j, vec4 top, vec4 d, bvec4 lost) {
+uvec4 weighed(uint j, vec4 top, vec4 d) {
     precise vec4 logarithm = (F(held[j]) - top) - d, share = F(held[j]) * d;
-    return mix(LOGARITHM ? U(logarithm) : U(share), uvec4(NOT_A_NUMBER), lost);
+    return LOGARITHM ? U(logarithm) : U(share);
 }
 
 #endif
@@ -173,12 +178,11 @@ void whole_in_registers(Span s, uint lane, bool live, uint shift) {
     }
     vec4 top, d;
     weigh(range, top, d);
-    bvec4 lost = is_lost(range);
     // The texels at the ends are put aside: stores in parts, many times over, would take seconds to compile.
     uint whole = (s.begin + s.size) >> 2;
     uvec4 head = uvec4(0), tail = uvec4(0);
     [[unroll]] for (uint j = 0; j < VECS; j++) {
-        uvec4 r = weighed(j, top, d, lost);
+        uvec4 r = weighed(j, top, d);
         uint i = s.first + lane + j * LANES;
         if (FULL) {
             if (live) result[i + shift] = r;
@@ -206,7 +210,7 @@ void sweep(Span s, uint lane, inout Range range, inout vec4 sum, inout vec4 rest
         }
         rescale(sum, rest, top, peak(range));
         vec4 w[BLOCK];
-#define TAKE(j) w[j] = weight(x[j], top);
+#define TAKE(j) w[j] = rough_weight(x[j], top);
         EIGHT_TIMES(TAKE)
 #undef TAKE
         precise vec4 eight = ((w[0] + w[1]) + (w[2] + w[3])) + ((w[4] + w[5]) + (w[6] + w[7]));
@@ -217,7 +221,7 @@ void sweep(Span s, uint lane, inout Range range, inout vec4 sum, inout vec4 rest
         uvec4 x = texel(s, single(s, j));
         widen(range, x);
         rescale(sum, rest, top, peak(range));
-        add_exactly(sum, rest, weight(x, top));
+        add_exactly(sum, rest, rough_weight(x, top));
     }
     join_range(range);
     rescale(sum, rest, top, peak(range));
@@ -226,21 +230,30 @@ void sweep(Span s, uint lane, inout Range range, inout vec4 sum, inout vec4 rest
 
 #elif INPUTS == 2
 
+// Adds what a state has summed up. One without finite elements has summed up to 0.
+void add_state(uvec4 state, vec4 top, inout vec4 sum, inout vec4 rest) {
+    vec4 scale = weight(state.xxxx, top) * vec4(1, 0, 0, 0);
+    precise vec4 scaled = F(state.zzzz) * scale, scaled_rest = F(state.wwww) * scale;
+    add_sums(sum, rest, scaled, scaled_rest);
+}
+
 // The whole row's range and sum, from the states of its parts.
 void join_states(uint outer, uint lane, inout Range range, inout vec4 sum, inout vec4 rest) {
-    [[dont_unroll]] for (uint p = lane; p < parts; p += LANES) {
-        ivec4 state = ivec4(states(outer * parts + p));
-        widen(range, Range(state.xxxx, state.yyyy));
-    }
-    join_range(range);
-    vec4 top = peak(range);
-    [[dont_unroll]] for (uint p = lane; p < parts; p += LANES) {
-        uvec4 state = states(outer * parts + p);
-        // A part without finite elements has summed up to 0.
-        vec4 scale = weight(uvec4(total_order(state.xxxx)), top);
-        vec4 at_first = vec4(1, 0, 0, 0);
-        precise vec4 scaled = F(state.zzzz) * scale * at_first, scaled_rest = F(state.wwww) * scale * at_first;
-        add_sums(sum, rest, scaled, scaled_rest);
+    uint first = outer * parts;
+    if (FEW) {
+        // Without a loop, whose masks would cost more than all of this.
+        uvec4 state = states(first + min(lane, parts - 1));
+        widen(range, state.xxxx, state.yyyy);
+        join_range(range);
+        add_state(lane < parts ? state : uvec4(MINUS_INFINITY, 0, 0, 0), peak(range), sum, rest);
+    } else {
+        [[dont_unroll]] for (uint p = lane; p < parts; p += LANES) {
+            uvec4 state = states(first + p);
+            widen(range, state.xxxx, state.yyyy);
+        }
+        join_range(range);
+        vec4 top = peak(range);
+        [[dont_unroll]] for (uint p = lane; p < parts; p += LANES) add_state(states(first + p), top, sum, rest);
     }
     join_sum(sum, rest);
 }
@@ -258,15 +271,14 @@ void main() {
 #if INPUTS != 2
     [[unroll]] for (uint j = 0; j < VECS; j++) hold(j, element(first + j * LANES + lane), range);
     weigh(range, top, d);
-#define RESULT(j) weighed(j, top, d, lost)
+#define RESULT(j) weighed(j, top, d)
 #else
     vec4 sum = vec4(0), rest = vec4(0);
     join_states(divide(begin + unit, magic, magic_shift), lane, range, sum, rest);
     top = peak(range);
-    d = divisor(sum, rest);
-#define RESULT(j) outcome(input0(first + j * LANES + lane), top, d, lost)
+    d = divisor(sum, rest, is_lost(range));
+#define RESULT(j) outcome(input0(first + j * LANES + lane), top, d)
 #endif
-    bvec4 lost = is_lost(range);
     [[unroll]] for (uint j = 0; j < VECS; j++) STORE_TOGETHER(result, at + j * LANES, RESULT(j))
 }
 
@@ -291,18 +303,17 @@ void main() {
     }
     sweep(s, lane, range, sum, rest);
     if (MODE == PARTS) {
-        if (live && lane == 0) result[at] = uvec4(range.high.x, range.low.x, U(sum.x), U(rest.x));
+        if (live && lane == 0) result[at] = uvec4(U(peak(range).x), range.farthest.x, U(sum.x), U(rest.x));
         return;
     }
 #else
     join_states(outer, lane, range, sum, rest);
 #endif
-    vec4 top = peak(range), d = divisor(sum, rest);
-    bvec4 lost = is_lost(range);
+    vec4 top = peak(range), d = divisor(sum, rest, is_lost(range));
     uint i = s.inside + lane;
     [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
         uvec4 r[BLOCK];
-#define TAKE(j) r[j] = outcome(element(i + j * LANES), top, d, lost);
+#define TAKE(j) r[j] = outcome(element(i + j * LANES), top, d);
         EIGHT_TIMES(TAKE)
 #undef TAKE
         [[unroll]] for (uint j = 0; j < BLOCK; j++) {
@@ -312,7 +323,7 @@ void main() {
     }
     [[dont_unroll]] for (uint j = lane; j < s.singles; j += LANES) {
         uint k = single(s, j);
-        if (live) store(s, shift, k, outcome(element(k), top, d, lost));
+        if (live) store(s, shift, k, outcome(element(k), top, d));
     }
 }
 

@@ -44,3 +44,48 @@ fn the_same_operand_gives_the_same_bits_every_time() {
         assert!(run().iter().zip(&first).all(|(a, b)| a.to_bits() == b.to_bits()));
     }
 }
+
+/// Kernels look for the largest element and for what makes a row no distribution by the bits alone.
+#[test]
+fn special_elements_are_found_wherever_they_are() {
+    let gpu = gpu();
+    let negative_nan = f32::from_bits(0xffc0_0001);
+    // What stands among elements, what those are, and whether there is a distribution.
+    let specials: [(f32, fn(usize) -> f32, bool); 8] = [
+        (f32::NAN, |i| i as f32, false),
+        (negative_nan, |i| i as f32, false),
+        (negative_nan, |_| f32::NEG_INFINITY, false),
+        (f32::INFINITY, |i| -(i as f32), false),
+        (f32::NEG_INFINITY, |_| f32::NEG_INFINITY, false),
+        (f32::NEG_INFINITY, |i| -2.0 - (i % 7) as f32, true),
+        (-f32::MAX, |_| f32::NEG_INFINITY, true),
+        (-0.0, |i| -1.0 - (i % 7) as f32, true),
+    ];
+    for n in [5, 32, 1000, 1024, 9000, 65_536, 131_072] {
+        for at in [0, n / 2, n - 1] {
+            let rows = specials.iter().flat_map(|(special, others, _)| {
+                (0..n).map(move |i| if i == at { *special } else { others(i) })
+            });
+            let rows: Vec<f32> = rows.collect();
+            let columns: Vec<f32> = (0..8 * n).map(|i| rows[i % 8 * n + i / 8]).collect();
+            let by_row = gpu.upload(&rows, [8, n]).and_then(|x| gpu.run(|r| r.softmax(&x, 1))).unwrap();
+            let by_column = gpu.upload(&columns, [n, 8]).and_then(|x| gpu.run(|r| r.softmax(&x, 0))).unwrap();
+            let (by_row, by_column): (Vec<f32>, Vec<f32>) =
+                (by_row.read().unwrap(), by_column.read().unwrap());
+            for (k, (special, _, distribution)) in specials.iter().enumerate() {
+                let row = &by_row[k * n..][..n];
+                let column: Vec<f32> = (0..n).map(|i| by_column[8 * i + k]).collect();
+                for shares in [row, &column] {
+                    let what = format!("{special} at {at} of {n}");
+                    if !distribution {
+                        assert!(shares.iter().all(|share| share.is_nan()), "{what}");
+                        continue;
+                    }
+                    let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
+                    assert!((sum - 1.0).abs() < 1e-6, "{what}: {sum}");
+                    assert_eq!(shares[at] == 0.0, *special == f32::NEG_INFINITY, "{what}");
+                }
+            }
+        }
+    }
+}

@@ -309,6 +309,8 @@ impl Lowering<'_> {
             let vecs = team.vecs.unwrap_or(1);
             let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
             specialization.extend([(2, mode as u32), (4, vecs), (5, u32::from(full))]);
+        } else {
+            specialization.push((6, u32::from(cut.parts <= u64::from(team.lanes))));
         }
         specialization.extend(head.iter().flat_map(headed::specialization));
         let pipeline = PipelineKey { kernel, specialization };
