@@ -48,7 +48,7 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// An error of at most 8 · 2⁻²⁴ times the larger of 1 and the result's magnitude; measured on lavapipe: 3.3 · 2⁻²⁴. It is
+    /// An error of at most 8 · 2⁻²⁴ times the larger of 1 and the result's magnitude; measured on lavapipe: 3.4 · 2⁻²⁴. It is
     /// made of additions and multiplications alone, which Vulkan wants correctly rounded.
     ///
     /// # Errors

@@ -45,13 +45,15 @@ fn the_same_operand_gives_the_same_bits_every_time() {
     }
 }
 
+/// What stands among elements, what those are, and whether there is a distribution.
+type Special = (f32, fn(usize) -> f32, bool);
+
 /// Kernels look for the largest element and for what makes a row no distribution by the bits alone.
 #[test]
 fn special_elements_are_found_wherever_they_are() {
     let gpu = gpu();
     let negative_nan = f32::from_bits(0xffc0_0001);
-    // What stands among elements, what those are, and whether there is a distribution.
-    let specials: [(f32, fn(usize) -> f32, bool); 8] = [
+    let specials: [Special; 8] = [
         (f32::NAN, |i| i as f32, false),
         (negative_nan, |i| i as f32, false),
         (negative_nan, |_| f32::NEG_INFINITY, false),
