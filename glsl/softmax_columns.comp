@@ -98,8 +98,9 @@ void main() {
         e += inner;
     }
     if (MODE == PARTS) {
+        uvec4 tops = top_bits(range);
         [[dont_unroll]] for (uint k = 0; k < columns; k++) {
-            result[at * inner + column + k] = uvec4(U(top[k]), range.farthest[k], U(sum[k]), U(rest[k]));
+            result[at * inner + column + k] = uvec4(tops[k], range.farthest[k], U(sum[k]), U(rest[k]));
         }
         return;
     }

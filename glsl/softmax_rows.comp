@@ -303,7 +303,7 @@ void main() {
     }
     sweep(s, lane, range, sum, rest);
     if (MODE == PARTS) {
-        if (live && lane == 0) result[at] = uvec4(U(peak(range).x), range.farthest.x, U(sum.x), U(rest.x));
+        if (live && lane == 0) result[at] = uvec4(top_bits(range).x, range.farthest.x, U(sum.x), U(rest.x));
         return;
     }
 #else

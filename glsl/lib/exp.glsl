@@ -1,6 +1,6 @@
 // exp and log where softmax needs them, alike on every driver: Vulkan allows a native exp(t) to be off by 3 + 2|t| ULP.
 
-// exp(t) for t <= 0, to 0.99 ULP (over every f32); 0 below -87, where results would become denormal, and for NaN.
+// exp(t) for t <= 0, to 0.99 ULP (over every f32); 0 below -87, where results would become denormal.
 vec4 exp_not_above_one(vec4 t) {
     // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits, too. Below -87 all of this is noise.
     // The polynomial is the best of its degree for |r| <= log(2) / 2: 3e-9, so that rounding is all that is left.

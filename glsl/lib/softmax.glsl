@@ -26,20 +26,24 @@ void widen(inout Range range, Range other) {
     range.farthest = max(range.farthest, other.farthest);
 }
 
-// The range as a state holds it: its largest element, and the word that tells of negative NaNs.
+// The range as a state holds it: the bits of its largest element, and those that tell of negative NaNs.
 void widen(inout Range range, uvec4 top, uvec4 farthest) {
     widen(range, top);
     range.farthest = max(range.farthest, farthest);
 }
 
-// The largest element: not finite where there is no distribution. Weights are 0 then, whatever the elements.
-vec4 peak(Range range) { return F(uvec4(mix(range.least, range.most, greaterThanEqual(range.most, ivec4(0))))); }
+// The bits of the largest element.
+uvec4 top_bits(Range range) { return uvec4(mix(range.least, range.most, greaterThanEqual(range.most, ivec4(0)))); }
+
+// The largest element, for others to be subtracted from; the lowest number for -infinity, so that no infinity meets another
+// in a row that may still become a distribution.
+vec4 peak(Range range) { return F(min(top_bits(range), uvec4(MINUS_INFINITY - 1))); }
 
 // No distribution: there is a NaN or +infinity, or nothing but -infinity.
 bvec4 is_lost(Range range) {
     return bvec4(uvec4(greaterThanEqual(range.most, ivec4(INFINITY_KEY))) |
                  uvec4(greaterThan(range.farthest, uvec4(MINUS_INFINITY))) |
-                 uvec4(equal(U(peak(range)), uvec4(MINUS_INFINITY))));
+                 uvec4(equal(top_bits(range), uvec4(MINUS_INFINITY))));
 }
 
 vec4 weight(uvec4 bits, vec4 top) {
