@@ -106,6 +106,11 @@ impl Team {
             }
         }
     }
+
+    /// The constant that tells the second dispatch whether each lane has one state of a row to join, at the most.
+    fn few(self, cut: Cut) -> (u32, u32) {
+        (6, u32::from(cut.parts <= u64::from(self.lanes)))
+    }
 }
 
 /// The number of texels per lane that a pipeline is made for: few different ones, since each is compiled apart.
@@ -310,7 +315,7 @@ impl Lowering<'_> {
             let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
             specialization.extend([(2, mode as u32), (4, vecs), (5, u32::from(full))]);
         } else {
-            specialization.push((6, u32::from(cut.parts <= u64::from(team.lanes))));
+            specialization.push(team.few(cut));
         }
         specialization.extend(head.iter().flat_map(headed::specialization));
         let pipeline = PipelineKey { kernel, specialization };

@@ -63,7 +63,7 @@ impl Lowering<'_> {
         };
         let mut specialization: Specialization =
             smallvec![(0, local_size), (1, team.lanes), (3, u32::from(logarithm)), (4, vecs)];
-        specialization.extend(join.map(|_| (6, u32::from(cut.parts <= u64::from(team.lanes)))));
+        specialization.extend(join.map(|_| team.few(cut)));
         specialization.extend(head.iter().flat_map(headed::specialization));
         let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
         let rows =
