@@ -8,13 +8,14 @@
 #include "lib/half.glsl"
 #include "lib/ops.glsl"
 
-// A matrix product with at most four columns: one subgroup walks along k through ROWS rows of A, all lanes side by side.
-// B comes as rows of its transpose.
+// A matrix product with few columns: one subgroup walks along k through ROWS rows of A, all lanes side by side. Each lane has
+// four neighbours of k at a time, and so COLUMNS vecs of B, whichever way that lies.
 
 layout(local_size_x_id = 0) in;                // LANES: the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 1) const uint LANES = 8;
-layout(constant_id = 2) const uint ROWS = 8;   // a power of two, at most LANES
+layout(constant_id = 2) const uint ROWS = 8;   // a power of two, at most LANES and 8
 layout(constant_id = 3) const uint COLUMNS = 1;
+layout(constant_id = 4) const bool ALONG_K = true;  // B comes as rows of its transpose; else as it is, without gaps
 
 INPUT(0, a)
 INPUT(1, b)
@@ -22,43 +23,50 @@ INPUT(1, b)
 #include "lib/factors.glsl"
 
 void main() {
-    if (!find_tile(4)) return;
+    if (!find_tile(COLUMNS)) return;
     uint lane = gl_SubgroupInvocationID;
     uint row = first_row + tile.m * ROWS;
     uint a_at[ROWS];
     [[unroll]] for (uint i = 0; i < ROWS; i++) a_at[i] = tile.a + min(row + i, m - 1) * operands.a_row;
-    vec4 acc[ROWS * COLUMNS];
-    [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) acc[i] = vec4(0);
+    float acc[ROWS * COLUMNS];
+    [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) acc[i] = 0;
     [[dont_unroll]] for (uint at = (tile.k_begin >> 2) + lane; 4 * at < tile.k_end; at += LANES) {
         vec4 bv[COLUMNS];
-        [[unroll]] for (uint j = 0; j < COLUMNS; j++) bv[j] = rhs(tile.b + j * operands.b_row + at);
+        [[unroll]] for (uint j = 0; j < COLUMNS; j++)
+            bv[j] = rhs(tile.b + (ALONG_K ? j * operands.b_row + at : at * COLUMNS + j));
         [[unroll]] for (uint i = 0; i < ROWS; i++) {
             vec4 av = lhs(a_at[i] + at);
-            [[unroll]] for (uint j = 0; j < COLUMNS; j++) acc[i * COLUMNS + j] += av * bv[j];
+            [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
+                [[unroll]] for (uint kk = 0; kk < 4; kk++) {
+                    uint place = ALONG_K ? 4 * j + kk : kk * COLUMNS + j;
+                    acc[i * COLUMNS + j] += av[kk] * bv[place / 4][place % 4];
+                }
+            }
         }
     }
     // Sums over the lanes, in as few shuffles as there are rows: at each distance lanes give away half of their rows and
-    // add up the other half, until each is left with the row of its own number.
-    vec4 mine = vec4(0);
-    // One column after the other, since shuffles take long to compile; the next moves up.
-    [[dont_unroll]] for (uint j = 0; j < COLUMNS; j++) {
+    // add up the other half, until each is left with the row of its own number. Levels are counted, since drivers unroll loops
+    // that count, and what a loop indexes leaves its registers.
+    float mine[(COLUMNS + 3) / 4 * 4];
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
         float sums[ROWS];
-        [[unroll]] for (uint i = 0; i < ROWS; i++) {
-            vec4 four = acc[i * COLUMNS];
-            sums[i] = (four.x + four.y) + (four.z + four.w);
-        }
-        [[unroll]] for (uint distance = ROWS / 2; distance > 0; distance /= 2) {
+        [[unroll]] for (uint i = 0; i < ROWS; i++) sums[i] = acc[i * COLUMNS + j];
+        [[unroll]] for (uint level = 1; level < 4; level++) {
+            uint distance = ROWS >> level;
             bool upper = (lane & distance) != 0;
-            [[unroll]] for (uint i = 0; i < distance; i++) {
+            [[unroll]] for (uint i = 0; i < ROWS / 2; i++) {
+                if (i >= distance) continue;
                 float kept = upper ? sums[i + distance] : sums[i], given = upper ? sums[i] : sums[i + distance];
                 sums[i] = kept + subgroupShuffleXor(given, distance);
             }
         }
-        [[unroll]] for (uint distance = ROWS; distance < LANES; distance *= 2)
-            sums[0] += subgroupShuffleXor(sums[0], distance);
-        mine = mix(mine, vec4(sums[0]), equal(uvec4(0, 1, 2, 3), uvec4(j)));
-        [[unroll]] for (uint i = 1; i < ROWS * COLUMNS; i++) acc[i - 1] = acc[i];
+        [[unroll]] for (uint level = 0; level < 7; level++)
+            if (ROWS << level < LANES) sums[0] += subgroupShuffleXor(sums[0], ROWS << level);
+        mine[j] = sums[0];
     }
-    begin_columns(0);
-    if (lane < ROWS) store(mine, row + lane, 0);
+    if (lane >= ROWS) return;
+    [[unroll]] for (uint j = 0; j < COLUMNS; j += 4) {
+        begin_columns(j);
+        store(vec4(mine[j], mine[j + 1], mine[j + 2], mine[j + 3]), row + lane, j);
+    }
 }

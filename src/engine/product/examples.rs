@@ -42,6 +42,7 @@ const SQUARE: Example = example(1024, 1024, 256);
 const COLUMN: Example = example(1024, 1, 1024);
 const ROW: Example = example(1, 1024, 1024);
 const FEW_ROWS: Example = example(4, 1024, 1024);
+const FEW_COLUMNS: Example = example(1024, 10, 1024);
 
 /// The pipelines that common products use.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
@@ -52,7 +53,7 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
 /// epilogues.
 pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let layouts = [[true, true], [false, true], [false, false]].map(|along_k| Example { along_k, ..SQUARE });
-    let shapes = [SQUARE, COLUMN, ROW, FEW_ROWS];
+    let shapes = [SQUARE, COLUMN, ROW, FEW_ROWS, FEW_COLUMNS];
     let halves = shapes.map(|shape| Example { dtype: DType::F16, ..shape });
     let gelus = shapes.map(|shape| Example { then: Then::Gelu, ..shape });
     let tensors = shapes.map(|shape| Example { then: Then::BiasAndResidual, ..shape });

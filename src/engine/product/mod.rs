@@ -19,7 +19,7 @@ use super::together::{MOST_SUBGROUPS, one_batch, whole_subgroups};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Shape};
 use aside::Aside;
-use operand::{Operand, Packing, in_place, loose};
+use operand::{Operand, Packing, by_fours, in_place, loose};
 use schemes::{Scheme, Tile};
 use shape::{LONG_STEP, Window, parts, windows};
 use sum::Parts;
@@ -186,7 +186,8 @@ impl<'a> Lowering<'a> {
                 let along = |factor: &Factor, across| {
                     in_place(factor, self.graph, across, k, false).filter(|operand| operand.along_k)
                 };
-                let (lhs, rhs) = (along(&product.lhs, m), along(&product.rhs, n));
+                let lhs = along(&product.lhs, m);
+                let rhs = along(&product.rhs, n).or_else(|| by_fours(&product.rhs, self.graph, [n, k]));
                 let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK(4)), Ok)?;
                 let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AlongK(4)), Ok)?;
                 Ok((a, b))

@@ -56,6 +56,23 @@ pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail
     })
 }
 
+/// A right-hand side as it lies in memory, for kernels that take four rows of all its `n` columns at a time: together they are whole
+/// groups of four, wherever rows begin.
+pub(super) fn by_fours(factor: &Factor, graph: &Graph, [n, k]: [u32; 2]) -> Option<Operand> {
+    let aligned = k % 4 == 0 && factor.batch.iter().all(|stride| stride % 4 == 0);
+    (!factor.along_k && aligned).then(|| Operand {
+        value: factor.value,
+        row: n,
+        panel: 0,
+        batch: factor.batch.map(|stride| stride / 4),
+        width: n.div_ceil(4),
+        depth: k,
+        along_k: false,
+        half: graph.value(factor.value).dtype == DType::F16,
+        loose: false,
+    })
+}
+
 /// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
 pub(super) fn loose(factor: &Factor, graph: &Graph, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
     let half = graph.value(factor.value).dtype == DType::F16;

@@ -14,8 +14,8 @@ pub(crate) enum Tile {
     Rows { lanes: u32, rows: u32, width: u32 },
     /// `glsl/product_tile.comp`: m x n of the result per workgroup, k at a time, frame x frame per invocation.
     Shared { m: u32, n: u32, k: u32, frame: u32 },
-    /// `glsl/product_dot.comp`: `rows` rows of the result, which has at most four columns, per subgroup.
-    Dot { lanes: u32, rows: u32 },
+    /// `glsl/product_dot.comp`: `rows` rows of the result, which has at most `columns`, per subgroup.
+    Dot { lanes: u32, rows: u32, columns: u32 },
 }
 
 /// When a tile is taken. The first rule of a scheme that fits is; the last fits all.
@@ -92,12 +92,11 @@ const ROWS_32: Tile = Tile::Rows { lanes: 8, rows: 32, width: 1 };
 const ROWS_16: Tile = Tile::Rows { lanes: 8, rows: 16, width: 1 };
 const ROWS_4: Tile = Tile::Rows { lanes: 8, rows: 4, width: 4 };
 const ROWS_1: Tile = Tile::Rows { lanes: 8, rows: 1, width: 4 };
-const DOT_8: Tile = Tile::Dot { lanes: 8, rows: 8 };
-const DOT_4: Tile = Tile::Dot { lanes: 8, rows: 4 };
+const DOT: Tile = Tile::Dot { lanes: 8, rows: 8, columns: 16 };
 
 const WAVE_ROWS_4: Tile = Tile::Rows { lanes: 32, rows: 4, width: 1 };
 const WAVE_ROWS_1: Tile = Tile::Rows { lanes: 32, rows: 1, width: 1 };
-const WAVE_DOT: Tile = Tile::Dot { lanes: 32, rows: 4 };
+const WAVE_DOT: Tile = Tile::Dot { lanes: 32, rows: 4, columns: 16 };
 const SHARED_32: Tile = Tile::Shared { m: 32, n: 32, k: 16, frame: 4 };
 const SHARED_64: Tile = Tile::Shared { m: 64, n: 64, k: 16, frame: 4 };
 const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: 8 };
@@ -152,8 +151,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         name: "texel-rows",
         load: Load::Texel,
         rules: &[
-            thin(DOT_8, ANY, 1),
-            thin(DOT_4, ANY, 4),
+            thin(DOT, ANY, 16),
             thin(ROWS_1, 1, ANY),
             thin(ROWS_4, 4, ANY),
             thin(ROWS_16, 32, ANY),
@@ -174,7 +172,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         name: "buffer-shared",
         load: Load::Buffer,
         rules: &[
-            thin(WAVE_DOT, ANY, 4),
+            thin(WAVE_DOT, ANY, 16),
             thin(WAVE_ROWS_1, 1, ANY),
             thin(WAVE_ROWS_4, 4, ANY),
             Rule { tile: SHARED_128, most_rows: ANY, most_columns: ANY, least_tiles: 128 },
@@ -196,7 +194,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
     Scheme {
         name: "buffer-rows",
         load: Load::Buffer,
-        rules: &[thin(DOT_4, ANY, 4), thin(ROWS_1, 1, ANY), thin(ROWS_4, 4, ANY), only(ROWS_16)],
+        rules: &[thin(DOT, ANY, 16), thin(ROWS_1, 1, ANY), thin(ROWS_4, 4, ANY), only(ROWS_16)],
         busy_groups: 4,
         least_part: 256,
         panel_elements: 1 << 19,

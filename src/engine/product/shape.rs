@@ -20,7 +20,9 @@ impl Tile {
     pub(super) fn on_subgroups_of(self, size: u32) -> Tile {
         match self {
             Tile::Rows { lanes, rows, width } => Tile::Rows { lanes: lanes.min(size), rows, width },
-            Tile::Dot { lanes, rows } => Tile::Dot { lanes: lanes.min(size), rows: rows.min(size) },
+            Tile::Dot { lanes, rows, columns } => {
+                Tile::Dot { lanes: lanes.min(size), rows: rows.min(size), columns }
+            }
             shared @ Tile::Shared { .. } => shared,
         }
     }
@@ -38,7 +40,7 @@ impl Tile {
         match self {
             Tile::Rows { lanes, rows, width } => (rows, 4 * lanes * width),
             Tile::Shared { m, n, .. } => (m, n),
-            Tile::Dot { rows, .. } => (rows, 4),
+            Tile::Dot { rows, columns, .. } => (rows, columns),
         }
     }
 
@@ -100,7 +102,9 @@ impl Tile {
                     (6, if self.takes_long_steps() && padded { LONG_STEP } else { 4 }),
                 ]
             }
-            Tile::Dot { lanes, rows } => smallvec![(0, lanes), (1, lanes), (2, rows), (3, n)],
+            Tile::Dot { lanes, rows, .. } => {
+                smallvec![(0, lanes), (1, lanes), (2, rows), (3, n), (4, u32::from(b.along_k))]
+            }
             Tile::Shared { m, n, k, frame } => smallvec![
                 (0, (m / frame) * (n / frame)),
                 (1, m),

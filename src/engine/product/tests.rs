@@ -188,7 +188,8 @@ fn tiles_are_large_where_there_are_enough_of_them() {
     assert_eq!(tile_of(&all, [2048, 1024, 64]), tile(128));
     assert_eq!(tile_of(&all, [1024, 1024, 64]), tile(64));
     assert_eq!(tile_of(&all, [256, 256, 64]), tile(32));
-    assert_eq!(tile_of(&all, [256, 4, 64]).0, "product_dot.buffer.plain");
+    assert_eq!(tile_of(&all, [256, 16, 64]).0, "product_dot.buffer.plain");
+    assert_eq!(tile_of(&all, [256, 17, 64]), tile(32));
     assert_eq!(tile_of(&all, [1, 256, 64]).0, "product_rows.buffer.plain");
 
     // The least that Vulkan asks for: 128 invocations and 16 KiB.
@@ -212,6 +213,24 @@ fn tiles_are_large_where_there_are_enough_of_them() {
         info.features.subgroup_size_control = true;
     });
     assert_eq!(tile_of(&asked, [256, 4, 64]).0, "product_dot.buffer.plain");
+}
+
+#[test]
+fn few_columns_are_read_where_they_are_unless_k_ends_within_four() {
+    let catalog = catalog("buffer-shared", |_| ());
+    let dispatches = |shape: [u32; 3], along_k: bool| {
+        let mut graph = Graph::default();
+        let mut product = product(&mut graph, shape, [1, 1]);
+        product.rhs.along_k = along_k;
+        let along = modules(&lower(&product, &mut graph, &catalog).expect("fits"), 4);
+        let last = along.last().cloned().expect("a kernel");
+        assert_eq!(last.0, "product_dot.buffer.plain");
+        (along.len(), last.1 == Some(1))
+    };
+    assert_eq!(dispatches([64, 10, 256], false), (1, false));
+    assert_eq!(dispatches([64, 10, 256], true), (1, true));
+    // Both operands are packed: rows of the left-hand side do not begin at groups of four, either.
+    assert_eq!(dispatches([64, 10, 255], false), (3, true));
 }
 
 #[test]

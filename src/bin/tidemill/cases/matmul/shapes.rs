@@ -55,8 +55,9 @@ fn vectors(out: &mut Vec<Case>) {
         out.push(product(n, 2, 40).transposed(true, false).case());
         out.push(product(n.min(100), 35, 0).case());
     }
-    for columns in 1..=5 {
+    for columns in [1, 2, 3, 4, 5, 10, 16] {
         out.push(product(50, columns, 130).case());
+        out.push(product(50, columns, 132).then(&[Then::Bias, Then::Residual]).case());
         out.push(product(50, columns, 131).transposed(false, true).case());
         out.push(product(columns, 50, 131).case());
         out.push(product(columns, 52, 132).transposed(true, true).case());
