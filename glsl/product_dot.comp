@@ -21,6 +21,9 @@ INPUT(0, a)
 INPUT(1, b)
 #include "lib/product.glsl"
 #include "lib/factors.glsl"
+#define DOT_ROWS ROWS
+#define SUMMED_ROWS ROWS
+#include "lib/dots.glsl"
 
 void main() {
     if (!find_tile(COLUMNS)) return;
@@ -28,45 +31,16 @@ void main() {
     uint row = first_row + tile.m * ROWS;
     uint a_at[ROWS];
     [[unroll]] for (uint i = 0; i < ROWS; i++) a_at[i] = tile.a + min(row + i, m - 1) * operands.a_row;
-    float acc[ROWS * COLUMNS];
-    [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) acc[i] = 0;
+    begin_dots();
     [[dont_unroll]] for (uint at = (tile.k_begin >> 2) + lane; 4 * at < tile.k_end; at += LANES) {
-        vec4 bv[COLUMNS];
         [[unroll]] for (uint j = 0; j < COLUMNS; j++)
-            bv[j] = rhs(tile.b + (ALONG_K ? j * operands.b_row + at : at * COLUMNS + j));
-        [[unroll]] for (uint i = 0; i < ROWS; i++) {
-            vec4 av = lhs(a_at[i] + at);
-            [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
-                [[unroll]] for (uint kk = 0; kk < 4; kk++) {
-                    uint place = ALONG_K ? 4 * j + kk : kk * COLUMNS + j;
-                    acc[i * COLUMNS + j] += av[kk] * bv[place / 4][place % 4];
-                }
-            }
-        }
+            b_vecs[j] = rhs(tile.b + (ALONG_K ? j * operands.b_row + at : at * COLUMNS + j));
+        [[unroll]] for (uint i = 0; i < ROWS; i++) add_terms(i, lhs(a_at[i] + at), ALONG_K);
     }
-    // Sums over the lanes, in as few shuffles as there are rows: at each distance lanes give away half of their rows and
-    // add up the other half, until each is left with the row of its own number. Levels are counted, since drivers unroll loops
-    // that count, and what a loop indexes leaves its registers.
-    float mine[(COLUMNS + 3) / 4 * 4];
-    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
-        float sums[ROWS];
-        [[unroll]] for (uint i = 0; i < ROWS; i++) sums[i] = acc[i * COLUMNS + j];
-        [[unroll]] for (uint level = 1; level < 4; level++) {
-            uint distance = ROWS >> level;
-            bool upper = (lane & distance) != 0;
-            [[unroll]] for (uint i = 0; i < ROWS / 2; i++) {
-                if (i >= distance) continue;
-                float kept = upper ? sums[i + distance] : sums[i], given = upper ? sums[i] : sums[i + distance];
-                sums[i] = kept + subgroupShuffleXor(given, distance);
-            }
-        }
-        [[unroll]] for (uint level = 0; level < 7; level++)
-            if (ROWS << level < LANES) sums[0] += subgroupShuffleXor(sums[0], ROWS << level);
-        mine[j] = sums[0];
-    }
+    sum_over_lanes(0);
     if (lane >= ROWS) return;
     [[unroll]] for (uint j = 0; j < COLUMNS; j += 4) {
         begin_columns(j);
-        store(vec4(mine[j], mine[j + 1], mine[j + 2], mine[j + 3]), row + lane, j);
+        store(vec4(row_of_c[j], row_of_c[j + 1], row_of_c[j + 2], row_of_c[j + 3]), row + lane, j);
     }
 }

@@ -1,6 +1,7 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
 //! build: LOAD=TEXEL STORE=TOGETHER OPS=PLAIN
+//! build: LOAD=TEXEL NEXT=NARROW OPS=PLAIN
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef STORE
@@ -15,7 +16,8 @@
 
 // A matrix product without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds
 // WIDTH vecs of columns; A is loaded once per subgroup, lane by lane, and handed round by shuffles. Modules with STORE are for
-// results of whole tiles, and for whole subgroups.
+// results of whole tiles, and for whole subgroups. With NEXT a subgroup goes through all columns of C, which is never stored: each
+// of its tiles is multiplied by the rows of the next right-hand side that it meets, of COLUMNS columns.
 
 layout(local_size_x_id = 0) in;                // LANES: the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 1) const uint LANES = 8;
@@ -26,11 +28,23 @@ layout(constant_id = 5) const bool ROLLED = false;  // rows are stored one by on
 layout(constant_id = 6) const uint K_STEP = 4;  // of k at a time: 4 or 8
 layout(constant_id = 7) const bool LOOSE = false;  // rows of B begin anywhere: places and strides in it are elements
 
+#ifdef NEXT
+layout(constant_id = 8) const uint COLUMNS = 1;
+layout(constant_id = 9) const bool BIAS = false;  // a row is added to each of the next result
+#endif
+
 INPUT(0, a)
 INPUT(1, b)
 #define SPAN LANES
 #include "lib/product.glsl"
 #include "lib/factors.glsl"
+#ifdef NEXT
+INPUT(5, next_rhs)
+INPUT(6, next_bias)
+#define DOT_ROWS ROWS
+#define SUMMED_ROWS 8
+#include "lib/dots.glsl"
+#endif
 
 // Four neighbours of B. Beyond its end stands anything; that is no part of the result.
 vec4 columns_of_b(uint i) {
@@ -42,15 +56,11 @@ vec4 columns_of_b(uint i) {
     return F((shift & 1u) != 0 ? uvec4(low.yzw, next) : low);
 }
 
-void main() {
-#ifdef STORE
-    find_tile(4 * LANES * WIDTH);
-#else
-    if (!find_tile(4 * LANES * WIDTH)) return;
-#endif
+vec4 acc[ROWS * WIDTH];
+
+// Multiplies what makes up a tile. Rows and columns that are not there are read from the last ones that are.
+void multiply(uint row) {
     uint lane = gl_SubgroupInvocationID;
-    uint row = first_row + tile.m * ROWS;
-    // Rows and columns that are not there are read from the last ones that are, and not stored.
     const uint FETCHES = (ROWS + LANES - 1) / LANES;
     uint a_at[FETCHES], b_at[WIDTH];
     [[unroll]] for (uint r = 0; r < FETCHES; r++)
@@ -60,7 +70,6 @@ void main() {
         uint vec = min(first + j * LANES + lane, operands.b_width - 1) - first;
         b_at[j] = tile.b + tile.n * operands.b_panel + (LOOSE ? 4 * vec : vec) + tile.k_begin * operands.b_row;
     }
-    vec4 acc[ROWS * WIDTH];
     [[unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) acc[i] = vec4(0);
 
     uint k_at = tile.k_begin;
@@ -97,7 +106,42 @@ void main() {
             }
         }
     }
-#ifdef STORE
+}
+
+#ifdef NEXT
+// Multiplies the tile by the rows of the next right-hand side that it meets.
+void pass_on(uint row) {
+    [[unroll]] for (uint j = 0; j < WIDTH; j++) {
+        uint vec = tile.n * LANES * WIDTH + j * LANES + gl_SubgroupInvocationID;
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) b_vecs[c] = F(next_rhs(vec * COLUMNS + c));
+        begin_columns(4 * vec);
+        [[unroll]] for (uint i = 0; i < ROWS; i++)
+            add_terms(i, F(epilogue(acc[i * WIDTH + j], min(row + i, m - 1), 4 * vec)), false);
+    }
+}
+
+void store_next(uint row) {
+    vec4 added[(COLUMNS + 3) / 4];
+    [[unroll]] for (uint c = 0; c < (COLUMNS + 3) / 4; c++) added[c] = BIAS ? F(next_bias(c)) : vec4(0);
+    [[unroll]] for (uint first = 0; first < ROWS; first += SUMMED_ROWS) {
+        sum_over_lanes(first);
+        uint own = row + first + gl_SubgroupInvocationID;
+        if (own >= m) continue;
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+            precise float biased = row_of_c[c] + added[c / 4][c % 4];
+            uint at = own * COLUMNS + c;
+            result[at >> 2][at & 3u] = floatBitsToUint(BIAS ? biased : row_of_c[c]);
+        }
+    }
+}
+#endif
+
+void main() {
+    uint lane = gl_SubgroupInvocationID;
+#if defined(STORE)
+    find_tile(4 * LANES * WIDTH);
+    uint row = first_row + tile.m * ROWS;
+    multiply(row);
     uint proven_row = first_row + proven(tile.m) * ROWS, proven_column = 4 * proven(tile.n) * LANES * WIDTH;
     [[unroll]] for (uint j = 0; j < WIDTH; j++) {
         uint at = 4 * (tile.n * LANES * WIDTH + j * LANES + lane);
@@ -106,7 +150,19 @@ void main() {
             store_together(epilogue(acc[i * WIDTH + j], row + i, at), proven_row + i, proven_column + 4 * j * LANES);
         }
     }
+#elif defined(NEXT)
+    if (!find_tile(n)) return;
+    uint row = first_row + tile.m * ROWS;
+    begin_dots();
+    [[dont_unroll]] for (tile.n = 0; tile.n * 4 * LANES * WIDTH < n; tile.n++) {
+        multiply(row);
+        pass_on(row);
+    }
+    store_next(row);
 #else
+    if (!find_tile(4 * LANES * WIDTH)) return;
+    uint row = first_row + tile.m * ROWS;
+    multiply(row);
     if (ROLLED) {
         // Accumulators can't be indexed at run time without leaving their registers, so they move up.
         [[dont_unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) {

@@ -124,7 +124,8 @@ impl Interpreter<'_> {
             Work::Product(product) => {
                 let [outer, inner] = product.batch;
                 let (lhs, rhs) = (product.lhs, product.rhs);
-                self.rows(&product.epilogue, [outer, inner, product.m, product.n], product.output, |at| {
+                let extents = [outer, inner, product.m, product.n];
+                let result = self.rows(&product.epilogue, extents, product.output, |at| {
                     let [outer, inner, row, column] = at;
                     hash((0..product.k).flat_map(|k| {
                         let a = if lhs.along_k { row * product.k + k } else { k * product.m + row };
@@ -133,6 +134,14 @@ impl Interpreter<'_> {
                             let batch = outer * factor.batch[0] + inner * factor.batch[1];
                             self.read(factor.value, (batch + i) as usize)
                         })
+                    }))
+                });
+                let Some(next) = &product.next else { return result };
+                self.rows(&next.epilogue, [1, 1, product.m, next.n], product.output, |[.., row, column]| {
+                    hash((0..product.n).flat_map(|k| {
+                        let b = if next.rhs.along_k { column * product.n + k } else { k * next.n + column };
+                        let (_, _, a) = result[(row * product.n + k) as usize];
+                        [a, self.read(next.rhs.value, b as usize)]
                     }))
                 })
             }

@@ -33,6 +33,7 @@ pub(crate) mod map;
 pub(crate) mod map_modules;
 pub(crate) mod memory;
 pub(crate) mod modules;
+mod next;
 pub(crate) mod op_code;
 pub(crate) mod outputs;
 pub(crate) mod pack;

@@ -84,7 +84,8 @@ mod tests {
     /// result would tell. Products may be contracted where they are added up, which is the same code in any case.
     #[test]
     fn no_driver_may_contract_what_an_op_computes() {
-        const ADDING_UP: [&str; 2] = ["main", "multiply_tiles("];
+        const ADDING_UP: [&str; 5] =
+            ["main", "multiply_tiles(", "multiply(u1;", "add_terms(u1;vf4;b1;", "sum_over_lanes(u1;"];
         let kernels: [(&str, &[&str]); 6] = [
             ("map.", &[]),
             ("reduce_", &[]),

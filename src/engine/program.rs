@@ -9,6 +9,8 @@ use super::graph::{Access, Graph, Work};
 use super::hazard::{BlockAccess, Hazards};
 use super::head::absorb_heads;
 use super::memory::{Assignment, Home, assign};
+use super::next::absorb_next;
+use super::product::Product;
 use super::tail::absorb_tails;
 use crate::error::{Error, Result};
 
@@ -61,7 +63,10 @@ impl Program {
             |graph: &Graph| graph.values.iter().any(|v| v.dtype.storage_bytes(v.shape.elements()) > limit);
         let apart = (fusion && large(&graph)).then(|| graph.clone());
         if fusion {
-            fuse_all(&mut graph);
+            let products = |graph: &Graph, first: &Product, second: &Product| {
+                first.takes(second, graph, graph.trial.as_deref().unwrap_or(catalog))
+            };
+            fuse_all(&mut graph, products);
         }
         match (lower(catalog, &mut graph), apart) {
             (Err(Error::Binding { .. }), Some(apart)) => {
@@ -124,13 +129,14 @@ impl Program {
     }
 }
 
-/// All of fusion.
-pub(super) fn fuse_all(graph: &mut Graph) {
+/// All of fusion. `products` says whether one product is worth joining to another one.
+pub(super) fn fuse_all(graph: &mut Graph, products: impl Fn(&Graph, &Product, &Product) -> bool) {
     // Tails that are chains first, so that programs don't grow beyond an epilogue; then those that had to be joined.
     absorb_tails(graph);
     fuse(graph);
     absorb_tails(graph);
     absorb_heads(graph);
+    absorb_next(graph, products);
 }
 
 /// Turns programs, products, convolutions, reductions and softmax into dispatches.

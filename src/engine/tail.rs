@@ -20,7 +20,7 @@ struct Head<'a> {
 impl Head<'_> {
     fn of(work: &Work) -> Option<Head<'_>> {
         match work {
-            Work::Product(product) => {
+            Work::Product(product) if product.next.is_none() => {
                 let [outer, inner] = product.batch;
                 let extents = [outer, inner, product.m, product.n];
                 Some(Head { extents, epilogue: &product.epilogue, output: product.output })
@@ -30,7 +30,8 @@ impl Head<'_> {
                 let extents = [1, images, channels, pixels];
                 Some(Head { extents, epilogue: &convolution.epilogue, output: convolution.output })
             }
-            Work::Map(_)
+            Work::Product(_)
+            | Work::Map(_)
             | Work::Reduce(_)
             | Work::Softmax(_)
             | Work::Dispatch { .. }
@@ -208,6 +209,7 @@ mod tests {
                 rhs: factor(b, false),
                 alpha: 1.0,
                 epilogue: Epilogue::default(),
+                next: None,
                 output,
             };
             let accesses =

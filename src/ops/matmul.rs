@@ -185,6 +185,7 @@ impl Recording {
             rhs: Factor { value: b, along_k: with.transpose_rhs, batch: strides(&right) },
             alpha: with.alpha,
             epilogue,
+            next: None,
             output,
         };
         let mut sizes: SmallVec<[usize; MAX_RANK]> = SmallVec::from_slice(&[m, n, k]);

@@ -83,6 +83,7 @@ fn keys(catalog: &Catalog, examples: impl IntoIterator<Item = Example>) -> Resul
             rhs: factor(rhs, along_k[1]),
             alpha: 1.0,
             epilogue: then.epilogue(n, bias, residual),
+            next: None,
             output,
         };
         let label = Label { op: LabelName::Op("prewarm"), shape: Shape::default(), dtype };

@@ -2,6 +2,7 @@
 
 mod aside;
 mod examples;
+mod joint;
 mod operand;
 pub(crate) mod schemes;
 pub(crate) mod shape;
@@ -36,6 +37,16 @@ pub(crate) struct Factor {
     pub(crate) batch: [u32; 2],
 }
 
+/// A product that follows at once: `epilogue(lhs[m][k] * rhs[k][n])`, whose left-hand side is the result in front of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Next {
+    /// Few.
+    pub(crate) n: u32,
+    pub(crate) rhs: Factor,
+    /// Adds a row, or does nothing.
+    pub(crate) epilogue: Epilogue,
+}
+
 /// `output[batch][m][n] = epilogue(alpha * lhs[m][k] * rhs[k][n])`.
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
@@ -47,6 +58,8 @@ pub(crate) struct Product {
     pub(crate) rhs: Factor,
     pub(crate) alpha: f32,
     pub(crate) epilogue: Epilogue,
+    /// If there is one, the output is its result.
+    pub(crate) next: Option<Next>,
     pub(crate) output: ValueId,
 }
 
@@ -101,14 +114,17 @@ impl Product {
         catalog: &Catalog,
         out: &mut Vec<Node>,
     ) -> Result<()> {
-        let product = shape::simplified(self);
+        let product = self.simplified();
         if product.m == 0 || product.n == 0 || product.batches() == 0 {
             return Ok(());
         }
         let scheme = catalog.products(product.m, product.n);
         let load = product.load(graph, catalog, scheme);
         let mut lowering = Lowering { label, graph, catalog, scheme, load, out };
-        let tile = lowering.tile(&product);
+        if let Some(next) = &product.next {
+            return lowering.joint(&product, next);
+        }
+        let tile = product.tile(catalog, scheme);
         let (a, b) = lowering.operands(&product, &tile)?;
         let first = lowering.out.len();
         let aside = lowering.aside(&product, tile);
@@ -119,6 +135,29 @@ impl Product {
             node.cost.flops = Some(2 * multiply_adds * product.batches() as u64);
         }
         aside.map_or(Ok(()), |aside| lowering.crop(&product, aside))
+    }
+
+    /// The same product in a shape that kernels like better.
+    pub(crate) fn simplified(&self) -> Product {
+        shape::simplified(self)
+    }
+
+    /// The tile that the scheme's rules give, as this device can run it.
+    fn tile(&self, catalog: &Catalog, scheme: &Scheme) -> Tile {
+        let (shuffles, limits) = (catalog.shuffles, &catalog.limits);
+        let rules = scheme.rules.iter();
+        let tile = rules
+            .filter(|rule| rule.tile.runs_with(shuffles, limits))
+            .map(|rule| (rule, rule.tile.on_subgroups_of(limits.subgroup_size)))
+            .find(|(rule, tile)| {
+                let (rows, columns) = tile.extents();
+                let tiles = u64::from(self.m.div_ceil(rows)) * u64::from(self.n.div_ceil(columns));
+                self.m <= rule.most_rows
+                    && self.n <= rule.most_columns
+                    && tiles * u64::from(self.batches()) >= rule.least_tiles
+            })
+            .map(|(_, tile)| tile);
+        tile.unwrap_or(schemes::SMALLEST)
     }
 
     /// The scheme's load path, where the inputs allow it.
@@ -132,24 +171,6 @@ impl Product {
 impl<'a> Lowering<'a> {
     fn launch(&self) -> Launch<'a> {
         Launch { op: "matmul", label: self.label, catalog: self.catalog, load: self.load }
-    }
-
-    /// The tile that the scheme's rules give, as this device can run it.
-    fn tile(&self, product: &Product) -> Tile {
-        let (shuffles, limits) = (self.catalog.shuffles, &self.catalog.limits);
-        let rules = self.scheme.rules.iter();
-        let tile = rules
-            .filter(|rule| rule.tile.runs_with(shuffles, limits))
-            .map(|rule| (rule, rule.tile.on_subgroups_of(limits.subgroup_size)))
-            .find(|(rule, tile)| {
-                let (rows, columns) = tile.extents();
-                let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
-                product.m <= rule.most_rows
-                    && product.n <= rule.most_columns
-                    && tiles * u64::from(product.batches()) >= rule.least_tiles
-            })
-            .map(|(_, tile)| tile);
-        tile.unwrap_or(schemes::SMALLEST)
     }
 
     /// Both operands as the kernel reads them: in place, or packed first.

@@ -53,6 +53,8 @@ pub(crate) struct Scheme {
     pub(crate) aside_elements: u64,
     /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
     pub(crate) band_bytes: u64,
+    /// Products of at most so many multiplications take in one with few columns that reads them.
+    pub(crate) joint_multiplications: u64,
     /// Whether results are stored in loops: takes half the time to compile where that is long, and registers are moved.
     pub(crate) rolled: bool,
     pub(crate) suits: Suits,
@@ -106,6 +108,11 @@ pub(super) const SMALLEST: Tile = SHARED_32;
 
 const NO_PANELS: u64 = u64::MAX;
 const NO_ASIDE: u64 = u64::MAX;
+const NO_JOINTS: u64 = 0;
+
+/// What a product takes that has another one follow: on lavapipe 16 rows are as fast as 32 where they are this few, and take half
+/// the time to compile.
+pub(super) const JOINT: Tile = ROWS_16;
 
 /// A scheme of one tile for GPUs, which competes with their default on equal terms.
 const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme {
@@ -121,6 +128,7 @@ const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme 
         long_step_columns: ANY,
         aside_elements: NO_ASIDE,
         band_bytes: 1 << 20,
+        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Candidate,
     }
@@ -140,6 +148,7 @@ const fn cramped(name: &'static str, load: Load, rules: &'static [Rule], panel_e
         long_step_columns: 64,
         aside_elements: 1 << 10,
         band_bytes: 1 << 12,
+        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Tests,
     }
@@ -165,6 +174,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         long_step_columns: 512,
         aside_elements: 1 << 16,
         band_bytes: 400 << 10,
+        joint_multiplications: 1 << 24,
         rolled: true,
         suits: Suits::Software,
     },
@@ -187,6 +197,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         long_step_columns: ANY,
         aside_elements: NO_ASIDE,
         band_bytes: 1 << 20,
+        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Gpu,
     },
@@ -203,6 +214,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         long_step_columns: 512,
         aside_elements: 1 << 16,
         band_bytes: 400 << 10,
+        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Candidate,
     },

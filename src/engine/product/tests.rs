@@ -26,7 +26,7 @@ fn product(graph: &mut Graph, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product {
     let lhs = Factor { value: value([outer, inner, m, k]), along_k: true, batch: strides(m, k) };
     let rhs = Factor { value: value([outer, inner, k, n]), along_k: false, batch: strides(k, n) };
     let output = value([outer, inner, m, n]);
-    Product { m, n, k, batch, lhs, rhs, alpha: 1.0, epilogue: Epilogue::default(), output }
+    Product { m, n, k, batch, lhs, rhs, alpha: 1.0, epilogue: Epilogue::default(), next: None, output }
 }
 
 /// Those of every scheme, as devices with these subgroups run them.
