@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::catalog::{Catalog, Load};
-use super::graph::{Access, Graph, Label, Node, Work};
+use super::graph::{Access, Cost, Graph, Label, Node, Work};
 use super::pipelines::{PipelineKey, Specialization};
 use crate::error::Result;
 
@@ -32,10 +32,18 @@ impl Launch<'_> {
         let groups = [x as u32, tiles.div_ceil(x) as u32, z];
         let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
         let push = SmallVec::from_slice(push);
-        let mut node = Node::new(self.label.clone(), Work::Dispatch { pipeline, push, groups }, accesses);
-        node.cost.flops = None;
-        Ok(node)
+        let bytes = bytes_touched(graph, &accesses);
+        let node = Node::new(self.label.clone(), Work::Dispatch { pipeline, push, groups }, accesses);
+        Ok(node.with_cost(Cost { flops: None, bytes: Some(bytes) }))
     }
+}
+
+/// What the accesses span, each value once: some stand behind bindings that are not used.
+fn bytes_touched(graph: &Graph, accesses: &[Access]) -> u64 {
+    let root = |access: &Access| graph.root(access.value);
+    let first =
+        |(i, access): &(usize, &Access)| accesses[..*i].iter().all(|other| root(other) != root(access));
+    accesses.iter().enumerate().filter(first).map(|(_, access)| access.bytes).sum()
 }
 
 /// The pipelines of nodes that are dispatches.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tidemill::{Accelerator, Profiling, Recording, Result, Value};
 
-use crate::fusion::{noise, on_each};
+use crate::fusion::{noise, on_each, pair};
 use crate::harness::{Gpu, config, gpu, gpu_with};
 
 type Fused = fn(&Accelerator, &mut Recording, usize) -> Result<Vec<Value>>;
@@ -73,7 +73,7 @@ fn compare(
     session.finish().unwrap().rows().map(|row| row.kernel.clone()).collect()
 }
 
-/// Runs fused programs on every variant of elementwise programs, reductions and softmax; the modules that this took.
+/// Runs fused programs on every variant of elementwise programs, reductions, softmax and products; the modules that this took.
 pub(crate) fn run() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (name, gpus) in each_variant("map") {
@@ -104,6 +104,10 @@ pub(crate) fn run() -> BTreeSet<String> {
             shapes.map(|shape| softmax(r, shape)).collect()
         }));
     }
+    for (name, gpus) in each_variant("matmul") {
+        let pair = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [66, 64, 20, 10], true, r)?[1]]);
+        all.extend(compare(&format!("matmul {name}"), &gpus, pair));
+    }
     all
 }
 
@@ -118,6 +122,7 @@ fn fused_programs_give_the_same_bits_on_every_variant() {
         "map.texel.4.4.1.all",
         "map.texel.4.16.4.light",
         "map.texel.together.4.4.1.plain",
+        "product_rows.texel.narrow.plain",
     ] {
         assert!(modules.contains(module), "{module} is not among {modules:?}");
     }

@@ -162,8 +162,13 @@ fn a_product_that_others_need_is_stored_as_it_is() {
     assert_eq!(fused, unfused);
 }
 
-/// Rows, columns and depth of a product, and columns of the one that follows it.
-fn pair(gpu: &Accelerator, [m, n, k, next]: [usize; 4], bias: bool, r: &mut Recording) -> Result<[Value; 2]> {
+/// A product of so many rows, columns and depth with a tail, and the one that follows it, of so many columns.
+pub(crate) fn pair(
+    gpu: &Accelerator,
+    [m, n, k, next]: [usize; 4],
+    bias: bool,
+    r: &mut Recording,
+) -> Result<[Value; 2]> {
     let tensor = |seed, rows: usize, columns: usize| noise(gpu, seed, [rows, columns]);
     let h = r.matmul(&tensor(1, m, k), &tensor(2, k, n))?;
     let h = r.add(h, &noise(gpu, 3, [n]))?;

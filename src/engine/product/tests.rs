@@ -216,6 +216,17 @@ fn tiles_are_large_where_there_are_enough_of_them() {
 }
 
 #[test]
+fn operands_that_stand_in_for_others_are_not_counted() {
+    let catalog = catalog("buffer-shared", |_| ());
+    let mut graph = Graph::default();
+    let mut square = product(&mut graph, [64, 64, 32], [1, 1]);
+    let mut bytes = |product: &Product| lower(product, &mut graph, &catalog).expect("fits")[0].cost.bytes;
+    assert_eq!(bytes(&square), Some(4 * (64 * 32 + 32 * 64 + 64 * 64)));
+    square.rhs = square.lhs;
+    assert_eq!(bytes(&square), Some(4 * (64 * 32 + 64 * 64)), "a matrix times its own transpose");
+}
+
+#[test]
 fn few_columns_are_read_where_they_are_unless_k_ends_within_four() {
     let catalog = catalog("buffer-shared", |_| ());
     let dispatches = |shape: [u32; 3], along_k: bool| {
