@@ -197,6 +197,17 @@ fn a_product_with_few_columns_joins_the_one_before_it_with_the_same_bits() {
         assert_eq!(fused.1, 1 + packed, "{shape:?}");
         assert_eq!(unfused.1, 4 + packed + u64::from(bias), "{shape:?}");
     }
+    // Nothing to add up, for which zeros are filled in, and halves in front, which are made by a dispatch.
+    let nothing = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [64, 64, 0, 10], true, r)?[1]]);
+    let halves = |gpu: &Accelerator, r: &mut Recording| {
+        let x = r.cast(&noise(gpu, 1, [64, 40]), DType::F16)?;
+        let h = r.matmul(x, &noise(gpu, 2, [40, 96]))?;
+        Ok(vec![r.matmul(h, &noise(gpu, 3, [96, 7]))?])
+    };
+    for [fused, unfused] in [on_each(&gpus, nothing), on_each(&gpus, halves)] {
+        assert_eq!(fused.0, unfused.0);
+        assert_eq!(fused.1, 2);
+    }
 }
 
 #[test]
@@ -213,6 +224,9 @@ fn products_that_can_not_be_joined_are_right_by_themselves() {
     let record = |gpu: &Accelerator, r: &mut Recording| Ok(pair(gpu, [64, 64, 20, 10], true, r)?.to_vec());
     let [fused, unfused] = on_each(&gpus, record);
     assert_eq!((fused.0, fused.1), (unfused.0, 2), "both are kept");
+    let record = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [64, 64, 20, 0], true, r)?[1]]);
+    let [fused, unfused] = on_each(&gpus, record);
+    assert_eq!(fused.0, unfused.0, "no columns behind");
 }
 
 #[test]

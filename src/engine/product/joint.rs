@@ -48,6 +48,7 @@ impl Product {
             && u64::from(self.m.div_ceil(rows)) >= scheme.busy_groups
             && iterations <= u64::from(MOST_ITERATIONS)
             && self.epilogue.is_plain()
+            && next.n > 0
             && (next.n == 1 || !next.rhs.along_k)
             && graph.value(next.rhs.value).dtype == DType::F32
             && 4 * u64::from(next.m) * u64::from(next.n) <= catalog.limits.storage_range_bytes
