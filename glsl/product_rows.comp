@@ -1,7 +1,7 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
 //! build: LOAD=TEXEL STORE=TOGETHER OPS=PLAIN
-//! build: LOAD=TEXEL NEXT=NARROW OPS=PLAIN
+//! build: LOAD=TEXEL NEXT=NARROW OPS=PLAIN,ALL
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef STORE

@@ -105,8 +105,11 @@ pub(crate) fn run() -> BTreeSet<String> {
         }));
     }
     for (name, gpus) in each_variant("matmul") {
-        let pair = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [66, 64, 20, 10], true, r)?[1]]);
-        all.extend(compare(&format!("matmul {name}"), &gpus, pair));
+        for k in [24, 20] {
+            let pair =
+                |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [66, 64, k, 10], true, r)?[1]]);
+            all.extend(compare(&format!("matmul {name}, {k}"), &gpus, pair));
+        }
     }
     all
 }
@@ -123,6 +126,7 @@ fn fused_programs_give_the_same_bits_on_every_variant() {
         "map.texel.4.16.4.light",
         "map.texel.together.4.4.1.plain",
         "product_rows.texel.narrow.plain",
+        "product_rows.texel.narrow.all",
     ] {
         assert!(modules.contains(module), "{module} is not among {modules:?}");
     }

@@ -162,7 +162,8 @@ fn a_product_that_others_need_is_stored_as_it_is() {
     assert_eq!(fused, unfused);
 }
 
-/// A product of so many rows, columns and depth with a tail, and the one that follows it, of so many columns.
+/// A product of so many rows, columns and depth with a tail, which depends on the depth, and the one that follows it, of so
+/// many columns.
 pub(crate) fn pair(
     gpu: &Accelerator,
     [m, n, k, next]: [usize; 4],
@@ -172,7 +173,7 @@ pub(crate) fn pair(
     let tensor = |seed, rows: usize, columns: usize| noise(gpu, seed, [rows, columns]);
     let h = r.matmul(&tensor(1, m, k), &tensor(2, k, n))?;
     let h = r.add(h, &noise(gpu, 3, [n]))?;
-    let h = r.relu(h)?;
+    let h = if k % 8 == 0 { r.relu(h)? } else { r.tanh(h)? };
     let y = r.matmul(h, &tensor(4, n, next))?;
     Ok([h, if bias { r.add(y, &noise(gpu, 5, [next]))? } else { y }])
 }

@@ -13,7 +13,9 @@ use crate::harness::{config, gpu, gpu_with};
 use crate::random::Random;
 
 /// Phrases that are written down.
-const WRITTEN: usize = 17;
+const WRITTEN: usize = 18;
+/// Rows that are enough for two products to become one.
+const TALL: usize = 64;
 /// More operations than a phrase has.
 const LONGEST: usize = 32;
 /// What values are cut to, so that products and sums of them stay exact.
@@ -144,13 +146,19 @@ impl Twin {
         Ok(self.known(value, a.dims, |i, j| a.at(i, j).min(b.at(i, j))))
     }
 
-    /// One phrase on matrices of the graph's shape; `parts` are a row, a column, and a square matrix.
-    fn phrase(&mut self, which: usize, x: &Known, y: &Known, parts: &[Known; 3]) -> Result<Vec<Known>> {
+    fn first_rows(&mut self, a: &Known, rows: usize) -> Made {
+        let value = self.r.slice(a.value, [0..rows, 0..a.dims[1]])?;
+        Ok(self.known(value, [rows, a.dims[1]], |i, j| a.at(i, j)))
+    }
+
+    /// One phrase on matrices of the graph's shape; `parts` are a row, a column, a square matrix, and three that make a matrix
+    /// tall, wide, and narrow again.
+    fn phrase(&mut self, which: usize, x: &Known, y: &Known, parts: &[Known; 6]) -> Result<Vec<Known>> {
         if which >= WRITTEN {
             let last = self.random_phrase(which, x, y, parts)?;
             return Ok(vec![self.all(&["clip", "copy"], last)?]);
         }
-        let [row, column, square] = parts;
+        let [row, column, square, tall, wide, narrow] = parts;
         let last = match which {
             0 => self.binary("add", x, y)?,
             1 => {
@@ -223,6 +231,16 @@ impl Twin {
                 let turned = self.turn(&v)?;
                 self.binary("add", &v, &turned)?
             }
+            16 => {
+                // The last two products become one.
+                let v = self.matmul(tall, x)?;
+                let v = self.unary("clip", &v)?;
+                let v = self.matmul(&v, wide)?;
+                let v = self.unary("relu", &v)?;
+                let v = self.matmul(&v, narrow)?;
+                let v = self.binary("add", &v, row)?;
+                self.first_rows(&v, x.dims[0])?
+            }
             _ => {
                 // Longer than a program can be.
                 let mut v = self.binary("sub", x, y)?;
@@ -237,8 +255,8 @@ impl Twin {
     }
 
     /// The phrase of that number: steps that are random, but always the same. Some of what it makes on the way is kept.
-    fn random_phrase(&mut self, number: usize, x: &Known, y: &Known, parts: &[Known; 3]) -> Made {
-        let [row, column, square] = parts;
+    fn random_phrase(&mut self, number: usize, x: &Known, y: &Known, parts: &[Known; 6]) -> Made {
+        let [row, column, square, ..] = parts;
         let mut random = Random(number as u64);
         let mut known = vec![x.clone(), y.clone()];
         for _ in 0..3 + random.below(6) {
@@ -289,8 +307,15 @@ fn run(gpu: &Accelerator, seed: u64, grain: f64, phrases: usize) -> Result<Vec<V
     let mut twin = Twin { r: gpu.begin_recording()?, ops: 0, kept: Vec::new() };
     let mut make = |twin: &mut Twin, dims| multiples(twin, gpu, &mut random, grain, dims);
     let mut known = vec![make(&mut twin, dims)?, make(&mut twin, dims)?];
-    let parts =
-        [make(&mut twin, [1, dims[1]])?, make(&mut twin, [dims[0], 1])?, make(&mut twin, [dims[1]; 2])?];
+    let [rows, columns] = dims;
+    let parts = [
+        make(&mut twin, [1, columns])?,
+        make(&mut twin, [rows, 1])?,
+        make(&mut twin, [columns; 2])?,
+        make(&mut twin, [TALL, rows])?,
+        make(&mut twin, [columns, 32])?,
+        make(&mut twin, [32, columns])?,
+    ];
     let mut story = Vec::new();
     while twin.ops + LONGEST < nodes || story.is_empty() {
         // Two of the last five: an operand that comes twice would be other programs.

@@ -11,11 +11,11 @@ use crate::engine::graph::Graph;
 use crate::error::Result;
 use crate::shape::DType;
 
-/// The module.
-const MODULE: &str = "product_rows.texel.narrow.plain";
-/// Its bindings that are read.
+/// The modules, with the commonest operations and with every one.
+const MODULES: [&str; 2] = ["product_rows.texel.narrow.plain", "product_rows.texel.narrow.all"];
+/// Their bindings that are read.
 const INPUTS: u32 = 6;
-/// Rows that its subgroups add up at a time.
+/// Rows that their subgroups add up at a time.
 const SUMMED_ROWS: u32 = 8;
 
 impl Product {
@@ -47,7 +47,6 @@ impl Product {
             && self.n.is_multiple_of(columns)
             && u64::from(self.m.div_ceil(rows)) >= scheme.busy_groups
             && iterations <= u64::from(MOST_ITERATIONS)
-            && self.epilogue.is_plain()
             && next.n > 0
             && (next.n == 1 || !next.rhs.along_k)
             && graph.value(next.rhs.value).dtype == DType::F32
@@ -94,8 +93,9 @@ impl Lowering<'_> {
             read(bias),
         ];
         let (launch, push) = (self.launch(), bytemuck::bytes_of(&push));
+        let module = MODULES[usize::from(!epilogue.is_plain())];
         let node =
-            launch.node(self.graph, (MODULE, specialization), push, (u64::from(tiles_m), 1), accesses)?;
+            launch.node(self.graph, (module, specialization), push, (u64::from(tiles_m), 1), accesses)?;
         let flops = 2 * u64::from(m) * u64::from(n) * (u64::from(k) + u64::from(next.n));
         self.out.push(node.with_flops(flops));
         Ok(())
