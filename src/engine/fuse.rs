@@ -15,6 +15,9 @@ use crate::shape::DType;
 
 /// Joins what can be joined. The order of nodes is kept otherwise.
 pub(crate) fn fuse(graph: &mut Graph) {
+    if graph.nodes.iter().filter(|node| matches!(node.work, Work::Map(_))).nth(1).is_none() {
+        return;
+    }
     let mut nodes = std::mem::take(&mut graph.nodes);
     let mut places = Places::new(graph, &nodes);
     for i in 0..nodes.len() {
@@ -208,11 +211,11 @@ pub(super) fn joined_label(earlier: &Label, later: &Label) -> Label {
     const LONGEST: usize = 48;
     let (first, second) = (earlier.op.as_str(), later.op.as_str());
     let text = if first.len() + second.len() < LONGEST {
-        format!("{first}+{second}")
+        [first, "+", second].concat()
     } else if second.ends_with("+…") || first.len() >= LONGEST {
         second.to_owned()
     } else {
-        format!("{first}+…")
+        [first, "+…"].concat()
     };
     Label { op: LabelName::Text(text.into()), ..later.clone() }
 }

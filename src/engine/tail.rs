@@ -41,37 +41,47 @@ impl Head<'_> {
     }
 }
 
-/// The work with another epilogue and another result.
-fn with_tail(work: &Work, epilogue: Epilogue, output: ValueId) -> Option<Work> {
-    match work {
+/// Gives the node the program behind it as its tail.
+fn join(graph: &Graph, node: &mut Node, tail: &Node, epilogue: Epilogue) {
+    let Work::Map(program) = &tail.work else { return };
+    let [output] = program.outputs[..] else { return };
+    let head = match &mut node.work {
         Work::Product(product) => {
-            let mut product = product.clone();
-            (product.epilogue, product.output) = (epilogue, output);
-            Some(Work::Product(product))
+            product.epilogue = epilogue;
+            std::mem::replace(&mut product.output, output.value)
         }
         Work::Convolution(convolution) => {
-            let mut convolution = convolution.clone();
-            (convolution.epilogue, convolution.output) = (epilogue, output);
-            Some(Work::Convolution(convolution))
+            convolution.epilogue = epilogue;
+            std::mem::replace(&mut convolution.output, output.value)
         }
         Work::Map(_)
         | Work::Reduce(_)
         | Work::Softmax(_)
         | Work::Dispatch { .. }
         | Work::Copy
-        | Work::Fill { .. } => None,
-    }
+        | Work::Fill { .. } => return,
+    };
+    let root = graph.root(head);
+    node.label.op = joined_label(&node.label, &tail.label).op;
+    node.accesses.retain(|access| !access.write);
+    let others = program.inputs.iter().filter(|other| graph.root(other.value) != root);
+    node.accesses.extend(others.map(|other| graph.whole(other.value, false)));
+    node.accesses.push(graph.whole(output.value, true));
 }
 
 /// Puts every tail that fits into the epilogue before it. What is joined stands at the tail's place: all that the tail
 /// reads is there by then.
 pub(crate) fn absorb_tails(graph: &mut Graph) {
     let mut nodes = std::mem::take(&mut graph.nodes);
-    if nodes.iter().any(|node| Head::of(&node.work).is_some()) {
+    let programs = nodes.iter().any(|node| matches!(node.work, Work::Map(_)));
+    if programs && nodes.iter().any(|node| Head::of(&node.work).is_some()) {
         let mut places = Places::new(graph, &nodes);
         for i in 0..nodes.len() {
-            if let Some((head, joined)) = absorb_one(graph, &nodes, &places, i) {
-                nodes[i] = joined;
+            if let Some((head, epilogue)) = absorb_one(graph, &nodes, &places, i) {
+                // What is then at the head's place is dropped.
+                nodes.swap(head, i);
+                let (before, from) = nodes.split_at_mut(i);
+                join(graph, &mut from[0], &before[head], epilogue);
                 places.move_to(head, i);
             }
         }
@@ -80,8 +90,8 @@ pub(crate) fn absorb_tails(graph: &mut Graph) {
     graph.nodes = nodes;
 }
 
-/// The program at `i` as the tail of a node that it reads from, and that node's place.
-fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Option<(usize, Node)> {
+/// The place of a node that can take the program at `i` as its tail, and the epilogue that it has then.
+fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Option<(usize, Epilogue)> {
     let Work::Map(program) = &nodes[i].work else { return None };
     let [output] = program.outputs[..] else { return None };
     // Products and convolutions store words.
@@ -92,21 +102,12 @@ fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Optio
     program.inputs.iter().find_map(|input| {
         let root = graph.root(input.value);
         let place = places.place_of_writer(root)?;
-        let node = &nodes[place as usize];
-        let head = Head::of(&node.work).filter(|head| graph.root(head.output) == root)?;
+        let head = Head::of(&nodes[place as usize].work).filter(|head| graph.root(head.output) == root)?;
         let only_here = graph.value(root).kept.is_none() && !places.read_elsewhere(root, [i as u32; 2]);
         if !only_here {
             return None;
         }
-        let epilogue = joined_epilogue(graph, &head, program)?;
-        let work = with_tail(&node.work, epilogue, output.value)?;
-        let label = Label { op: joined_label(&node.label, &nodes[i].label).op, ..node.label.clone() };
-        let mut accesses = node.accesses.clone();
-        accesses.retain(|access| !access.write);
-        let others = program.inputs.iter().filter(|other| graph.root(other.value) != root);
-        accesses.extend(others.map(|other| graph.whole(other.value, false)));
-        accesses.push(graph.whole(output.value, true));
-        Some((place as usize, Node::new(label, work, accesses)))
+        Some((place as usize, joined_epilogue(graph, &head, program)?))
     })
 }
 
