@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::epilogue::{self, Epilogue, Extra, Source};
 use super::fuse::{Places, joined_label, position_or_push, reads_whole};
-use super::graph::{Graph, Label, Node, ValueId, Work};
+use super::graph::{Graph, Node, ValueId, Work};
 use super::map::{Map, MapInput, Operand};
 use crate::shape::DType;
 
@@ -177,7 +177,7 @@ fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Opt
 mod tests {
     use super::*;
     use crate::engine::fuse::fuse;
-    use crate::engine::graph::{LabelName, Origin};
+    use crate::engine::graph::{Label, LabelName, Origin};
     use crate::engine::map::{OpCode, dense_strides};
     use crate::engine::product::{Factor, Product};
     use crate::shape::Shape;
