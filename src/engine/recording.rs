@@ -389,7 +389,7 @@ impl Recording {
     }
 
     /// Appends what is lowered where the recording ends, unless a binding can't span what it must see.
-    pub(crate) fn push_checked(&mut self, nodes: &[Node]) -> Result<()> {
+    pub(crate) fn push_checked(&mut self, nodes: SmallVec<[Node; 2]>) -> Result<()> {
         let limit = self.core.catalog.limits.storage_range_bytes;
         if nodes.iter().any(|node| !node.surely_fits(limit)) {
             let trial = self.graph.trial.clone();
@@ -409,7 +409,7 @@ impl Recording {
             self.graph.values.truncate(values);
             lowered?;
         }
-        self.graph.nodes.extend_from_slice(nodes);
+        self.graph.nodes.extend(nodes);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Convolutions over two dimensions.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::elementwise::check_float;
 use super::epilogue::{Epilogue, Target};
@@ -216,7 +216,7 @@ impl Recording {
         let inputs = [input, weights].into_iter().chain(extras);
         let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
         accesses.push(self.graph().whole(output, true));
-        self.push_checked(&[Node::new(label, Work::Convolution(Box::new(convolution)), accesses)])?;
+        self.push_checked(smallvec![Node::new(label, Work::Convolution(Box::new(convolution)), accesses)])?;
         // Sums are in f32, and are rounded once, in the end.
         self.cast(self.handle(output), dtype)
     }

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
@@ -197,7 +197,7 @@ impl Recording {
         let inputs = [a, b].into_iter().chain(product.epilogue.extras.iter().map(|extra| extra.value));
         let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
         accesses.push(self.graph().whole(output, true));
-        self.push_checked(&[Node::new(label, Work::Product(Box::new(product)), accesses)])?;
+        self.push_checked(smallvec![Node::new(label, Work::Product(Box::new(product)), accesses)])?;
         finished(self)
     }
 }

@@ -270,7 +270,7 @@ impl Recording {
     fn record<const N: usize>(&mut self, reductions: [Reduce; N]) -> Result<()> {
         let nodes: SmallVec<[Node; 2]> =
             reductions.into_iter().filter_map(|reduce| self.reduction_node(reduce)).collect();
-        self.push_checked(&nodes)
+        self.push_checked(nodes)
     }
 
     /// What a reduction does; nothing where there is no result.

@@ -76,7 +76,7 @@ impl Recording {
             let softmax = Softmax { op, logarithm, input, head: None, geometry, output };
             let accesses = smallvec![self.graph().whole(input, false), self.graph().whole(output, true)];
             let work = Work::Softmax(Box::new(softmax));
-            self.push_checked(&[Node::new(self.label(op, input), work, accesses)])?;
+            self.push_checked(smallvec![Node::new(self.label(op, input), work, accesses)])?;
         }
         Ok(self.handle(output))
     }
