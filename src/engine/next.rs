@@ -5,6 +5,7 @@ use super::epilogue::{Epilogue, Source};
 use super::fuse::{Places, joined_label};
 use super::graph::{Graph, Label, Node, Work};
 use super::op_code::OpCode;
+use super::product::shape::simplified;
 use super::product::{Next, Product};
 
 /// Joins every pair that can be joined and that `pays`, at the place of the second one: all that it reads is there by then.
@@ -41,7 +42,7 @@ fn absorb_one(
         return None;
     }
     // A batch that shares its right-hand side is one tall matrix.
-    let (first, second) = (first.simplified(), second.simplified());
+    let (first, second) = (simplified(first), simplified(second));
     let meet = first.batch == [1; 2]
         && second.batch == [1; 2]
         && second.lhs.along_k

@@ -114,7 +114,7 @@ impl Product {
         catalog: &Catalog,
         out: &mut Vec<Node>,
     ) -> Result<()> {
-        let product = self.simplified();
+        let product = shape::simplified(self);
         if product.m == 0 || product.n == 0 || product.batches() == 0 {
             return Ok(());
         }
@@ -135,11 +135,6 @@ impl Product {
             node.cost.flops = Some(2 * multiply_adds * product.batches() as u64);
         }
         aside.map_or(Ok(()), |aside| lowering.crop(&product, aside))
-    }
-
-    /// The same product in a shape that kernels like better.
-    pub(crate) fn simplified(&self) -> Product {
-        shape::simplified(self)
     }
 
     /// The tile that the scheme's rules give, as this device can run it.

@@ -138,7 +138,7 @@ pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: u32, limits: &Limits)
 
 /// The same product in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
 /// and a row vector times a transposed matrix is that matrix times a column vector.
-pub(super) fn simplified(product: &Product) -> Product {
+pub(crate) fn simplified(product: &Product) -> Product {
     let mut p = product.clone();
     let one_matrix = |rows: u32, batch: [u32; 2], extents: [u32; 2], step: u32| {
         // Whether the batches lie one after the other, `rows` steps each.
