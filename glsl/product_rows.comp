@@ -8,6 +8,9 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_shader_subgroup_extended_types_int64 : require
 #endif
+#if defined(STORE) || defined(NEXT)
+#define ONE_BATCH
+#endif
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
@@ -17,7 +20,8 @@
 // A matrix product without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds
 // WIDTH vecs of columns; A is loaded once per subgroup, lane by lane, and handed round by shuffles. Modules with STORE are for
 // results of whole tiles, and for whole subgroups. With NEXT a subgroup goes through all columns of C, which is never stored: each
-// of its tiles is multiplied by the rows of the next right-hand side that it meets, of COLUMNS columns.
+// of its tiles is multiplied by the rows of the next right-hand side that it meets, of COLUMNS columns. If A is a product itself,
+// the subgroup makes its rows of that first.
 
 layout(local_size_x_id = 0) in;                // LANES: the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 1) const uint LANES = 8;
@@ -31,6 +35,9 @@ layout(constant_id = 7) const bool LOOSE = false;  // rows of B begin anywhere: 
 #ifdef NEXT
 layout(constant_id = 8) const uint COLUMNS = 1;
 layout(constant_id = 9) const bool BIAS = false;  // a row is added to each of the next result
+layout(constant_id = 10) const bool FIRST = false;  // there is a product in front, which makes A
+#define FIRST_SLOT 9
+#define FIRST_COLUMNS operands.k
 #endif
 
 INPUT(0, a)
@@ -41,13 +48,31 @@ INPUT(1, b)
 #ifdef NEXT
 INPUT(5, next_rhs)
 INPUT(6, next_bias)
+INPUT(7, first_a)
+INPUT(8, first_b)
+// A as it is made, in whole tiles; binding 0 reads it.
+layout(binding = 11, std430) coherent writeonly buffer Made { uvec4 made[]; };
+#define OPERAND(name) (in_first ? operands.first_##name : operands.name)
 #define DOT_ROWS ROWS
 #define SUMMED_ROWS 8
 #include "lib/dots.glsl"
+#else
+#define OPERAND(name) operands.name
 #endif
+
+// Four neighbours of A, in the row of a lane.
+vec4 row_of_a(uint i) {
+#ifdef NEXT
+    if (in_first) return F(first_a(i));
+#endif
+    return lhs(i);
+}
 
 // Four neighbours of B. Beyond its end stands anything; that is no part of the result.
 vec4 columns_of_b(uint i) {
+#ifdef NEXT
+    if (in_first) return F(first_b(i));
+#endif
     if (!LOOSE) return rhs(i);
     uint last = (operands.k * n - 1) >> 2, shift = i & 3u;
     uvec4 low = b(min(i >> 2, last)), high = b(min((i >> 2) + 1, last));
@@ -62,13 +87,16 @@ vec4 acc[ROWS * WIDTH];
 void multiply(uint row) {
     uint lane = gl_SubgroupInvocationID;
     const uint FETCHES = (ROWS + LANES - 1) / LANES;
+    const uint PAIR = ROWS > 1 ? 2 : 1;
+    // Copied: inside of a loop a driver may read push constants anew each time.
+    uint b_row = OPERAND(b_row);
     uint a_at[FETCHES], b_at[WIDTH];
     [[unroll]] for (uint r = 0; r < FETCHES; r++)
-        a_at[r] = tile.a + min(row + min(r * LANES + lane, ROWS - 1), m - 1) * operands.a_row + (tile.k_begin >> 2);
+        a_at[r] = tile.a + min(row + min(r * LANES + lane, ROWS - 1), m - 1) * OPERAND(a_row) + (tile.k_begin >> 2);
     [[unroll]] for (uint j = 0; j < WIDTH; j++) {
         uint first = tile.n * LANES * WIDTH;
-        uint vec = min(first + j * LANES + lane, operands.b_width - 1) - first;
-        b_at[j] = tile.b + tile.n * operands.b_panel + (LOOSE ? 4 * vec : vec) + tile.k_begin * operands.b_row;
+        uint vec = min(first + j * LANES + lane, OPERAND(b_width) - 1) - first;
+        b_at[j] = tile.b + tile.n * OPERAND(b_panel) + (LOOSE ? 4 * vec : vec) + tile.k_begin * b_row;
     }
     [[unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) acc[i] = vec4(0);
 
@@ -76,17 +104,20 @@ void multiply(uint row) {
     [[dont_unroll]] for (; TAIL ? k_at + K_STEP <= tile.k_end : k_at < tile.k_end; k_at += K_STEP) {
         vec4 bv[K_STEP * WIDTH];
         [[unroll]] for (uint kk = 0; kk < K_STEP; kk++)
-            [[unroll]] for (uint j = 0; j < WIDTH; j++) bv[kk * WIDTH + j] = columns_of_b(b_at[j] + kk * operands.b_row);
-        [[unroll]] for (uint j = 0; j < WIDTH; j++) b_at[j] += K_STEP * operands.b_row;
+            [[unroll]] for (uint j = 0; j < WIDTH; j++) bv[kk * WIDTH + j] = columns_of_b(b_at[j] + kk * b_row);
+        [[unroll]] for (uint j = 0; j < WIDTH; j++) b_at[j] += K_STEP * b_row;
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
             vec4 av[K_STEP / 4];
-            [[unroll]] for (uint h = 0; h < K_STEP / 4; h++) av[h] = lhs(a_at[r]++);
-            // Row by row: a software driver keeps one row's accumulators in registers at a time.
-            [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i++) {
+            [[unroll]] for (uint h = 0; h < K_STEP / 4; h++) av[h] = row_of_a(a_at[r]++);
+            // Two rows at a time: a software driver keeps their accumulators in registers, and loads B once for both.
+            [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i += PAIR) {
                 [[unroll]] for (uint kk = 0; kk < K_STEP; kk++) {
-                    float s = subgroupShuffle(av[kk / 4][kk % 4], i);
+                    float s[PAIR];
+                    [[unroll]] for (uint p = 0; p < PAIR; p++) s[p] = subgroupShuffle(av[kk / 4][kk % 4], i + p);
                     [[unroll]] for (uint j = 0; j < WIDTH; j++)
-                        acc[(r * LANES + i) * WIDTH + j] += s * bv[kk * WIDTH + j];
+                        [[unroll]] for (uint c = 0; c < 4; c++)
+                            [[unroll]] for (uint p = 0; p < PAIR; p++)
+                                acc[(r * LANES + i + p) * WIDTH + j][c] += s[p] * bv[kk * WIDTH + j][c];
                 }
             }
         }
@@ -96,10 +127,10 @@ void multiply(uint row) {
         vec4 bv[WIDTH];
         [[unroll]] for (uint j = 0; j < WIDTH; j++) {
             bv[j] = columns_of_b(b_at[j]);
-            b_at[j] += operands.b_row;
+            b_at[j] += b_row;
         }
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
-            float av = lhs(a_at[r])[k_at & 3u];
+            float av = row_of_a(a_at[r])[k_at & 3u];
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i++) {
                 float s = subgroupShuffle(av, i);
                 [[unroll]] for (uint j = 0; j < WIDTH; j++) acc[(r * LANES + i) * WIDTH + j] += s * bv[j];
@@ -109,6 +140,24 @@ void multiply(uint row) {
 }
 
 #ifdef NEXT
+// Makes this subgroup's rows of A.
+void make_a(uint row) {
+    in_first = true;
+    tile.k_end = operands.first_k;
+    [[dont_unroll]] for (tile.n = 0; tile.n * 4 * LANES * WIDTH < operands.k; tile.n++) {
+        multiply(row);
+        [[unroll]] for (uint j = 0; j < WIDTH; j++) {
+            uint vec = tile.n * LANES * WIDTH + j * LANES + gl_SubgroupInvocationID;
+            begin_columns(4 * vec);
+            [[unroll]] for (uint i = 0; i < ROWS; i++)
+                made[(row + i) * operands.a_row + vec] = epilogue(acc[i * WIDTH + j], min(row + i, m - 1), 4 * vec);
+        }
+    }
+    in_first = false;
+    tile.k_end = operands.k;
+    subgroupMemoryBarrier();
+}
+
 // Multiplies the tile by the rows of the next right-hand side that it meets.
 void pass_on(uint row) {
     [[unroll]] for (uint j = 0; j < WIDTH; j++) {
@@ -153,6 +202,7 @@ void main() {
 #elif defined(NEXT)
     if (!find_tile(n)) return;
     uint row = first_row + tile.m * ROWS;
+    if (FIRST) make_a(row);
     begin_dots();
     [[dont_unroll]] for (tile.n = 0; tile.n * 4 * LANES * WIDTH < n; tile.n++) {
         multiply(row);

@@ -2,8 +2,9 @@
 // products and convolutions; both give rows of columns: C[batch][m][n].
 //
 // Needs lib/load.glsl, lib/half.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
-// below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With STORE
-// there is one batch, all of the result is inside, and subgroups store together.
+// below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With ONE_BATCH
+// there is but one. With STORE all of the result is inside, too, and subgroups store together. With FIRST_SLOT the same program
+// also serves a product in front, of FIRST_COLUMNS columns, with inputs of its own from that binding on.
 
 layout(constant_id = 32) const bool WIDE = true;  // columns come in aligned groups of four that are all inside
 layout(constant_id = 33) const uint STEPS = 0;    // of the epilogue
@@ -38,7 +39,8 @@ layout(push_constant, std430) uniform Push {
     uint extra_rows[2];  // strides in elements
 #ifdef STORE
     uint octal[8];       // 0 to 7
-#else
+#endif
+#ifndef ONE_BATCH
     uint first_batch;
     uint batch_inner;    // extent of the inner batch dimension
     uint c_batch;
@@ -53,7 +55,9 @@ layout(binding = 4, std430) writeonly restrict buffer Out { u64vec4 result[]; };
 #include "lib/together.glsl"
 #else
 layout(binding = 4, std430) writeonly restrict buffer Out { uvec4 result[]; };
+#endif
 
+#ifndef ONE_BATCH
 // The batch that a workgroup works for: its coordinates, and where its result begins, in elements. The kernel says it.
 struct Batch {
     uint outer, inner;
@@ -68,9 +72,24 @@ void begin_batch(uint number, uint c) {
 }
 #endif
 
+#ifdef FIRST_SLOT
+INPUT(FIRST_SLOT, first_extra0)
+INPUT(FIRST_SLOT + 1, first_extra1)
+bool in_first = false;  // whether it serves the product in front
+
+uint all_columns() { return in_first ? FIRST_COLUMNS : n; }
+
+uvec4 extra(uint which, uint i) {
+    if (in_first) return which == 0 ? first_extra0(i) : first_extra1(i);
+    return which == 0 ? extra0(i) : extra1(i);
+}
+#else
+uint all_columns() { return n; }
+
 uvec4 extra(uint which, uint i) {
     return which == 0 ? extra0(i) : extra1(i);
 }
+#endif
 
 // The i-th four elements, and the i-th element.
 uvec4 extra_four(uint which, bool is_half, uint i) {
@@ -88,14 +107,14 @@ uvec4 fetch_extra(uint which, uint mode, uint row, uint column) {
     mode &= ~(COMMON | HALF);
     if (mode == ABSENT) return uvec4(0);
     uint at = row * extra_rows[which];
-#ifndef STORE
+#ifndef ONE_BATCH
     at += batch.outer * extra_batches[which].outer + batch.inner * extra_batches[which].inner;
 #endif
     if (mode == SPLAT) return uvec4(extra_one(which, is_half, at));
     at += column;
     if (mode == VECTOR) return extra_four(which, is_half, at >> 2);
     // Columns beyond the last have no operands; their results are not stored.
-    uvec4 i = at + min(uvec4(0, 1, 2, 3), uvec4(n - 1 - column));
+    uvec4 i = at + min(uvec4(0, 1, 2, 3), uvec4(all_columns() - 1 - column));
     return uvec4(extra_one(which, is_half, i.x), extra_one(which, is_half, i.y),
                  extra_one(which, is_half, i.z), extra_one(which, is_half, i.w));
 }
@@ -116,7 +135,7 @@ uvec4 run(uint word) {
 
 // Fetches what every row of four neighbouring columns has in common, before their first row is stored.
 void begin_columns(uint column) {
-    column = min(column, n - 1);
+    column = min(column, all_columns() - 1);
     if ((MODE0 & COMMON) != 0) extra_bits[0] = fetch_extra(0, MODE0, 0, column);
     if ((MODE1 & COMMON) != 0) extra_bits[1] = fetch_extra(1, MODE1, 0, column);
 }
@@ -139,7 +158,7 @@ uvec4 epilogue(vec4 product, uint row, uint column) {
 void store_together(uvec4 words, uint row, uint column) {
     STORE_TOGETHER(result, (c_base + (row - first_row) * c_row + column) >> 2, words)
 }
-#else
+#elif !defined(ONE_BATCH)
 // Stores the first `count` of four neighbouring columns from `column` on; all four where rows are WIDE.
 void store_columns(vec4 product, uint row, uint column, uint count) {
     uvec4 words = epilogue(product, row, column);

@@ -4,7 +4,7 @@
 // four elements.
 //
 // Needs lib/load.glsl, lib/half.glsl and lib/ops.glsl. The kernel declares INPUT(0, a) and INPUT(1, b), and the specialization
-// constants below 32. With STORE there is one batch, and k is not split.
+// constants below 32. With ONE_BATCH there is but one, and k is not split. With NEXT there may be a product in front, which makes A.
 
 struct Operands {
     uint k;
@@ -14,7 +14,14 @@ struct Operands {
     uint b_row;
     uint b_panel;      // from one tile of columns to the next
     uint b_width;      // vecs in a row of B
-#ifndef STORE
+#ifdef NEXT
+    uint first_k;      // of the product in front, likewise
+    uint first_a_row;
+    uint first_b_row;
+    uint first_b_panel;
+    uint first_b_width;
+#endif
+#ifndef ONE_BATCH
     uint k_chunk;      // of k that one workgroup sums up
     uint batches;      // in this dispatch
     uint a_outer, a_inner;
@@ -40,7 +47,7 @@ bool find_tile(uint columns) {
     uint height = min(operands.band, operands.tiles_m - min(first, operands.tiles_m - 1));
     tile.m = first + within % height;
     tile.n = within / height;
-#ifdef STORE
+#ifdef ONE_BATCH
     tile.a = tile.b = tile.k_begin = 0;
     tile.k_end = operands.k;
 #else

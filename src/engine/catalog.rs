@@ -153,6 +153,8 @@ pub(crate) struct Catalog {
     pub(crate) shuffles: bool,
     /// Whether the invocations of a subgroup may store together: `glsl/lib/together.glsl`.
     pub(crate) together: bool,
+    /// Threads that carry out workgroups, where the device is the CPU.
+    pub(crate) threads: u64,
     kernels: Arc<[OnceLock<Kernel>]>,
     pub(crate) limits: Limits,
 }
@@ -188,6 +190,10 @@ impl Catalog {
         let linear = [choose(Family::Map), choose(Family::Reduce), choose(Family::Softmax)];
         let defaults =
             Choices::new(linear, schemes::choose(device, wanted), convolutions::choose(device, wanted));
+        let threads = match device.kind {
+            DeviceKind::Cpu => std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64),
+            _ => 1,
+        };
         Ok(Catalog {
             choices: RwLock::new(defaults),
             defaults,
@@ -196,6 +202,7 @@ impl Catalog {
             texels: device.features.storage_texel,
             shuffles,
             together,
+            threads,
             kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
         })
@@ -251,6 +258,7 @@ impl Catalog {
             texels: self.texels,
             shuffles: self.shuffles,
             together: self.together,
+            threads: self.threads,
             kernels: self.kernels.clone(),
             limits: self.limits,
         };

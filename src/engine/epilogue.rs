@@ -139,6 +139,15 @@ impl Epilogue {
         }
     }
 
+    /// Whether it does the same with other inputs, which are indexed alike.
+    pub(crate) fn is_like(&self, other: &Epilogue) -> bool {
+        let alike = |(a, b): (&Extra, &Extra)| Extra { value: b.value, ..*a } == *b;
+        self.steps == other.steps
+            && self.scalars == other.scalars
+            && self.extras.len() == other.extras.len()
+            && self.extras.iter().zip(&other.extras).all(alike)
+    }
+
     /// Whether it fits into a dispatch.
     pub(crate) fn fits(&self) -> bool {
         self.steps.len() <= MAX_STEPS && self.extras.len() <= MAX_EXTRAS && self.scalars.len() <= MAX_SCALARS

@@ -12,6 +12,7 @@ use super::epilogue::{Epilogue, Source};
 use super::graph::{Graph, Node, Origin, ValueId, Work};
 use super::map::{Map, MapInput, OpCode, Operand};
 use super::memory::{Assignment, Home};
+use super::product::{Factor, Product};
 use crate::shape::{DType, MAX_RANK, Shape};
 
 /// Runs the graph and gives the contents of the values that are kept.
@@ -122,28 +123,9 @@ impl Interpreter<'_> {
         match &node.work {
             Work::Map(map) => self.map(map),
             Work::Product(product) => {
-                let [outer, inner] = product.batch;
-                let (lhs, rhs) = (product.lhs, product.rhs);
-                let extents = [outer, inner, product.m, product.n];
-                let result = self.rows(&product.epilogue, extents, product.output, |at| {
-                    let [outer, inner, row, column] = at;
-                    hash((0..product.k).flat_map(|k| {
-                        let a = if lhs.along_k { row * product.k + k } else { k * product.m + row };
-                        let b = if rhs.along_k { column * product.k + k } else { k * product.n + column };
-                        [(lhs, a), (rhs, b)].map(|(factor, i)| {
-                            let batch = outer * factor.batch[0] + inner * factor.batch[1];
-                            self.read(factor.value, (batch + i) as usize)
-                        })
-                    }))
-                });
-                let Some(next) = &product.next else { return result };
-                self.rows(&next.epilogue, [1, 1, product.m, next.n], product.output, |[.., row, column]| {
-                    hash((0..product.n).flat_map(|k| {
-                        let b = if next.rhs.along_k { column * product.n + k } else { k * next.n + column };
-                        let (_, _, a) = result[(row * product.n + k) as usize];
-                        [a, self.read(next.rhs.value, b as usize)]
-                    }))
-                })
+                let first = product.joint.first.as_ref().map(|first| self.product(first, None));
+                let result = self.product(product, first.as_deref());
+                product.joint.next.as_ref().map_or(result.clone(), |next| self.product(next, Some(&result)))
             }
             Work::Convolution(convolution) => {
                 let [images, channels, pixels] = convolution.extents();
@@ -219,6 +201,29 @@ impl Interpreter<'_> {
         let Some(head) = head else { return self.read(input, i) };
         let place = |input: &MapInput| if input.strides == [0; MAX_RANK] { 0 } else { i };
         self.steps(head, place)[usize::from(head.outputs[0].step)]
+    }
+
+    /// A product by itself. `lhs` stands for a left-hand side that is no value.
+    fn product(
+        &self,
+        product: &Product,
+        lhs: Option<&[(ValueId, usize, u32)]>,
+    ) -> Vec<(ValueId, usize, u32)> {
+        let [outer, inner] = product.batch;
+        let extents = [outer, inner, product.m, product.n];
+        self.rows(&product.epilogue, extents, product.output, |[outer, inner, row, column]| {
+            let read = |factor: Factor, i: u32| {
+                let batch = outer * factor.batch[0] + inner * factor.batch[1];
+                self.read(factor.value, (batch + i) as usize)
+            };
+            hash((0..product.k).flat_map(|k| {
+                let (row_first, column_first) = (row * product.k + k, column * product.k + k);
+                let a = if product.lhs.along_k { row_first } else { k * product.m + row };
+                let b = if product.rhs.along_k { column_first } else { k * product.n + column };
+                let a = lhs.map_or_else(|| read(product.lhs, a), |made| made[row_first as usize].2);
+                [a, read(product.rhs, b)]
+            }))
+        })
     }
 
     /// Rows of columns in batches, through an epilogue.

@@ -1,20 +1,21 @@
 //! Products that feed products: one whose result is the left-hand side of another one with few columns, and nothing else, becomes one
-//! node with it, and that result is never stored. A pure function from nodes to nodes; the device says which are worth it.
+//! node with it, and so does the one that makes its own left-hand side, if it has the same epilogue. What goes from one to the next is
+//! no value of the graph any more. A pure function from nodes to nodes; the device says which are worth it.
 
 use super::epilogue::{Epilogue, Source};
 use super::fuse::{Places, joined_label};
 use super::graph::{Graph, Label, Node, Work};
 use super::op_code::OpCode;
 use super::product::shape::simplified;
-use super::product::{Next, Product};
+use super::product::{Joint, Product};
 
-/// Joins every pair that can be joined and that `pays`, at the place of the second one: all that it reads is there by then.
-pub(crate) fn absorb_next(graph: &mut Graph, pays: impl Fn(&Graph, &Product, &Product) -> bool) {
+/// Joins all that can be joined and that `pays`, at the place of the last one: all that it reads is there by then.
+pub(crate) fn absorb_next(graph: &mut Graph, pays: impl Fn(&Graph, &Product) -> bool) {
     let mut nodes = std::mem::take(&mut graph.nodes);
     if nodes.iter().filter(|node| matches!(node.work, Work::Product(_))).nth(1).is_some() {
         let mut places = Places::new(graph, &nodes);
         for i in 0..nodes.len() {
-            if let Some((place, joined)) = absorb_one(graph, &nodes, &places, i, &pays) {
+            while let Some((place, joined)) = join_one(graph, &nodes, &places, i, &pays) {
                 nodes[i] = joined;
                 places.move_to(place, i);
             }
@@ -24,44 +25,49 @@ pub(crate) fn absorb_next(graph: &mut Graph, pays: impl Fn(&Graph, &Product, &Pr
     graph.nodes = nodes;
 }
 
-/// The product at `i` together with the one that it reads from, and that one's place.
-fn absorb_one(
+/// The product at `i` together with the one that makes its left-hand side, and that one's place.
+fn join_one(
     graph: &Graph,
     nodes: &[Node],
     places: &Places,
     i: usize,
-    pays: impl Fn(&Graph, &Product, &Product) -> bool,
+    pays: impl Fn(&Graph, &Product) -> bool,
 ) -> Option<(usize, Node)> {
-    let Work::Product(second) = &nodes[i].work else { return None };
-    let root = graph.root(second.lhs.value);
+    let Work::Product(product) = &nodes[i].work else { return None };
+    let root = graph.root(product.lhs.value);
     let place = places.place_of_writer(root)? as usize;
-    let Work::Product(first) = &nodes[place].work else { return None };
+    let Work::Product(maker) = &nodes[place].work else { return None };
     let only_here = graph.value(root).kept.is_none() && !places.read_elsewhere(root, [i as u32; 2]);
     let as_lhs = nodes[i].accesses.iter().filter(|access| graph.root(access.value) == root).count() == 1;
-    if !only_here || !as_lhs || first.next.is_some() || second.next.is_some() {
+    if !only_here || !as_lhs || product.joint.first.is_some() || maker.joint.next.is_some() {
         return None;
     }
     // A batch that shares its right-hand side is one tall matrix.
-    let (first, second) = (simplified(first), simplified(second));
-    let meet = first.batch == [1; 2]
-        && second.batch == [1; 2]
-        && second.lhs.along_k
-        && graph.root(second.lhs.value) == root
-        && [second.m, second.k] == [first.m, first.n];
-    if !meet
-        || second.alpha != 1.0
-        || !adds_a_row(&second.epilogue, second.n)
-        || !pays(graph, &first, &second)
-    {
+    let (maker, product) = (simplified(maker), simplified(product));
+    let meet = maker.batch == [1; 2]
+        && product.batch == [1; 2]
+        && product.lhs.along_k
+        && graph.root(product.lhs.value) == root
+        && [product.m, product.k] == [maker.m, maker.n];
+    if !meet {
         return None;
     }
+    let output = product.output;
+    let joined = if product.joint.next.is_some() {
+        let alike = maker.alpha == product.alpha && maker.epilogue.is_like(&product.epilogue);
+        let next = product.joint.next.clone();
+        alike.then(|| Product { joint: Joint { first: Some(Box::new(maker)), next }, ..product })
+    } else {
+        let plain = product.alpha == 1.0 && adds_a_row(&product.epilogue, product.n);
+        let joint = Joint { first: None, next: Some(Box::new(product)) };
+        plain.then_some(Product { joint, output, ..maker })
+    };
+    let joined = joined.filter(|product| pays(graph, product))?;
     let label = &nodes[place].label;
     let label = Label { op: joined_label(label, &nodes[i].label).op, ..label.clone() };
     let mut accesses = nodes[place].accesses.clone();
     accesses.retain(|access| !access.write);
     accesses.extend(nodes[i].accesses.iter().filter(|access| graph.root(access.value) != root).copied());
-    let Product { n, rhs, epilogue, output, .. } = second;
-    let joined = Product { next: Some(Next { n, rhs, epilogue }), output, ..first };
     Some((place, Node::new(label, Work::Product(Box::new(joined)), accesses)))
 }
 
@@ -116,7 +122,7 @@ mod tests {
                 rhs: factor(rhs, false),
                 alpha: 1.0,
                 epilogue,
-                next: None,
+                joint: Joint::default(),
                 output,
             };
             let inputs =
@@ -127,8 +133,12 @@ mod tests {
             output
         }
 
-        fn joined(mut self) -> Vec<Node> {
-            absorb_next(&mut self.0, |_, _, _| true);
+        fn joined(self) -> Vec<Node> {
+            self.joined_where(|_| true)
+        }
+
+        fn joined_where(mut self, pays: impl Fn(&Product) -> bool) -> Vec<Node> {
+            absorb_next(&mut self.0, |_, product| pays(product));
             self.0.nodes
         }
     }
@@ -140,11 +150,15 @@ mod tests {
         Epilogue { steps: smallvec![step], extras: smallvec![extra], ..Epilogue::default() }
     }
 
-    fn next(node: &Node) -> Option<&Next> {
+    fn joint(node: &Node) -> &Joint {
         match &node.work {
-            Work::Product(product) => product.next.as_ref(),
+            Work::Product(product) => &product.joint,
             _ => panic!("not a product"),
         }
+    }
+
+    fn values(node: &Node, write: bool) -> Vec<ValueId> {
+        node.accesses.iter().filter(|access| access.write == write).map(|access| access.value).collect()
     }
 
     #[test]
@@ -155,23 +169,41 @@ mod tests {
         let second = b.product(first, [3, 4], added(bias, 0));
         let nodes = b.joined();
         assert_eq!((nodes.len(), nodes[0].label.to_string().as_str()), (1, "matmul+matmul 6 f32"));
-        assert_eq!(next(&nodes[0]).map(|next| (next.n, next.epilogue.extras.len())), Some((3, 1)));
-        let of = |write| move |access: &&crate::engine::graph::Access| access.write == write;
-        let written: Vec<_> = nodes[0].accesses.iter().filter(of(true)).map(|a| a.value).collect();
-        assert_eq!(written, [second]);
-        let reads: Vec<_> = nodes[0].accesses.iter().filter(of(false)).map(|a| a.value).collect();
+        let next = joint(&nodes[0]).next.as_ref();
+        assert_eq!(next.map(|next| (next.n, next.epilogue.extras.len())), Some((3, 1)));
+        assert_eq!(values(&nodes[0], true), [second]);
+        let reads = values(&nodes[0], false);
         assert!(reads.len() == 4 && reads.contains(&bias) && !reads.contains(&first), "{reads:?}");
     }
 
-    #[test]
-    fn a_third_product_stays_by_itself() {
+    /// Products of four columns, and one of three behind them. Pairs are worth it only with that one.
+    fn in_a_row(epilogues: &dyn Fn(&mut Build, usize) -> Epilogue, count: usize) -> Vec<Node> {
         let mut b = Build(Graph::default());
         let mut last = b.tensor([M, 4]);
-        for _ in 0..3 {
-            last = b.product(last, [4, 4], Epilogue::default());
+        for i in 0..count {
+            let epilogue = epilogues(&mut b, i);
+            last = b.product(last, [4, 4], epilogue);
         }
-        let nodes = b.joined();
-        assert_eq!(nodes.iter().map(|node| next(node).is_some()).collect::<Vec<_>>(), [true, false]);
+        b.product(last, [3, 4], Epilogue::default());
+        b.joined_where(|product| product.joint.next.as_ref().is_some_and(|next| next.n == 3))
+    }
+
+    #[test]
+    fn the_one_in_front_of_two_joins_them_if_its_epilogue_is_the_same() {
+        let adds = |b: &mut Build, _| added(b.tensor([4]), 0);
+        let nodes = in_a_row(&adds, 2);
+        assert_eq!(nodes.len(), 1);
+        let Joint { first, next } = joint(&nodes[0]);
+        assert!(first.is_some() && next.is_some());
+        assert_eq!((values(&nodes[0], false).len(), values(&nodes[0], true).len()), (6, 1));
+        let different = |b: &mut Build, i| if i == 0 { Epilogue::default() } else { adds(b, i) };
+        assert_eq!(in_a_row(&different, 2).len(), 2);
+    }
+
+    #[test]
+    fn a_fourth_product_stays_by_itself() {
+        let nodes = in_a_row(&|_, _| Epilogue::default(), 3);
+        assert_eq!(nodes.iter().map(|node| joint(node).first.is_some()).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

@@ -63,10 +63,10 @@ impl Program {
             |graph: &Graph| graph.values.iter().any(|v| v.dtype.storage_bytes(v.shape.elements()) > limit);
         let apart = (fusion && large(&graph)).then(|| graph.clone());
         if fusion {
-            let products = |graph: &Graph, first: &Product, second: &Product| {
-                first.takes(second, graph, graph.trial.as_deref().unwrap_or(catalog))
+            let pays = |graph: &Graph, product: &Product| {
+                product.joint_pays(graph, graph.trial.as_deref().unwrap_or(catalog))
             };
-            fuse_all(&mut graph, products);
+            fuse_all(&mut graph, pays);
         }
         match (lower(catalog, &mut graph), apart) {
             (Err(Error::Binding { .. }), Some(apart)) => {
@@ -129,14 +129,14 @@ impl Program {
     }
 }
 
-/// All of fusion. `products` says whether one product is worth joining to another one.
-pub(super) fn fuse_all(graph: &mut Graph, products: impl Fn(&Graph, &Product, &Product) -> bool) {
+/// All of fusion. `pays` says whether products that could be joined are worth it.
+pub(super) fn fuse_all(graph: &mut Graph, pays: impl Fn(&Graph, &Product) -> bool) {
     // Tails that are chains first, so that programs don't grow beyond an epilogue; then those that had to be joined.
     absorb_tails(graph);
     fuse(graph);
     absorb_tails(graph);
     absorb_heads(graph);
-    absorb_next(graph, products);
+    absorb_next(graph, pays);
 }
 
 /// Turns programs, products, convolutions, reductions and softmax into dispatches.

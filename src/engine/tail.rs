@@ -20,7 +20,7 @@ struct Head<'a> {
 impl Head<'_> {
     fn of(work: &Work) -> Option<Head<'_>> {
         match work {
-            Work::Product(product) if product.next.is_none() => {
+            Work::Product(product) if product.joint.next.is_none() => {
                 let [outer, inner] = product.batch;
                 let extents = [outer, inner, product.m, product.n];
                 Some(Head { extents, epilogue: &product.epilogue, output: product.output })
@@ -179,7 +179,7 @@ mod tests {
     use crate::engine::fuse::fuse;
     use crate::engine::graph::{Label, LabelName, Origin};
     use crate::engine::map::{OpCode, dense_strides};
-    use crate::engine::product::{Factor, Product};
+    use crate::engine::product::{Factor, Joint, Product};
     use crate::shape::Shape;
     use smallvec::smallvec;
 
@@ -210,7 +210,7 @@ mod tests {
                 rhs: factor(b, false),
                 alpha: 1.0,
                 epilogue: Epilogue::default(),
-                next: None,
+                joint: Joint::default(),
                 output,
             };
             let accesses =

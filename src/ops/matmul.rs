@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
 use crate::engine::graph::{Access, Label, LabelName, Node, Work};
-use crate::engine::product::{Factor, Product};
+use crate::engine::product::{Factor, Joint, Product};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
 use crate::shape::{DType, MAX_RANK, Shape};
@@ -185,7 +185,7 @@ impl Recording {
             rhs: Factor { value: b, along_k: with.transpose_rhs, batch: strides(&right) },
             alpha: with.alpha,
             epilogue,
-            next: None,
+            joint: Joint::default(),
             output,
         };
         let mut sizes: SmallVec<[usize; MAX_RANK]> = SmallVec::from_slice(&[m, n, k]);

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use tidemill::{Accelerator, Profiling, Recording, Result, Value};
 
-use crate::fusion::{noise, on_each, pair};
+use crate::fusion::{noise, on_each};
 use crate::harness::{Gpu, config, gpu, gpu_with};
+use crate::joint::{RELU, TANH, layers, rows};
 
 type Fused = fn(&Accelerator, &mut Recording, usize) -> Result<Vec<Value>>;
 
@@ -105,10 +106,11 @@ pub(crate) fn run() -> BTreeSet<String> {
         }));
     }
     for (name, gpus) in each_variant("matmul") {
-        for k in [24, 20] {
-            let pair =
-                |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [66, 64, k, 10], true, r)?[1]]);
-            all.extend(compare(&format!("matmul {name}, {k}"), &gpus, pair));
+        for (k, between) in [(24, RELU), (20, TANH), (8, TANH)] {
+            let three = |gpu: &Accelerator, r: &mut Recording| {
+                Ok(vec![layers(gpu, (rows(66), &[k, 32, 64, 10]), between, true, r)?[2]])
+            };
+            all.extend(compare(&format!("matmul {name}, {k}"), &gpus, three));
         }
     }
     all

@@ -60,7 +60,7 @@ pub(crate) fn noise(gpu: &Accelerator, seed: u64, shape: impl Into<tidemill::Sha
     gpu.upload(&data, shape).unwrap()
 }
 
-type Tail = fn(&Accelerator, &mut Recording, Value) -> Result<Value>;
+pub(crate) type Tail = fn(&Accelerator, &mut Recording, Value) -> Result<Value>;
 
 #[test]
 fn tails_of_products_give_the_same_bits_in_the_epilogue() {
@@ -160,74 +160,6 @@ fn a_product_that_others_need_is_stored_as_it_is() {
         Ok(vec![activated, total, h, biased])
     });
     assert_eq!(fused, unfused);
-}
-
-/// A product of so many rows, columns and depth with a tail, which depends on the depth, and the one that follows it, of so
-/// many columns.
-pub(crate) fn pair(
-    gpu: &Accelerator,
-    [m, n, k, next]: [usize; 4],
-    bias: bool,
-    r: &mut Recording,
-) -> Result<[Value; 2]> {
-    let tensor = |seed, rows: usize, columns: usize| noise(gpu, seed, [rows, columns]);
-    let h = r.matmul(&tensor(1, m, k), &tensor(2, k, n))?;
-    let h = r.add(h, &noise(gpu, 3, [n]))?;
-    let h = if k % 8 == 0 { r.relu(h)? } else { r.tanh(h)? };
-    let y = r.matmul(h, &tensor(4, n, next))?;
-    Ok([h, if bias { r.add(y, &noise(gpu, 5, [next]))? } else { y }])
-}
-
-#[test]
-fn a_product_with_few_columns_joins_the_one_before_it_with_the_same_bits() {
-    let gpus = [gpu(), gpu_with(config().fusion(false))];
-    // Rows that fill no tile, operands that are packed first, a step along k at the end, every number of columns that differs.
-    for (shape, bias) in [
-        ([64, 256, 784, 10], true),
-        ([64, 256, 256, 10], false),
-        ([65, 32, 20, 16], true),
-        ([100, 96, 33, 1], true),
-        ([50, 64, 5, 2], false),
-        ([79, 64, 64, 5], true),
-        ([128, 32, 4, 13], false),
-    ] {
-        let record = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, shape, bias, r)?[1]]);
-        let [fused, unfused] = on_each(&gpus, record);
-        assert_eq!(fused.0, unfused.0, "{shape:?}");
-        let packed = u64::from(shape[2] % 4 != 0) * 2;
-        assert_eq!(fused.1, 1 + packed, "{shape:?}");
-        assert_eq!(unfused.1, 4 + packed + u64::from(bias), "{shape:?}");
-    }
-    // Nothing to add up, for which zeros are filled in, and halves in front, which are made by a dispatch.
-    let nothing = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [64, 64, 0, 10], true, r)?[1]]);
-    let halves = |gpu: &Accelerator, r: &mut Recording| {
-        let x = r.cast(&noise(gpu, 1, [64, 40]), DType::F16)?;
-        let h = r.matmul(x, &noise(gpu, 2, [40, 96]))?;
-        Ok(vec![r.matmul(h, &noise(gpu, 3, [96, 7]))?])
-    };
-    for [fused, unfused] in [on_each(&gpus, nothing), on_each(&gpus, halves)] {
-        assert_eq!(fused.0, unfused.0);
-        assert_eq!(fused.1, 2);
-    }
-}
-
-#[test]
-fn products_that_can_not_be_joined_are_right_by_themselves() {
-    let gpus = [gpu(), gpu_with(config().fusion(false))];
-    // Too few rows to share, columns that fill no tile, too many columns behind, too much work.
-    for (shape, dispatches) in
-        [([48, 64, 20, 10], 2), ([64, 40, 20, 10], 2), ([64, 64, 20, 20], 2), ([512, 256, 256, 10], 2)]
-    {
-        let record = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, shape, true, r)?[1]]);
-        let [fused, unfused] = on_each(&gpus, record);
-        assert_eq!((fused.0, fused.1), (unfused.0, dispatches), "{shape:?}");
-    }
-    let record = |gpu: &Accelerator, r: &mut Recording| Ok(pair(gpu, [64, 64, 20, 10], true, r)?.to_vec());
-    let [fused, unfused] = on_each(&gpus, record);
-    assert_eq!((fused.0, fused.1), (unfused.0, 2), "both are kept");
-    let record = |gpu: &Accelerator, r: &mut Recording| Ok(vec![pair(gpu, [64, 64, 20, 0], true, r)?[1]]);
-    let [fused, unfused] = on_each(&gpus, record);
-    assert_eq!(fused.0, unfused.0, "no columns behind");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod fusion;
 mod graph;
 mod half;
 mod harness;
+mod joint;
 mod kernels;
 mod layout;
 mod matmul;

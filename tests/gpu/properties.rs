@@ -14,7 +14,7 @@ use crate::random::Random;
 
 /// Phrases that are written down.
 const WRITTEN: usize = 18;
-/// Rows that are enough for two products to become one.
+/// Rows that are enough for products to become one, on up to four threads.
 const TALL: usize = 64;
 /// More operations than a phrase has.
 const LONGEST: usize = 32;
@@ -151,14 +151,14 @@ impl Twin {
         Ok(self.known(value, [rows, a.dims[1]], |i, j| a.at(i, j)))
     }
 
-    /// One phrase on matrices of the graph's shape; `parts` are a row, a column, a square matrix, and three that make a matrix
-    /// tall, wide, and narrow again.
-    fn phrase(&mut self, which: usize, x: &Known, y: &Known, parts: &[Known; 6]) -> Result<Vec<Known>> {
+    /// One phrase on matrices of the graph's shape; `parts` are a row, a column, a square matrix, and four that make a matrix
+    /// tall, wide, another one, and narrow again.
+    fn phrase(&mut self, which: usize, x: &Known, y: &Known, parts: &[Known; 7]) -> Result<Vec<Known>> {
         if which >= WRITTEN {
             let last = self.random_phrase(which, x, y, parts)?;
             return Ok(vec![self.all(&["clip", "copy"], last)?]);
         }
-        let [row, column, square, tall, wide, narrow] = parts;
+        let [row, column, square, tall, wide, deep, narrow] = parts;
         let last = match which {
             0 => self.binary("add", x, y)?,
             1 => {
@@ -232,11 +232,13 @@ impl Twin {
                 self.binary("add", &v, &turned)?
             }
             16 => {
-                // The last two products become one.
-                let v = self.matmul(tall, x)?;
+                // The last three products become one, or two of them.
+                let v = self.matmul(x, wide)?;
                 let v = self.unary("clip", &v)?;
-                let v = self.matmul(&v, wide)?;
-                let v = self.unary("relu", &v)?;
+                let v = self.matmul(tall, &v)?;
+                let v = self.unary("clip", &v)?;
+                let v = self.matmul(&v, deep)?;
+                let v = self.unary("clip", &v)?;
                 let v = self.matmul(&v, narrow)?;
                 let v = self.binary("add", &v, row)?;
                 self.first_rows(&v, x.dims[0])?
@@ -255,7 +257,7 @@ impl Twin {
     }
 
     /// The phrase of that number: steps that are random, but always the same. Some of what it makes on the way is kept.
-    fn random_phrase(&mut self, number: usize, x: &Known, y: &Known, parts: &[Known; 6]) -> Made {
+    fn random_phrase(&mut self, number: usize, x: &Known, y: &Known, parts: &[Known; 7]) -> Made {
         let [row, column, square, ..] = parts;
         let mut random = Random(number as u64);
         let mut known = vec![x.clone(), y.clone()];
@@ -314,6 +316,7 @@ fn run(gpu: &Accelerator, seed: u64, grain: f64, phrases: usize) -> Result<Vec<V
         make(&mut twin, [columns; 2])?,
         make(&mut twin, [TALL, rows])?,
         make(&mut twin, [columns, 32])?,
+        make(&mut twin, [32, 32])?,
         make(&mut twin, [32, columns])?,
     ];
     let mut story = Vec::new();

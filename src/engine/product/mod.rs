@@ -37,14 +37,13 @@ pub(crate) struct Factor {
     pub(crate) batch: [u32; 2],
 }
 
-/// A product that follows at once: `epilogue(lhs[m][k] * rhs[k][n])`, whose left-hand side is the result in front of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Next {
-    /// Few.
-    pub(crate) n: u32,
-    pub(crate) rhs: Factor,
-    /// Adds a row, or does nothing.
-    pub(crate) epilogue: Epilogue,
+/// The products that a dispatch carries out together with one. What goes from one to the other is nobody else's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Joint {
+    /// Makes its left-hand side.
+    pub(crate) first: Option<Box<Product>>,
+    /// Has its result for a left-hand side, and few columns.
+    pub(crate) next: Option<Box<Product>>,
 }
 
 /// `output[batch][m][n] = epilogue(alpha * lhs[m][k] * rhs[k][n])`.
@@ -58,8 +57,7 @@ pub(crate) struct Product {
     pub(crate) rhs: Factor,
     pub(crate) alpha: f32,
     pub(crate) epilogue: Epilogue,
-    /// If there is one, the output is its result.
-    pub(crate) next: Option<Next>,
+    pub(crate) joint: Joint,
     pub(crate) output: ValueId,
 }
 
@@ -121,7 +119,7 @@ impl Product {
         let scheme = catalog.products(product.m, product.n);
         let load = product.load(graph, catalog, scheme);
         let mut lowering = Lowering { label, graph, catalog, scheme, load, out };
-        if let Some(next) = &product.next {
+        if let Some(next) = &product.joint.next {
             return lowering.joint(&product, next);
         }
         let tile = product.tile(catalog, scheme);

@@ -114,6 +114,10 @@ const NO_JOINTS: u64 = 0;
 /// the time to compile.
 pub(super) const JOINT: Tile = ROWS_16;
 
+/// And what one takes that goes in front of two: it stores lane by lane, which of more elements takes longer than the dispatch that is
+/// saved.
+pub(super) const JOINT_ELEMENTS: u64 = 1 << 18;
+
 /// A scheme of one tile for GPUs, which competes with their default on equal terms.
 const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme {
     Scheme {
