@@ -6,10 +6,12 @@
 #ifdef STORE
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_shader_subgroup_extended_types_int64 : require
-#define ONE_BATCH
 #endif
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#ifdef STORE
+#define ONE_BATCH
+#endif
 #include "lib/load.glsl"
 #include "lib/half.glsl"
 #include "lib/ops.glsl"

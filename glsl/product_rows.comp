@@ -8,11 +8,11 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_shader_subgroup_extended_types_int64 : require
 #endif
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #if defined(STORE) || defined(NEXT)
 #define ONE_BATCH
 #endif
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
 #include "lib/half.glsl"
 #include "lib/ops.glsl"
@@ -38,9 +38,10 @@ layout(constant_id = 9) const bool BIAS = false;  // a row is added to each of t
 layout(constant_id = 10) const bool FIRST = false;  // there is a product in front, which makes A
 #define FIRST_SLOT 9
 #define FIRST_COLUMNS operands.k
-#endif
-
+COHERENT_INPUT(0, a)
+#else
 INPUT(0, a)
+#endif
 INPUT(1, b)
 #define SPAN LANES
 #include "lib/product.glsl"
