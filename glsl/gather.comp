@@ -21,13 +21,16 @@ layout(push_constant, std430) uniform Push {
     uint magic;   // division by the width
     uint shift;
     uint height;  // rows of the table
-};
+} push;
 
 INPUT(0, table)
 INPUT(1, rows)
 layout(binding = 2, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 void main() {
+    // Copies: lavapipe reads push constants lane by lane where they are first read inside of a loop.
+    uint count = push.count, first = push.first, width = push.width, height = push.height;
+    uint magic = push.magic, shift = push.shift;
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;

@@ -64,8 +64,23 @@ layout(push_constant, std430) uniform Push {
     Input inputs[INPUTS];
 #ifdef STORE
     uint octal[8];    // 0 to 7
-#endif
 };
+#else
+} push;
+// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop.
+uint count, first, extents[3], magic[3], shifts, scalars[3];
+Input inputs[INPUTS];
+
+void copy_push_constants() {
+    count = push.count;
+    first = push.first;
+    extents = push.extents;
+    magic = push.magic;
+    shifts = push.shifts;
+    scalars = push.scalars;
+    inputs = push.inputs;
+}
+#endif
 
 INPUT(0, input0)
 #if INPUTS > 1
@@ -205,6 +220,7 @@ void main() {
 #endif
 
 void main() {
+    copy_push_constants();
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;

@@ -25,7 +25,9 @@ layout(push_constant, std430) uniform Push {
     uint magic[3];
     uint shifts;      // 8 bits each
     uint strides[4];  // of the output, innermost first, in elements
-};
+} push;
+// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop.
+uint count, from, to, extents[3], magic[3], shifts, strides[4];
 
 INPUT(0, source)
 layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
@@ -41,6 +43,13 @@ uint row_begin(uint q) {
 }
 
 void main() {
+    count = push.count;
+    from = push.from;
+    to = push.to;
+    extents = push.extents;
+    magic = push.magic;
+    shifts = push.shifts;
+    strides = push.strides;
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;

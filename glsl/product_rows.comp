@@ -89,7 +89,6 @@ void multiply(uint row) {
     uint lane = gl_SubgroupInvocationID;
     const uint FETCHES = (ROWS + LANES - 1) / LANES;
     const uint PAIR = ROWS > 1 ? 2 : 1;
-    // Copied: inside of a loop a driver may read push constants anew each time.
     uint b_row = OPERAND(b_row);
     uint a_at[FETCHES], b_at[WIDTH];
     [[unroll]] for (uint r = 0; r < FETCHES; r++)

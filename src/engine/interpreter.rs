@@ -125,7 +125,10 @@ impl Interpreter<'_> {
             Work::Product(product) => {
                 let first = product.joint.first.as_ref().map(|first| self.product(first, None));
                 let result = self.product(product, first.as_deref());
-                product.joint.next.as_ref().map_or(result.clone(), |next| self.product(next, Some(&result)))
+                match &product.joint.next {
+                    Some(next) => self.product(next, Some(&result)),
+                    None => result,
+                }
             }
             Work::Convolution(convolution) => {
                 let [images, channels, pixels] = convolution.extents();

@@ -37,56 +37,44 @@ pub(super) enum Packing {
     Panels(u32),
 }
 
+/// A factor where it is; the kernel says what rows it reads there.
+fn unpacked(factor: &Factor, graph: &Graph, k: u32) -> Operand {
+    Operand {
+        value: factor.value,
+        row: 0,
+        panel: 0,
+        batch: factor.batch.map(|stride| stride / 4),
+        width: 0,
+        depth: k,
+        along_k: factor.along_k,
+        half: graph.value(factor.value).dtype == DType::F16,
+        loose: false,
+    }
+}
+
 /// The operand as it lies in memory, if kernels can read that: every row must begin at a multiple of four elements,
 /// and be one, unless the kernel takes the last few of k one by one.
 pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail: bool) -> Option<Operand> {
     let (rows, length) = if factor.along_k { (across, k) } else { (k, across) };
     let whole = length % 4 == 0 || (rows == 1 && (tail || !factor.along_k));
     let aligned = factor.batch.iter().all(|stride| stride % 4 == 0);
-    (whole && aligned).then(|| Operand {
-        value: factor.value,
-        row: length / 4,
-        panel: 0,
-        batch: factor.batch.map(|stride| stride / 4),
-        width: length.div_ceil(4),
-        depth: k,
-        along_k: factor.along_k,
-        half: graph.value(factor.value).dtype == DType::F16,
-        loose: false,
-    })
+    let operand = Operand { row: length / 4, width: length.div_ceil(4), ..unpacked(factor, graph, k) };
+    (whole && aligned).then_some(operand)
 }
 
 /// A right-hand side as it lies in memory, for kernels that take four rows of all its `n` columns at a time: together they are whole
 /// groups of four, wherever rows begin.
 pub(super) fn by_fours(factor: &Factor, graph: &Graph, [n, k]: [u32; 2]) -> Option<Operand> {
     let aligned = k % 4 == 0 && factor.batch.iter().all(|stride| stride % 4 == 0);
-    (!factor.along_k && aligned).then(|| Operand {
-        value: factor.value,
-        row: n,
-        panel: 0,
-        batch: factor.batch.map(|stride| stride / 4),
-        width: n.div_ceil(4),
-        depth: k,
-        along_k: false,
-        half: graph.value(factor.value).dtype == DType::F16,
-        loose: false,
-    })
+    let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(factor, graph, k) };
+    (!factor.along_k && aligned).then_some(operand)
 }
 
 /// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
 pub(super) fn loose(factor: &Factor, graph: &Graph, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
-    let half = graph.value(factor.value).dtype == DType::F16;
-    (!factor.along_k && factor.batch == [0; 2] && !half).then(|| Operand {
-        value: factor.value,
-        row: n,
-        panel: columns,
-        batch: [0; 2],
-        width: n.div_ceil(4),
-        depth: k,
-        along_k: false,
-        half,
-        loose: true,
-    })
+    let operand =
+        Operand { row: n, panel: columns, width: n.div_ceil(4), loose: true, ..unpacked(factor, graph, k) };
+    (!factor.along_k && factor.batch == [0; 2] && !operand.half).then_some(operand)
 }
 
 /// How many elements lie between the beginnings of rows: some more than they have, where that is a multiple of 2 KiB. The same
