@@ -89,6 +89,9 @@ void multiply(uint row) {
     uint lane = gl_SubgroupInvocationID;
     const uint FETCHES = (ROWS + LANES - 1) / LANES;
     const uint PAIR = ROWS > 1 ? 2 : 1;
+    // Long steps are summed up by themselves: a software driver has the sums so far in registers only when they are added. To
+    // a GPU it would be an addition more.
+    const bool APART = LOAD == TEXEL && K_STEP > 4;
     uint b_row = OPERAND(b_row);
     uint a_at[FETCHES], b_at[WIDTH];
     [[unroll]] for (uint r = 0; r < FETCHES; r++)
@@ -111,14 +114,21 @@ void multiply(uint row) {
             [[unroll]] for (uint h = 0; h < K_STEP / 4; h++) av[h] = row_of_a(a_at[r]++);
             // Two rows at a time: a software driver keeps their accumulators in registers, and loads B once for both.
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i += PAIR) {
+                vec4 sum[PAIR * WIDTH];
                 [[unroll]] for (uint kk = 0; kk < K_STEP; kk++) {
                     float s[PAIR];
                     [[unroll]] for (uint p = 0; p < PAIR; p++) s[p] = subgroupShuffle(av[kk / 4][kk % 4], i + p);
                     [[unroll]] for (uint j = 0; j < WIDTH; j++)
                         [[unroll]] for (uint c = 0; c < 4; c++)
-                            [[unroll]] for (uint p = 0; p < PAIR; p++)
-                                acc[(r * LANES + i + p) * WIDTH + j][c] += s[p] * bv[kk * WIDTH + j][c];
+                            [[unroll]] for (uint p = 0; p < PAIR; p++) {
+                                float product = s[p] * bv[kk * WIDTH + j][c];
+                                if (!APART) acc[(r * LANES + i + p) * WIDTH + j][c] += product;
+                                else if (kk == 0) sum[p * WIDTH + j][c] = product;
+                                else sum[p * WIDTH + j][c] += product;
+                            }
                 }
+                if (APART)
+                    [[unroll]] for (uint q = 0; q < PAIR * WIDTH; q++) acc[(r * LANES + i) * WIDTH + q] += sum[q];
             }
         }
     }
