@@ -56,15 +56,21 @@ pub(super) struct Encoding<'a> {
 impl Encoding<'_> {
     /// Finds a copy that is idle and encoded for these blocks, or makes it so; gives its place.
     pub(super) fn choose(&self, copies: &mut Vec<Copy>) -> Result<usize> {
-        let misses = |copy: &Copy| (0..self.segments.len()).filter(|&i| !self.is_bound(copy, i)).count();
-        let best = (0..copies.len()).filter(|&i| copies[i].is_idle()).min_by_key(|&i| misses(&copies[i]));
+        let segments = 0..self.segments.len();
+        // From the end: outputs change more often than inputs.
+        let is_bound = |copy: &Copy| segments.clone().rev().all(|i| self.is_bound(copy, i));
+        if let Some(bound) = copies.iter().position(|copy| copy.is_idle() && is_bound(copy)) {
+            self.encode(&mut copies[bound], true)?;
+            return Ok(bound);
+        }
         // As long as there are few, a set of blocks that is new gets a copy of its own: it may come again.
-        let reused = best.filter(|&i| copies.len() >= COPIES || misses(&copies[i]) == 0);
-        let chosen = reused.unwrap_or(copies.len());
+        let misses = |copy: &Copy| segments.clone().filter(|&i| !self.is_bound(copy, i)).count();
+        let idle = (0..copies.len()).filter(|&i| copies.len() >= COPIES && copies[i].is_idle());
+        let chosen = idle.min_by_key(|&i| misses(&copies[i])).unwrap_or(copies.len());
         if chosen == copies.len() {
             copies.push(self.fresh()?);
         }
-        self.encode(&mut copies[chosen])?;
+        self.encode(&mut copies[chosen], false)?;
         Ok(chosen)
     }
 
@@ -100,9 +106,10 @@ impl Encoding<'_> {
         }
     }
 
-    /// Encodes what is not encoded for these blocks yet.
-    fn encode(&self, copy: &mut Copy) -> Result<()> {
-        let current: SmallVec<[bool; 8]> = (0..self.segments.len()).map(|i| self.is_bound(copy, i)).collect();
+    /// Encodes what is not encoded for these blocks yet; `all` of it may be.
+    fn encode(&self, copy: &mut Copy, all: bool) -> Result<()> {
+        let current: SmallVec<[bool; 8]> =
+            (0..self.segments.len()).map(|i| all || self.is_bound(copy, i)).collect();
         let Some(replay) = Arc::get_mut(&mut copy.replay) else {
             unreachable!("nobody but the plan refers to a copy that is idle")
         };
