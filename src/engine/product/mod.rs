@@ -58,6 +58,7 @@ pub(crate) struct Product {
     pub(crate) alpha: f32,
     pub(crate) epilogue: Epilogue,
     pub(crate) joint: Joint,
+    /// That of the next one, if there is one.
     pub(crate) output: ValueId,
 }
 
