@@ -67,18 +67,31 @@ layout(push_constant, std430) uniform Push {
 };
 #else
 } push;
-// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop.
-uint count, first, extents[3], magic[3], shifts, scalars[3];
-Input inputs[INPUTS];
+// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop. Vectors, since to an
+// array glslang may give the layout of one in a block, which only blocks may have.
+struct Copied {
+#if OPS != PLAIN
+    uvec4 strides;
+#endif
+    uint offset;
+};
+uint count, first, shifts;
+uvec3 extents, magic, scalars;
+Copied inputs[INPUTS];
 
 void copy_push_constants() {
     count = push.count;
     first = push.first;
-    extents = push.extents;
-    magic = push.magic;
     shifts = push.shifts;
-    scalars = push.scalars;
-    inputs = push.inputs;
+    extents = uvec3(push.extents[0], push.extents[1], push.extents[2]);
+    magic = uvec3(push.magic[0], push.magic[1], push.magic[2]);
+    scalars = uvec3(push.scalars[0], push.scalars[1], push.scalars[2]);
+    [[unroll]] for (uint k = 0; k < INPUTS; k++) {
+#if OPS != PLAIN
+        [[unroll]] for (uint d = 0; d < 4; d++) inputs[k].strides[d] = push.inputs[k].strides[d];
+#endif
+        inputs[k].offset = push.inputs[k].offset;
+    }
 }
 #endif
 

@@ -26,8 +26,11 @@ layout(push_constant, std430) uniform Push {
     uint shifts;      // 8 bits each
     uint strides[4];  // of the output, innermost first, in elements
 } push;
-// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop.
-uint count, from, to, extents[3], magic[3], shifts, strides[4];
+// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop. Vectors, as
+// in map.comp.
+uint count, from, to, shifts;
+uvec3 extents, magic;
+uvec4 strides;
 
 INPUT(0, source)
 layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
@@ -46,10 +49,10 @@ void main() {
     count = push.count;
     from = push.from;
     to = push.to;
-    extents = push.extents;
-    magic = push.magic;
     shifts = push.shifts;
-    strides = push.strides;
+    extents = uvec3(push.extents[0], push.extents[1], push.extents[2]);
+    magic = uvec3(push.magic[0], push.magic[1], push.magic[2]);
+    strides = uvec4(push.strides[0], push.strides[1], push.strides[2], push.strides[3]);
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;

@@ -16,6 +16,18 @@ impl EmbeddedModule {
         // Can't panic: `Aligned` gives the alignment, and build.rs embeds whole words only.
         bytemuck::cast_slice(&self.bytes.0)
     }
+
+    /// The instructions, each with its code in front.
+    #[cfg(test)]
+    pub(crate) fn instructions(&self) -> impl Iterator<Item = (u32, &'static [u32])> {
+        let mut rest = &self.words()[5..];
+        std::iter::from_fn(move || {
+            let first = *rest.first()?;
+            let (instruction, following) = rest.split_at((first >> 16) as usize);
+            rest = following;
+            Some((first & 0xffff, instruction))
+        })
+    }
 }
 
 /// `include_bytes!` aligns to 1; SPIR-V is read as words.
@@ -33,6 +45,10 @@ pub(crate) fn find(name: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use rspirv::spirv::{Decoration, Op, StorageClass};
+
     use super::*;
 
     #[test]
@@ -42,5 +58,40 @@ mod tests {
             assert_eq!(module.words().first(), Some(&0x0723_0203), "{}", module.name);
         }
         assert!(find("no such module").is_none());
+    }
+
+    // glslang gives a variable the type of a block's member where it copies one as a whole. Only current validation layers
+    // say so.
+    #[test]
+    fn no_variable_of_a_kernel_has_a_layout_as_only_blocks_may() {
+        let (offset, stride) = (Decoration::Offset as u32, Decoration::ArrayStride as u32);
+        let own = [StorageClass::Private, StorageClass::Function, StorageClass::Workgroup]
+            .map(|class| class as u32);
+        for module in MODULES {
+            let (mut laid_out, mut pointees, mut looked_at) = (HashSet::new(), HashMap::new(), 0);
+            for (op, words) in module.instructions() {
+                if (op == Op::Decorate as u32 && words[2] == stride)
+                    || (op == Op::MemberDecorate as u32 && words[3] == offset)
+                {
+                    laid_out.insert(words[1]);
+                } else if op == Op::TypeArray as u32 && laid_out.contains(&words[2])
+                    || op == Op::TypeStruct as u32
+                        && words[2..].iter().any(|member| laid_out.contains(member))
+                {
+                    laid_out.insert(words[1]);
+                } else if op == Op::TypePointer as u32 {
+                    pointees.insert(words[1], words[3]);
+                } else if op == Op::Variable as u32 && own.contains(&words[3]) {
+                    looked_at += 1;
+                    assert!(
+                        !laid_out.contains(&pointees[&words[1]]),
+                        "{}: variable %{}",
+                        module.name,
+                        words[2]
+                    );
+                }
+            }
+            assert!(looked_at > 0, "{}: is anything looked at?", module.name);
+        }
     }
 }

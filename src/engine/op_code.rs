@@ -63,7 +63,7 @@ mod tests {
     use rspirv::spirv::{Decoration, Op};
 
     use super::*;
-    use crate::engine::modules::MODULES;
+    use crate::engine::modules::{EmbeddedModule, MODULES};
 
     #[test]
     fn op_codes_are_those_of_the_shader() {
@@ -97,7 +97,7 @@ mod tests {
         for (kernel, may_contract) in kernels {
             let mut found = 0;
             for module in MODULES.iter().filter(|module| module.name.starts_with(kernel)) {
-                for Computed { function, protected } in float_operations(module.words()) {
+                for Computed { function, protected } in float_operations(module) {
                     let may = may_contract.contains(&function.as_str());
                     found += usize::from(!may);
                     assert!(protected || may, "{}: {function} may be contracted", module.name);
@@ -114,7 +114,7 @@ mod tests {
         protected: bool,
     }
 
-    fn float_operations(module: &[u32]) -> Vec<Computed> {
+    fn float_operations(module: &EmbeddedModule) -> Vec<Computed> {
         let arithmetic = [
             Op::FAdd,
             Op::FSub,
@@ -127,21 +127,19 @@ mod tests {
             Op::Dot,
         ];
         let (mut protected, mut names, mut computed) = (HashSet::new(), HashMap::new(), Vec::new());
-        let (mut function, mut rest) = (0, &module[5..]);
-        while let [first, ..] = rest {
-            let (op, length) = (first & 0xffff, (first >> 16) as usize);
-            if op == Op::Decorate as u32 && rest[2] == Decoration::NoContraction as u32 {
-                protected.insert(rest[1]);
+        let mut function = 0;
+        for (op, words) in module.instructions() {
+            if op == Op::Decorate as u32 && words[2] == Decoration::NoContraction as u32 {
+                protected.insert(words[1]);
             } else if op == Op::Name as u32 {
-                let bytes: Vec<u8> = rest[2..length].iter().flat_map(|word| word.to_le_bytes()).collect();
+                let bytes: Vec<u8> = words[2..].iter().flat_map(|word| word.to_le_bytes()).collect();
                 let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-                names.insert(rest[1], String::from_utf8_lossy(text).into_owned());
+                names.insert(words[1], String::from_utf8_lossy(text).into_owned());
             } else if op == Op::Function as u32 {
-                function = rest[2];
+                function = words[2];
             } else if arithmetic.iter().any(|a| *a as u32 == op) {
-                computed.push((function, rest[2]));
+                computed.push((function, words[2]));
             }
-            rest = &rest[length..];
         }
         let named = |(function, id)| Computed {
             function: names.get(&function).cloned().unwrap_or_default(),
