@@ -2,6 +2,9 @@
 //!
 //! `build.rs` makes the table from `glsl/`.
 
+#[cfg(test)]
+use rspirv::spirv::Op;
+
 /// A module of the table.
 #[derive(Debug)]
 pub(crate) struct EmbeddedModule {
@@ -19,13 +22,13 @@ impl EmbeddedModule {
 
     /// The instructions, each with its code in front.
     #[cfg(test)]
-    pub(crate) fn instructions(&self) -> impl Iterator<Item = (u32, &'static [u32])> {
+    pub(crate) fn instructions(&self) -> impl Iterator<Item = (Op, &'static [u32])> {
         let mut rest = &self.words()[5..];
         std::iter::from_fn(move || {
             let first = *rest.first()?;
             let (instruction, following) = rest.split_at((first >> 16) as usize);
             rest = following;
-            Some((first & 0xffff, instruction))
+            Some((Op::from_u32(first & 0xffff).unwrap_or(Op::Nop), instruction))
         })
     }
 }
@@ -47,7 +50,7 @@ pub(crate) fn find(name: &str) -> Option<usize> {
 mod tests {
     use std::collections::{HashMap, HashSet};
 
-    use rspirv::spirv::{Decoration, Op, StorageClass};
+    use rspirv::spirv::{Decoration, StorageClass};
 
     use super::*;
 
@@ -70,18 +73,19 @@ mod tests {
         for module in MODULES {
             let (mut laid_out, mut pointees, mut looked_at) = (HashSet::new(), HashMap::new(), 0);
             for (op, words) in module.instructions() {
-                if (op == Op::Decorate as u32 && words[2] == stride)
-                    || (op == Op::MemberDecorate as u32 && words[3] == offset)
-                {
+                let holds_one = |types: &[u32]| types.iter().any(|inner| laid_out.contains(inner));
+                let is_laid_out = match op {
+                    Op::Decorate => words[2] == stride,
+                    Op::MemberDecorate => words[3] == offset,
+                    Op::TypeArray => holds_one(&words[2..3]),
+                    Op::TypeStruct => holds_one(&words[2..]),
+                    _ => false,
+                };
+                if is_laid_out {
                     laid_out.insert(words[1]);
-                } else if op == Op::TypeArray as u32 && laid_out.contains(&words[2])
-                    || op == Op::TypeStruct as u32
-                        && words[2..].iter().any(|member| laid_out.contains(member))
-                {
-                    laid_out.insert(words[1]);
-                } else if op == Op::TypePointer as u32 {
+                } else if op == Op::TypePointer {
                     pointees.insert(words[1], words[3]);
-                } else if op == Op::Variable as u32 && own.contains(&words[3]) {
+                } else if op == Op::Variable && own.contains(&words[3]) {
                     looked_at += 1;
                     assert!(
                         !laid_out.contains(&pointees[&words[1]]),

@@ -129,15 +129,15 @@ mod tests {
         let (mut protected, mut names, mut computed) = (HashSet::new(), HashMap::new(), Vec::new());
         let mut function = 0;
         for (op, words) in module.instructions() {
-            if op == Op::Decorate as u32 && words[2] == Decoration::NoContraction as u32 {
+            if op == Op::Decorate && words[2] == Decoration::NoContraction as u32 {
                 protected.insert(words[1]);
-            } else if op == Op::Name as u32 {
+            } else if op == Op::Name {
                 let bytes: Vec<u8> = words[2..].iter().flat_map(|word| word.to_le_bytes()).collect();
                 let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
                 names.insert(words[1], String::from_utf8_lossy(text).into_owned());
-            } else if op == Op::Function as u32 {
+            } else if op == Op::Function {
                 function = words[2];
-            } else if arithmetic.iter().any(|a| *a as u32 == op) {
+            } else if arithmetic.contains(&op) {
                 computed.push((function, words[2]));
             }
         }
