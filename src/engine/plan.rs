@@ -73,6 +73,7 @@ pub struct Plan {
     /// The blocks of the plan's own: those of temporaries, by number.
     own: Vec<Option<Lease>>,
     segments: Vec<Segment>,
+    /// In the order of their last use.
     copies: Vec<Copy>,
     /// The rows of a profile, with dispatches side by side and alone.
     rows: [Option<Arc<[RowPlan]>>; 2],
@@ -224,14 +225,14 @@ impl Plan {
             probe: &probe,
             mode,
         };
-        let chosen = encoding.choose(&mut self.copies)?;
+        let replay = encoding.choose(&mut self.copies)?.clone();
         let rows = &mut self.rows[usize::from(probe.isolates())];
         let ticket = probe.is_on().then(|| {
             let rows = rows.get_or_insert_with(|| RowPlan::all(&self.program, &probe));
             Arc::new(probe.ticket(&self.core, rows.clone(), None, std::mem::take(&mut self.making)))
         });
         let job = Job {
-            commands: Commands::Replay(self.copies[chosen].replay.clone()),
+            commands: Commands::Replay(replay),
             uses,
             has_barrier: self.barriers > 0 || probe.isolates(),
             labels: self.labels.clone(),

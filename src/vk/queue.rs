@@ -58,12 +58,11 @@ impl Queue {
         value: u64,
         sync: &HostSync,
     ) -> Result<()> {
+        let mut commands: SmallVec<[vk::CommandBufferSubmitInfo<'_>; 8]> = SmallVec::new();
         let opening = opening.then_some(&self.opening);
-        let commands: SmallVec<[vk::CommandBufferSubmitInfo<'_>; 3]> = opening
-            .into_iter()
-            .chain(slots)
-            .map(|slot| vk::CommandBufferSubmitInfo::default().command_buffer(slot.raw()))
-            .collect();
+        opening.into_iter().chain(slots).for_each(|slot| {
+            commands.push(vk::CommandBufferSubmitInfo::default().command_buffer(slot.raw()));
+        });
         let point = |semaphore, value| {
             vk::SemaphoreSubmitInfo::default()
                 .semaphore(semaphore)

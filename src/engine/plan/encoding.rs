@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use smallvec::SmallVec;
 
@@ -13,6 +14,7 @@ use crate::engine::profile::Profiling;
 use crate::engine::profile::ticket::Probe;
 use crate::engine::program::Program;
 use crate::error::Result;
+use crate::vk::command::CommandSlot;
 
 /// So many encoded copies are made before an idle one is encoded anew for other memory: enough for the slots of a
 /// stream.
@@ -29,15 +31,18 @@ pub(super) struct Segment {
 pub(super) struct Copy {
     pub(super) replay: Arc<Replay>,
     mode: Profiling,
-    /// For each segment, if it is encoded, the serial numbers of the blocks it binds. They are not held: a block that
-    /// is gone has a number that never comes again.
-    bound: Vec<Option<Vec<u64>>>,
+    /// The serial numbers of the blocks, if it is encoded. They are not held: a block that is gone has a number that never
+    /// comes again.
+    bound: Option<Box<[u64]>>,
 }
 
 impl Copy {
     /// Whether nobody but the plan refers to it: no submission in flight.
     pub(super) fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.replay) == 1
+        let alone = Arc::strong_count(&self.replay) == 1;
+        // What the last one who let go of it has done is seen from here on.
+        fence(Ordering::Acquire);
+        alone
     }
 }
 
@@ -54,31 +59,33 @@ pub(super) struct Encoding<'a> {
 }
 
 impl Encoding<'_> {
-    /// Finds a copy that is idle and encoded for these blocks, or makes it so; gives its place.
-    pub(super) fn choose(&self, copies: &mut Vec<Copy>) -> Result<usize> {
-        let segments = 0..self.segments.len();
-        // From the end: outputs change more often than inputs.
-        let is_bound = |copy: &Copy| segments.clone().rev().all(|i| self.is_bound(copy, i));
-        if let Some(bound) = copies.iter().position(|copy| copy.is_idle() && is_bound(copy)) {
-            self.encode(&mut copies[bound], true)?;
-            return Ok(bound);
+    /// Finds a copy that is idle and encoded for these blocks, or makes it so. Copies are in the order of their last use:
+    /// what was used longest ago is looked at first, since tensors that are bound in turn want it.
+    pub(super) fn choose<'c>(&self, copies: &'c mut Vec<Copy>) -> Result<&'c Arc<Replay>> {
+        if let Some(bound) = copies.iter().position(|copy| copy.is_idle() && self.is_bound(copy)) {
+            copies[bound..].rotate_left(1);
+            let chosen = &copies[copies.len() - 1];
+            chosen.replay.slots.iter().for_each(CommandSlot::rearm);
+            return Ok(&chosen.replay);
         }
         // As long as there are few, a set of blocks that is new gets a copy of its own: it may come again.
-        let misses = |copy: &Copy| segments.clone().filter(|&i| !self.is_bound(copy, i)).count();
+        let stale = |copy: &Copy| self.segments.iter().filter(|segment| self.is_stale(copy, segment)).count();
         let idle = (0..copies.len()).filter(|&i| copies.len() >= COPIES && copies[i].is_idle());
-        let chosen = idle.min_by_key(|&i| misses(&copies[i])).unwrap_or(copies.len());
-        if chosen == copies.len() {
-            copies.push(self.fresh()?);
-        }
-        self.encode(&mut copies[chosen], false)?;
-        Ok(chosen)
+        let mut copy = match idle.min_by_key(|&i| stale(&copies[i])) {
+            Some(chosen) => copies.remove(chosen),
+            None => self.fresh()?,
+        };
+        let encoded = self.encode(&mut copy);
+        copies.push(copy);
+        encoded?;
+        Ok(&copies[copies.len() - 1].replay)
     }
 
     /// A copy of which nothing is encoded yet.
     fn fresh(&self) -> Result<Copy> {
         let slots: Result<Vec<_>> = self.segments.iter().map(|_| self.core.timeline.make_slot()).collect();
         let replay = Arc::new(Replay { slots: slots?, own: self.own_uses() });
-        Ok(Copy { replay, mode: self.mode, bound: vec![None; self.segments.len()] })
+        Ok(Copy { replay, mode: self.mode, bound: None })
     }
 
     fn own_uses(&self) -> Vec<BlockUse> {
@@ -89,14 +96,18 @@ impl Encoding<'_> {
         uses.collect()
     }
 
-    fn is_bound(&self, copy: &Copy, segment: usize) -> bool {
-        let known = copy.bound[segment].as_ref().filter(|_| copy.mode == self.mode);
-        known.is_some_and(|known| known.iter().copied().eq(self.serials(segment)))
+    /// Whether all of a copy is encoded for these blocks.
+    fn is_bound(&self, copy: &Copy) -> bool {
+        let bound = copy.bound.as_ref().filter(|_| copy.mode == self.mode);
+        bound.is_some_and(|bound| {
+            bound.iter().zip(self.blocks).all(|(serial, block)| *serial == serial_of(block))
+        })
     }
 
-    /// The blocks from outside that a segment binds, by their serial numbers.
-    fn serials(&self, segment: usize) -> impl Iterator<Item = u64> {
-        self.segments[segment].binds.iter().map(|&block| self.block(block).block().serial)
+    /// Whether a segment of a copy is not.
+    fn is_stale(&self, copy: &Copy, segment: &Segment) -> bool {
+        let bound = copy.bound.as_ref().filter(|_| copy.mode == self.mode);
+        bound.is_none_or(|bound| segment.binds.iter().any(|&i| bound[i] != serial_of(&self.blocks[i])))
     }
 
     fn block(&self, block: usize) -> &Lease {
@@ -106,10 +117,11 @@ impl Encoding<'_> {
         }
     }
 
-    /// Encodes what is not encoded for these blocks yet; `all` of it may be.
-    fn encode(&self, copy: &mut Copy, all: bool) -> Result<()> {
-        let current: SmallVec<[bool; 8]> =
-            (0..self.segments.len()).map(|i| all || self.is_bound(copy, i)).collect();
+    /// Encodes what is not encoded for these blocks yet. After an error nothing of the copy is.
+    fn encode(&self, copy: &mut Copy) -> Result<()> {
+        let stale: SmallVec<[bool; 8]> =
+            self.segments.iter().map(|segment| self.is_stale(copy, segment)).collect();
+        copy.bound = None;
         let Some(replay) = Arc::get_mut(&mut copy.replay) else {
             unreachable!("nobody but the plan refers to a copy that is idle")
         };
@@ -118,23 +130,23 @@ impl Encoding<'_> {
             replay.own = self.own_uses();
         }
         for (i, (segment, slot)) in self.segments.iter().zip(&mut replay.slots).enumerate() {
-            if current[i] {
+            if !stale[i] {
                 slot.rearm();
                 continue;
             }
-            copy.bound[i] = None;
             slot.reset()?;
             slot.begin_replayed()?;
             let buffer = |block: usize| &self.block(block).block().buffer;
             // Its pipelines were made with the plan.
             let _ = encode_nodes(self.core, slot, self.program, segment.nodes.clone(), buffer, self.probe)?;
-            if i + 1 == self.segments.len() {
-                finish(slot, self.probe)?
-            } else {
-                slot.end()?
-            }
-            copy.bound[i] = Some(self.serials(i).collect());
+            if i + 1 == self.segments.len() { finish(slot, self.probe)? } else { slot.end()? }
         }
+        copy.bound = Some(self.blocks.iter().map(serial_of).collect());
         Ok(())
     }
+}
+
+/// 0 for a block of the plan's own, which never changes.
+fn serial_of(block: &Option<Lease>) -> u64 {
+    block.as_ref().map_or(0, |lease| lease.block().serial)
 }
