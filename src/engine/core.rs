@@ -45,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Tensors alive; each holds a reference to this.
     pub(crate) tensors: AtomicUsize,
+    /// Nodes of the last recording: the next is given room for as many.
+    pub(crate) recorded: AtomicUsize,
     pub(crate) profiler: Profiler,
     pub(crate) peaks: Mutex<PeakStore>,
     /// Held by whoever wants nothing in the queue but its own: background work stays away.
@@ -126,6 +128,7 @@ impl Core {
             pool: Pool::new(&device, config.pool_cap, config.memory_checks),
             counters: Counters::default(),
             tensors: AtomicUsize::new(0),
+            recorded: AtomicUsize::new(0),
             profiler: Profiler::new(config.profiling),
             peaks: Mutex::default(),
             quiet: Mutex::new(()),

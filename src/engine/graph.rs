@@ -224,6 +224,12 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
+    /// An empty graph, with room for so many nodes and a value for each.
+    pub(crate) fn with_room(nodes: usize) -> Graph {
+        let (values, nodes) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
+        Graph { values, nodes, ..Graph::default() }
+    }
+
     pub(crate) fn add_value(&mut self, shape: Shape, dtype: DType, origin: Origin) -> ValueId {
         self.values.push(ValueInfo { shape, dtype, origin, kept: None });
         (self.values.len() - 1) as ValueId

@@ -107,14 +107,14 @@ impl Recording {
         let mode = core.profiler.mode();
         let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
         let wish = Wish { mode, host_only: false, begun_ns };
-        let (graph, known) = (Graph::default(), FxHashMap::default());
+        let graph = Graph::with_room(core.recorded.load(Ordering::Relaxed));
         Recording {
             core,
             id,
             graph,
             leases: Vec::new(),
             tensors: Vec::new(),
-            known,
+            known: FxHashMap::default(),
             promised: SmallVec::new(),
             sync: HostSync::default(),
             wish,
@@ -188,6 +188,7 @@ impl Recording {
     /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
     pub fn end_recording(mut self) -> Result<Submission> {
         let graph = std::mem::take(&mut self.graph);
+        self.core.recorded.store(graph.nodes.len(), Ordering::Relaxed);
         let kept = graph.kept.clone();
         let leases = std::mem::take(&mut self.leases);
         let submitted = execute(&self.core, graph, leases, self.wish, std::mem::take(&mut self.sync));

@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 
 /// The shape that both shapes stretch to, as NumPy has it: aligned at the last dimension, ones repeat.
 pub(crate) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shape> {
+    if lhs == rhs {
+        return Ok(lhs);
+    }
     let rank = lhs.rank().max(rhs.rank());
     let extent =
         |shape: &Shape, d: usize| (d + shape.rank()).checked_sub(rank).map_or(1, |inner| shape.dims()[inner]);
