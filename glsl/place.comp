@@ -1,11 +1,19 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL
+//! build: LOAD=TEXEL STORE=TOGETHER
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef STORE
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 #include "lib/load.glsl"
 #include "lib/division.glsl"
 
-// Puts a dense tensor into a box of a larger one: concatenation and padding.
+// Puts a dense tensor into a box of a larger one: concatenation and padding. The module with STORE is for whole workgroups of
+// whole subgroups, and for rows that are whole walks of a subgroup and begin at multiples of eight elements.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint VECS = 8;    // groups of four elements per invocation
@@ -25,15 +33,24 @@ layout(push_constant, std430) uniform Push {
     uint magic[3];
     uint shifts;      // 8 bits each
     uint strides[4];  // of the output, innermost first, in elements
+#ifdef STORE
+    uint octal[8];    // 0 to 7
+};
+#else
 } push;
 // Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop. Vectors, as
 // in map.comp.
 uint count, from, to, shifts;
 uvec3 extents, magic;
 uvec4 strides;
+#endif
 
 INPUT(0, source)
+#ifdef STORE
+layout(binding = 1, std430) writeonly restrict buffer Out { u64vec4 result[]; };
+#else
 layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
+#endif
 
 // Where a row of the input begins in the output.
 uint row_begin(uint q) {
@@ -44,6 +61,21 @@ uint row_begin(uint q) {
     uint o = divide(p, magic[2], (shifts >> 16) & 31u);
     return at + (p - o * extents[2]) * strides[2] + o * strides[3];
 }
+
+#ifdef STORE
+
+#include "lib/together.glsl"
+
+void main() {
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint element = 4 * (group * gl_NumSubgroups + gl_SubgroupID) * SPAN * VECS;
+    uint q = divide(element, magic[0], shifts & 31u);
+    uint begin = (from + element) / 4 + gl_SubgroupInvocationID;
+    uint at = 2 * proven((row_begin(q) + element - q * extents[0]) / 8);
+    [[unroll]] for (uint v = 0; v < VECS; v++) STORE_TOGETHER(result, at + v * SPAN, source(begin + v * SPAN))
+}
+
+#else
 
 void main() {
     count = push.count;
@@ -85,3 +117,5 @@ void main() {
         }
     }
 }
+
+#endif

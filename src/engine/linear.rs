@@ -4,7 +4,9 @@ use smallvec::{SmallVec, smallvec};
 
 use super::catalog::{Catalog, Family, Load, Variant};
 use super::graph::Work;
+use super::lower::TAIL_APART_ELEMENTS;
 use super::pipelines::PipelineKey;
+use super::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::vk::physical::Limits;
@@ -14,6 +16,8 @@ use crate::vk::physical::Limits;
 pub(crate) struct Linear {
     variant: &'static Variant,
     pub(crate) load: Load,
+    /// Whether whole workgroups may store together: `glsl/lib/together.glsl`.
+    pub(crate) together: bool,
     limits: Limits,
 }
 
@@ -25,7 +29,9 @@ impl Linear {
         let fits = input_bytes.len() <= limits.texel_bindings as usize
             && input_bytes.iter().all(|bytes| bytes / 16 < limits.texel_elements);
         let load = if variant.load == Load::Texel && fits { Load::Texel } else { Load::Buffer };
-        Linear { variant, load, limits }
+        let together =
+            variant.together && load == Load::Texel && whole_subgroups(variant.local_size, &limits);
+        Linear { variant, load, together, limits }
     }
 
     /// Refuses inputs that no single binding can span.
@@ -38,7 +44,8 @@ impl Linear {
         }
     }
 
-    fn per_group(&self) -> u64 {
+    /// Elements that a workgroup walks over.
+    pub(crate) fn per_group(&self) -> u64 {
         u64::from(self.variant.local_size * self.variant.vecs * 4)
     }
 
@@ -50,25 +57,58 @@ impl Linear {
 
     /// The parts of an output that one dispatch each can write: (first element, elements).
     pub(crate) fn windows(&self, elements: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let most = (self.limits.storage_range_bytes / 4).min(self.most_elements());
+        self.windows_of(elements, u64::MAX)
+    }
+
+    fn windows_of(&self, elements: u64, most: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let most = (self.limits.storage_range_bytes / 4).min(self.most_elements()).min(most);
         // Windows begin where bindings may.
         let step = self.per_group().max(self.limits.offset_alignment);
         let window = (most / step).max(1) * step;
         (0..elements.div_ceil(window)).map(move |i| (i * window, window.min(elements - i * window)))
     }
 
-    /// A dispatch over `count` elements.
+    /// The same, and whether a part is stored together, if that is wanted: whole workgroups are, and the elements behind them have a
+    /// dispatch of their own.
+    pub(crate) fn windows_together(
+        &self,
+        elements: u64,
+        wanted: bool,
+    ) -> impl Iterator<Item = (u64, u64, bool)> + use<> {
+        let per_group = self.per_group();
+        // In a line, so that there is no workgroup too many.
+        let most = per_group * u64::from(self.limits.groups[0]);
+        let most = most.min(MOST_SUBGROUPS * self.per_subgroup());
+        let together = wanted && self.together;
+        self.windows_of(elements, if together { most } else { u64::MAX }).flat_map(move |(first, count)| {
+            let whole = count / per_group * per_group;
+            let apart = count >= TAIL_APART_ELEMENTS || whole == count;
+            let whole = if together && apart { whole } else { 0 };
+            [(first, whole, true), (first + whole, count - whole, false)]
+                .into_iter()
+                .filter(|part| part.1 > 0)
+        })
+    }
+
+    /// Elements that a subgroup walks over.
+    pub(crate) fn per_subgroup(&self) -> u64 {
+        4 * u64::from(self.limits.subgroup_size * self.variant.vecs)
+    }
+
+    /// A dispatch over `count` elements; one that stores `together`, over whole workgroups.
     pub(crate) fn dispatch(
         &self,
         catalog: &Catalog,
-        kernel: &'static str,
+        (kernel, together): (&'static str, bool),
         specialization: &[(u32, u32)],
         push: &impl bytemuck::NoUninit,
         count: u64,
     ) -> Result<Work> {
         let module = match (kernel, self.load) {
+            ("place", _) if together => "place.texel.together",
             ("place", Load::Buffer) => "place.buffer",
             ("place", Load::Texel) => "place.texel",
+            ("gather", _) if together => "gather.texel.together",
             ("gather", Load::Buffer) => "gather.buffer",
             ("gather", Load::Texel) => "gather.texel",
             (other, _) => other,
@@ -81,6 +121,10 @@ impl Linear {
         let groups = count.div_ceil(self.per_group());
         let x = groups.clamp(1, u64::from(self.limits.groups[0]));
         let groups = [x as u32, groups.div_ceil(x) as u32, 1];
-        Ok(Work::Dispatch { pipeline, push: SmallVec::from_slice(bytemuck::bytes_of(push)), groups })
+        let mut push = SmallVec::from_slice(bytemuck::bytes_of(push));
+        if together {
+            push.extend_from_slice(bytemuck::bytes_of(&OCTAL));
+        }
+        Ok(Work::Dispatch { pipeline, push, groups })
     }
 }

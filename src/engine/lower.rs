@@ -58,7 +58,7 @@ const WINDOW_ELEMENTS: u64 = 1 << 30;
 
 /// From so many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch costs
 /// some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
-const TAIL_APART_ELEMENTS: u64 = 1 << 18;
+pub(crate) const TAIL_APART_ELEMENTS: u64 = 1 << 18;
 
 /// The specialization constant that says that no workgroup reaches past the end.
 const WHOLE: u32 = 24;

@@ -92,7 +92,8 @@ impl Recording {
             let mut nodes = Vec::new();
             for (first, count) in linear.windows(elements) {
                 let push = GeneratePush { count: count as u32, first: first as u32, seed };
-                let work = linear.dispatch(catalog, "generate", &[(3, kind as u32)], &push, count)?;
+                let work =
+                    linear.dispatch(catalog, ("generate", false), &[(3, kind as u32)], &push, count)?;
                 let access = Access { offset: 4 * first, bytes: 4 * count, ..whole };
                 nodes.push(Node::new(label.clone(), work, smallvec![access]));
             }

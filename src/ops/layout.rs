@@ -306,7 +306,8 @@ impl Recording {
             let linear = Linear::new(catalog, elements, &inputs.map(|input| input.bytes));
             linear.check_inputs(op, &[shape, wanted])?;
             let mut nodes = Vec::new();
-            for (first, count) in linear.windows(elements) {
+            let aligned = width.is_multiple_of(4);
+            for (first, count, together) in linear.windows_together(elements, aligned) {
                 let push = GatherPush {
                     count: count as u32,
                     first: first as u32,
@@ -315,9 +316,8 @@ impl Recording {
                     shift,
                     height: height as u32,
                 };
-                let aligned = (3, u32::from(width.is_multiple_of(4)));
-                let single = (4, u32::from(width == 1));
-                let work = linear.dispatch(catalog, "gather", &[aligned, single], &push, count)?;
+                let specialization = [(3, u32::from(aligned)), (4, u32::from(width == 1))];
+                let work = linear.dispatch(catalog, ("gather", together), &specialization, &push, count)?;
                 let mut accesses: SmallVec<[Access; 4]> = SmallVec::from_slice(&inputs);
                 accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });
                 // Each element, the one it comes from (a table's element once, however often it is named), the row's number.

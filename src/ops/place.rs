@@ -7,6 +7,8 @@ use crate::engine::catalog::{Catalog, Load};
 use crate::engine::division::Divisions;
 use crate::engine::graph::{Access, Graph, Label, Node, ValueId, Work};
 use crate::engine::linear::Linear;
+use crate::engine::lower::TAIL_APART_ELEMENTS;
+use crate::engine::together::MOST_SUBGROUPS;
 use crate::error::Result;
 use crate::shape::layout::dense_strides;
 use crate::shape::{MAX_RANK, Shape};
@@ -97,6 +99,37 @@ impl Piece {
         piece
     }
 
+    /// Cuts off pieces for the kernel that stores together, and gives back what is left: pieces of rows that subgroups walk over
+    /// in whole, of so many that workgroups do, in reach of its look-up. A small rest is no dispatch of its own: then it is all
+    /// left.
+    fn cut_together(self, linear: &Linear, pieces: &mut Vec<Piece>) -> Option<Piece> {
+        let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
+        let fits = linear.together
+            && self.extents.len() > 1
+            && self.steps[0] == 1
+            && whole_walks(self.extents[0])
+            && self.to.is_multiple_of(8)
+            && self.steps[1..].iter().all(|step| step.is_multiple_of(8));
+        if !fits {
+            return Some(self);
+        }
+        let last = self.extents.len() - 1;
+        let (rows, row) = (u64::from(self.extents[last]), self.rows(0, 1));
+        // So many rows are whole workgroups.
+        let unit =
+            linear.per_group() >> row.elements().trailing_zeros().min(linear.per_group().trailing_zeros());
+        let left = (8 * MOST_SUBGROUPS).checked_sub(row.span());
+        let at_once = left.map_or(0, |left| (left / u64::from(self.steps[last]) + 1) / unit * unit);
+        let whole = rows / unit * unit;
+        if at_once == 0 || (whole < rows && whole * row.elements() < TAIL_APART_ELEMENTS) {
+            return Some(self);
+        }
+        for begin in (0..whole).step_by(at_once as usize) {
+            pieces.push(self.rows(begin, at_once.min(whole - begin)));
+        }
+        (whole < rows).then(|| self.rows(whole, rows - whole))
+    }
+
     /// Appends pieces that have room; runs always do, since copies need no bindings.
     fn cut(self, room: Room, pieces: &mut Vec<Piece>) {
         if self.is_run() || (self.elements() <= room.input && self.span() <= room.output) {
@@ -152,9 +185,13 @@ impl Place {
             input: if input_windowed { most.min(window) } else { most },
             output: if to.bytes > limits.storage_range_bytes { window } else { u64::MAX },
         };
-        let mut pieces = Vec::new();
-        Piece::new(&self.shape, &graph.value(self.output).shape, &self.corner).cut(room, &mut pieces);
-        for piece in pieces {
+        let (mut together, mut pieces) = (Vec::new(), Vec::new());
+        let piece = Piece::new(&self.shape, &graph.value(self.output).shape, &self.corner);
+        if let Some(rest) = piece.cut_together(&linear, &mut together) {
+            rest.cut(room, &mut pieces);
+        }
+        let together = together.into_iter().map(|piece| (piece, true));
+        for (piece, together) in together.chain(pieces.into_iter().map(|piece| (piece, false))) {
             let count = piece.elements();
             if piece.is_run() {
                 let from = Access { offset: 4 * piece.from, bytes: 4 * count, ..from };
@@ -192,7 +229,7 @@ impl Place {
             let specialization = [(3, fit as u32), (4, piece.extents.len() as u32)];
             // A first group of four may begin before the first element.
             let walked = count + u64::from(first % 4);
-            let work = linear.dispatch(catalog, "place", &specialization, &push, walked)?;
+            let work = linear.dispatch(catalog, ("place", together), &specialization, &push, walked)?;
             let node = Node::new(label.clone(), work, smallvec![source, target]);
             nodes.push(node.with_bytes(8 * count));
         }

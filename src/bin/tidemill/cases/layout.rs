@@ -283,6 +283,12 @@ fn concatenations(out: &mut Vec<Case>) {
         add("concat", &lengths.iter().map(|&n| vec![2, 3, n, 4]).collect::<Vec<_>>(), 2);
         add("concat", &lengths.iter().map(|&n| vec![2, 2, 3, n]).collect::<Vec<_>>(), 3);
     }
+    // Rows that subgroups walk over in whole: workgroups of them, with some left, and more than one dispatch reaches.
+    for rows in [4, 8, 1028, 4104] {
+        add("concat", &[vec![rows, 256], vec![rows, 512]], 1);
+    }
+    add("concat", &[vec![2, 12, 256], vec![2, 12, 256], vec![2, 12, 8]], 2);
+    add("concat", &[vec![3, 2, 4, 256], vec![3, 1, 4, 256]], 1);
     for shape in [vec![], vec![1], vec![7], vec![3, 5], vec![4, 8], vec![2, 3, 4]] {
         for axis in 0..=shape.len() {
             for n in [1, 2, 5] {
@@ -324,6 +330,7 @@ fn paddings(out: &mut Vec<Case>) {
         add(&[3, 5], &[(before, after), (1, 2)]);
         add(&[2, 3, 8], &[(1, 1), (before, after), (4, 8)]);
         add(&[2, 3, 4, 5], &[(0, 1), (1, 0), (2, 2), (before, after)]);
+        add(&[2, 4, 256], &[(1, 0), (before, after), (before, 8)]);
     }
 }
 
@@ -345,6 +352,9 @@ fn gathers(out: &mut Vec<Case>) {
             out.push(gather(height, &row, &rows));
         }
     }
+    // Whole workgroups, and some elements more.
+    out.push(gather(9, &[64], &[32]));
+    out.push(gather(300, &[260], &[1030]));
     out.push(gather(SIDE, &[SIDE], &[SIDE]).bench("op_gather_rows"));
 }
 
