@@ -62,14 +62,14 @@ impl Encoding<'_> {
     /// Finds a copy that is idle and encoded for these blocks, or makes it so. Copies are in the order of their last use:
     /// what was used longest ago is looked at first, since tensors that are bound in turn want it.
     pub(super) fn choose<'c>(&self, copies: &'c mut Vec<Copy>) -> Result<&'c Arc<Replay>> {
-        if let Some(bound) = copies.iter().position(|copy| copy.is_idle() && self.is_bound(copy)) {
+        let stale = |copy: &Copy| self.segments.iter().filter(|segment| self.is_stale(copy, segment)).count();
+        if let Some(bound) = copies.iter().position(|copy| copy.is_idle() && stale(copy) == 0) {
             copies[bound..].rotate_left(1);
             let chosen = &copies[copies.len() - 1];
             chosen.replay.slots.iter().for_each(CommandSlot::rearm);
             return Ok(&chosen.replay);
         }
         // As long as there are few, a set of blocks that is new gets a copy of its own: it may come again.
-        let stale = |copy: &Copy| self.segments.iter().filter(|segment| self.is_stale(copy, segment)).count();
         let idle = (0..copies.len()).filter(|&i| copies.len() >= COPIES && copies[i].is_idle());
         let mut copy = match idle.min_by_key(|&i| stale(&copies[i])) {
             Some(chosen) => copies.remove(chosen),
@@ -96,15 +96,7 @@ impl Encoding<'_> {
         uses.collect()
     }
 
-    /// Whether all of a copy is encoded for these blocks.
-    fn is_bound(&self, copy: &Copy) -> bool {
-        let bound = copy.bound.as_ref().filter(|_| copy.mode == self.mode);
-        bound.is_some_and(|bound| {
-            bound.iter().zip(self.blocks).all(|(serial, block)| *serial == serial_of(block))
-        })
-    }
-
-    /// Whether a segment of a copy is not.
+    /// Whether a segment of a copy is not encoded for these blocks.
     fn is_stale(&self, copy: &Copy, segment: &Segment) -> bool {
         let bound = copy.bound.as_ref().filter(|_| copy.mode == self.mode);
         bound.is_none_or(|bound| segment.binds.iter().any(|&i| bound[i] != serial_of(&self.blocks[i])))
