@@ -75,10 +75,7 @@ impl Linear {
         elements: u64,
         wanted: bool,
     ) -> impl Iterator<Item = (u64, u64, bool)> + use<> {
-        let per_group = self.per_group();
-        // In a line, so that there is no workgroup too many.
-        let most = per_group * u64::from(self.limits.groups[0]);
-        let most = most.min(MOST_SUBGROUPS * self.per_subgroup());
+        let (per_group, most) = (self.per_group(), self.most_together());
         let together = wanted && self.together;
         self.windows_of(elements, if together { most } else { u64::MAX }).flat_map(move |(first, count)| {
             let whole = count / per_group * per_group;
@@ -88,6 +85,12 @@ impl Linear {
                 .into_iter()
                 .filter(|part| part.1 > 0)
         })
+    }
+
+    /// Elements that one dispatch can store together: its workgroups are in a line, so that there is none too many.
+    pub(crate) fn most_together(&self) -> u64 {
+        let line = self.per_group() * u64::from(self.limits.groups[0]);
+        line.min(MOST_SUBGROUPS * self.per_subgroup())
     }
 
     /// Elements that a subgroup walks over.

@@ -99,10 +99,20 @@ impl Piece {
         piece
     }
 
+    /// How many of the outermost rows have room.
+    fn rows_at_once(&self, room: Room) -> u64 {
+        let row = self.rows(0, 1);
+        let step = u64::from(self.steps[self.steps.len() - 1]);
+        match room.output.checked_sub(row.span()) {
+            Some(left) => (room.input / row.elements()).min(left / step + 1),
+            None => 0,
+        }
+    }
+
     /// Cuts off pieces for the kernel that stores together, and gives back what is left: pieces of rows that subgroups walk over
-    /// in whole, of so many that workgroups do, in reach of its look-up. A small rest is no dispatch of its own: then it is all
+    /// in whole, of so many that workgroups do, with room and in reach of its look-up. A small rest is no dispatch of its own: then it is all
     /// left.
-    fn cut_together(self, linear: &Linear, pieces: &mut Vec<Piece>) -> Option<Piece> {
+    fn cut_together(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
         let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
         let fits = linear.together
             && self.extents.len() > 1
@@ -113,15 +123,14 @@ impl Piece {
         if !fits {
             return Some(self);
         }
-        let last = self.extents.len() - 1;
-        let (rows, row) = (u64::from(self.extents[last]), self.rows(0, 1));
+        let rows = u64::from(self.extents[self.extents.len() - 1]);
+        let row = self.elements() / rows;
         // So many rows are whole workgroups.
-        let unit =
-            linear.per_group() >> row.elements().trailing_zeros().min(linear.per_group().trailing_zeros());
-        let left = (8 * MOST_SUBGROUPS).checked_sub(row.span());
-        let at_once = left.map_or(0, |left| (left / u64::from(self.steps[last]) + 1) / unit * unit);
+        let unit = linear.per_group() >> row.trailing_zeros().min(linear.per_group().trailing_zeros());
+        let output = room.output.min(8 * MOST_SUBGROUPS);
+        let at_once = self.rows_at_once(Room { input: linear.most_together(), output }) / unit * unit;
         let whole = rows / unit * unit;
-        if at_once == 0 || (whole < rows && whole * row.elements() < TAIL_APART_ELEMENTS) {
+        if at_once == 0 || (whole < rows && whole * row < TAIL_APART_ELEMENTS) {
             return Some(self);
         }
         for begin in (0..whole).step_by(at_once as usize) {
@@ -136,13 +145,8 @@ impl Piece {
             pieces.push(self);
             return;
         }
-        let last = self.extents.len() - 1;
-        let (rows, step) = (u64::from(self.extents[last]), u64::from(self.steps[last]));
-        let row = self.rows(0, 1);
-        let at_once = match room.output.checked_sub(row.span()) {
-            Some(left) => (room.input / row.elements()).min(left / step + 1),
-            None => 0,
-        };
+        let rows = u64::from(self.extents[self.extents.len() - 1]);
+        let at_once = self.rows_at_once(room);
         for begin in (0..rows).step_by(at_once.max(1) as usize) {
             let n = at_once.max(1).min(rows - begin);
             self.rows(begin, n).cut(room, pieces);
@@ -187,7 +191,7 @@ impl Place {
         };
         let (mut together, mut pieces) = (Vec::new(), Vec::new());
         let piece = Piece::new(&self.shape, &graph.value(self.output).shape, &self.corner);
-        if let Some(rest) = piece.cut_together(&linear, &mut together) {
+        if let Some(rest) = piece.cut_together(&linear, room, &mut together) {
             rest.cut(room, &mut pieces);
         }
         let together = together.into_iter().map(|piece| (piece, true));
