@@ -1,6 +1,6 @@
 //! Turns `glsl/` into the table of embedded SPIR-V modules, `$OUT_DIR/modules.rs`.
 //!
-//! With the feature `shaderc` the modules are compiled here. Without it the ones checked in under `spirv/`
+//! With the feature `compile-kernels` the modules are compiled here. Without it the ones checked in under `spirv/`
 //! are embedded, after a check against the sources, so that dependents need no C++ toolchain. With both the
 //! feature and `TIDEMILL_WRITE_SPIRV=1` the checked-in ones are written anew; `./dev shaders` does that.
 
@@ -9,11 +9,13 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-#[cfg(feature = "shaderc")]
+#[cfg(feature = "compile-kernels")]
 #[path = "build/compile.rs"]
 mod compile;
 #[path = "build/kernels.rs"]
 mod kernels;
+#[path = "build/link.rs"]
+mod link;
 #[path = "build/manifest.rs"]
 mod manifest;
 
@@ -37,7 +39,8 @@ fn run() -> Result<(), Vec<String>> {
     let write = env::var_os(WRITE).is_some_and(|value| value == "1");
     println!("cargo::rerun-if-env-changed={WRITE}");
     println!("cargo::rerun-if-changed=glsl");
-    if write || !cfg!(feature = "shaderc") {
+    link::check(&root, &out)?;
+    if write || !cfg!(feature = "compile-kernels") {
         println!("cargo::rerun-if-changed=spirv");
     }
 
@@ -45,29 +48,55 @@ fn run() -> Result<(), Vec<String>> {
     read_tree(&root.join("glsl"), "", &mut tree)?;
     let modules = tree.modules()?;
     let spirv = root.join("spirv");
-    let bytes = match compiled(&tree, &modules)? {
+    let bytes = match compiled(&tree, &modules, &out, write)? {
         Some(bytes) if write => {
             write_checked_in(&spirv, &modules, &bytes)?;
             // What a build without the feature is going to find.
             read_checked_in(&spirv, &modules)?
         }
         Some(bytes) => bytes,
-        None if write => return Err(vec![format!("{WRITE}=1 needs the feature `shaderc`")]),
+        None if write => return Err(vec![format!("{WRITE}=1 needs the feature `compile-kernels`")]),
         None => read_checked_in(&spirv, &modules)?,
     };
+    // Gone while the modules are not yet those that it names.
+    let (manifest, made) = (out.join("MANIFEST"), format!("{}\n{}", compiler(), manifest::write(&modules)));
+    if fs::read_to_string(&manifest).is_ok_and(|last| last != made) {
+        fs::remove_file(&manifest).map_err(|error| failed(&manifest, &error))?;
+    }
     for (module, bytes) in modules.iter().zip(&bytes) {
         write_if_changed(&out.join(format!("{}.spv", module.name)), bytes)?;
     }
+    write_if_changed(&manifest, made.as_bytes())?;
     write_if_changed(&out.join("modules.rs"), table(&modules).as_bytes())
 }
 
-#[cfg(feature = "shaderc")]
-fn compiled(tree: &Tree, modules: &[Module]) -> Result<Option<Vec<Vec<u8>>>, Vec<String>> {
-    compile::compile(tree, modules).map(Some)
+/// The compiler is linked into this program, so another one is another program: this is when it was made.
+fn compiler() -> String {
+    let file = env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
+    file.map_or_else(|_| String::new(), |at| format!("{at:?}"))
 }
 
-#[cfg(not(feature = "shaderc"))]
-fn compiled(_: &Tree, _: &[Module]) -> Result<Option<Vec<Vec<u8>>>, Vec<String>> {
+/// What shaderc makes of the modules. Those whose sources have not changed since this build script last ran are taken
+/// from there, unless `all` are asked for.
+#[cfg(feature = "compile-kernels")]
+fn compiled(
+    tree: &Tree,
+    modules: &[Module],
+    out: &Path,
+    all: bool,
+) -> Result<Option<Vec<Vec<u8>>>, Vec<String>> {
+    let last = if all { String::new() } else { fs::read_to_string(out.join("MANIFEST")).unwrap_or_default() };
+    let known = last.strip_prefix(&compiler()).unwrap_or_default();
+    let recorded = manifest::recorded(known);
+    let reused = |module: &Module| {
+        let unchanged = recorded.get(module.name.as_str()) == Some(&&*module.hash());
+        if unchanged { fs::read(out.join(format!("{}.spv", module.name))).ok() } else { None }
+    };
+    compile::compile(tree, modules, reused).map(Some)
+}
+
+#[cfg(not(feature = "compile-kernels"))]
+fn compiled(_: &Tree, _: &[Module], _: &Path, _: bool) -> Result<Option<Vec<Vec<u8>>>, Vec<String>> {
     Ok(None)
 }
 

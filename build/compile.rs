@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use shaderc::{
+use ::shaderc::{
     CompileOptions, Compiler, EnvVersion, Error, OptimizationLevel, ResolvedInclude, ShaderKind,
     SpirvVersion, TargetEnv,
 };
 
 use crate::kernels::{Module, Tree};
 
-/// The SPIR-V of every module in their order; or every mistake, in shaderc's words.
-pub(crate) fn compile(tree: &Tree, modules: &[Module]) -> Result<Vec<Vec<u8>>, Vec<String>> {
+/// The SPIR-V of every module in their order; or every mistake, in shaderc's words. What `reused` gives is not compiled again.
+pub(crate) fn compile(
+    tree: &Tree,
+    modules: &[Module],
+    reused: impl Fn(&Module) -> Option<Vec<u8>>,
+) -> Result<Vec<Vec<u8>>, Vec<String>> {
     let compiler = Compiler::new().map_err(|error| vec![error.to_string()])?;
     let mut compiled = Vec::new();
     // One slip usually breaks all variants of a kernel in the same way: each text is shown once.
     let mut mistakes = BTreeMap::<String, Vec<&str>>::new();
     for module in modules {
-        match compile_one(&compiler, tree, module) {
+        match reused(module).map_or_else(|| compile_one(&compiler, tree, module), Ok) {
             Ok(bytes) => compiled.push(bytes),
             Err(text) => mistakes.entry(text).or_default().push(&module.name),
         }

@@ -25,6 +25,13 @@ pub(crate) struct Module {
     pub(crate) source_hash: u64,
 }
 
+impl Module {
+    /// The hash as manifests write it.
+    pub(crate) fn hash(&self) -> String {
+        format!("{:016x}", self.source_hash)
+    }
+}
+
 /// The texts under `glsl/`, by path relative to it, always with `/`.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {

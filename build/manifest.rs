@@ -6,24 +6,26 @@ use crate::kernels::Module;
 
 /// One line per module, `name hash`, sorted by name.
 pub(crate) fn write(modules: &[Module]) -> String {
-    modules.iter().map(|module| format!("{} {:016x}\n", module.name, module.source_hash)).collect()
+    modules.iter().map(|module| format!("{} {}\n", module.name, module.hash())).collect()
+}
+
+/// The hash of each module's sources, by its name.
+pub(crate) fn recorded(manifest: &str) -> BTreeMap<&str, &str> {
+    let lines = manifest.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| line.split_once(' ').unwrap_or((line, ""))).collect()
 }
 
 /// Compares what the sources ask for with the manifest and with the names of the `.spv` files that are there.
 /// Each mistake names its module.
 pub(crate) fn check(modules: &[Module], manifest: &str, files: &BTreeSet<String>) -> Vec<String> {
-    let recorded: BTreeMap<&str, &str> = manifest
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| line.trim().split_once(' ').unwrap_or((line.trim(), "")))
-        .collect();
+    let recorded = recorded(manifest);
     let mut mistakes = Vec::new();
     for module in modules {
         let name = &module.name;
         match recorded.get(name.as_str()) {
             _ if !files.contains(name) => mistakes.push(format!("spirv/{name}.spv is missing")),
             None => mistakes.push(format!("spirv/{name}.spv is not in spirv/MANIFEST")),
-            Some(hash) if *hash != format!("{:016x}", module.source_hash) => {
+            Some(hash) if *hash != module.hash() => {
                 let kernel = &module.kernel;
                 mistakes.push(format!(
                     "spirv/{name}.spv is stale: glsl/{kernel}.comp or a file it includes has changed"

@@ -21,9 +21,43 @@ INPUT(0, a)
 INPUT(1, b)
 #include "lib/product.glsl"
 #include "lib/factors.glsl"
-#define DOT_ROWS ROWS
-#define SUMMED_ROWS ROWS
-#include "lib/dots.glsl"
+
+vec4 b_vecs[COLUMNS];  // of B, for this lane's four of k: a vec per column, or four rows without gaps
+float dots[ROWS * COLUMNS];
+float row_of_c[(COLUMNS + 3) / 4 * 4];
+
+// Four terms of each dot product of a row.
+void add_terms(uint row, vec4 four) {
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
+        [[unroll]] for (uint kk = 0; kk < 4; kk++) {
+            uint place = ALONG_K ? 4 * j + kk : kk * COLUMNS + j;
+            dots[row * COLUMNS + j] += four[kk] * b_vecs[place / 4][place % 4];
+        }
+    }
+}
+
+// Adds the rows up over the lanes, in as few shuffles as there are rows: at each distance lanes give away half of their
+// rows and add up the other half, until each is left with the row of its own number, in `row_of_c`. Levels are counted, since
+// drivers unroll loops that count, and what a loop indexes leaves its registers.
+void sum_over_lanes() {
+    uint lane = gl_SubgroupInvocationID;
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
+        float sums[ROWS];
+        [[unroll]] for (uint i = 0; i < ROWS; i++) sums[i] = dots[i * COLUMNS + j];
+        [[unroll]] for (uint level = 1; level < 4; level++) {
+            uint distance = ROWS >> level;
+            bool upper = (lane & distance) != 0;
+            [[unroll]] for (uint i = 0; i < ROWS / 2; i++) {
+                if (i >= distance) continue;
+                float kept = upper ? sums[i + distance] : sums[i], given = upper ? sums[i] : sums[i + distance];
+                sums[i] = kept + subgroupShuffleXor(given, distance);
+            }
+        }
+        [[unroll]] for (uint level = 0; level < 7; level++)
+            if (ROWS << level < LANES) sums[0] += subgroupShuffleXor(sums[0], ROWS << level);
+        row_of_c[j] = sums[0];
+    }
+}
 
 void main() {
     if (!find_tile(COLUMNS)) return;
@@ -31,13 +65,13 @@ void main() {
     uint row = first_row + tile.m * ROWS;
     uint a_at[ROWS];
     [[unroll]] for (uint i = 0; i < ROWS; i++) a_at[i] = tile.a + min(row + i, m - 1) * operands.a_row;
-    begin_dots();
+    [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) dots[i] = 0;
     [[dont_unroll]] for (uint at = (tile.k_begin >> 2) + lane; 4 * at < tile.k_end; at += LANES) {
         [[unroll]] for (uint j = 0; j < COLUMNS; j++)
             b_vecs[j] = rhs(tile.b + (ALONG_K ? j * operands.b_row + at : at * COLUMNS + j));
-        [[unroll]] for (uint i = 0; i < ROWS; i++) add_terms(i, lhs(a_at[i] + at), ALONG_K);
+        [[unroll]] for (uint i = 0; i < ROWS; i++) add_terms(i, lhs(a_at[i] + at));
     }
-    sum_over_lanes(0);
+    sum_over_lanes();
     if (lane >= ROWS) return;
     [[unroll]] for (uint j = 0; j < COLUMNS; j += 4) {
         begin_columns(j);

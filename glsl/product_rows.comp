@@ -1,7 +1,6 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
 //! build: LOAD=TEXEL STORE=TOGETHER OPS=PLAIN
-//! build: LOAD=TEXEL NEXT=NARROW OPS=PLAIN,ALL
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef STORE
@@ -10,7 +9,7 @@
 #endif
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-#if defined(STORE) || defined(NEXT)
+#ifdef STORE
 #define ONE_BATCH
 #endif
 #include "lib/load.glsl"
@@ -19,9 +18,7 @@
 
 // A matrix product without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds
 // WIDTH vecs of columns; A is loaded once per subgroup, lane by lane, and handed round by shuffles. Modules with STORE are for
-// results of whole tiles, and for whole subgroups. With NEXT a subgroup goes through all columns of C, which is never stored: each
-// of its tiles is multiplied by the rows of the next right-hand side that it meets, of COLUMNS columns. If A is a product itself,
-// the subgroup makes its rows of that first.
+// results of whole tiles, and for whole subgroups.
 
 layout(local_size_x_id = 0) in;                // LANES: the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 1) const uint LANES = 8;
@@ -32,48 +29,14 @@ layout(constant_id = 5) const bool ROLLED = false;  // rows are stored one by on
 layout(constant_id = 6) const uint K_STEP = 4;  // of k at a time: 4 or 8
 layout(constant_id = 7) const bool LOOSE = false;  // rows of B begin anywhere: places and strides in it are elements
 
-#ifdef NEXT
-layout(constant_id = 8) const uint COLUMNS = 1;
-layout(constant_id = 9) const bool BIAS = false;  // a row is added to each of the next result
-layout(constant_id = 10) const bool FIRST = false;  // there is a product in front, which makes A
-#define FIRST_SLOT 9
-#define FIRST_COLUMNS operands.k
-COHERENT_INPUT(0, a)
-#else
 INPUT(0, a)
-#endif
 INPUT(1, b)
 #define SPAN LANES
 #include "lib/product.glsl"
 #include "lib/factors.glsl"
-#ifdef NEXT
-INPUT(5, next_rhs)
-INPUT(6, next_bias)
-INPUT(7, first_a)
-INPUT(8, first_b)
-// A as it is made, in whole tiles; binding 0 reads it.
-layout(binding = 11, std430) coherent writeonly buffer Made { uvec4 made[]; };
-#define OPERAND(name) (in_first ? operands.first_##name : operands.name)
-#define DOT_ROWS ROWS
-#define SUMMED_ROWS 8
-#include "lib/dots.glsl"
-#else
-#define OPERAND(name) operands.name
-#endif
-
-// Four neighbours of A, in the row of a lane.
-vec4 row_of_a(uint i) {
-#ifdef NEXT
-    if (in_first) return F(first_a(i));
-#endif
-    return lhs(i);
-}
 
 // Four neighbours of B. Beyond its end stands anything; that is no part of the result.
 vec4 columns_of_b(uint i) {
-#ifdef NEXT
-    if (in_first) return F(first_b(i));
-#endif
     if (!LOOSE) return rhs(i);
     uint last = (operands.k * n - 1) >> 2, shift = i & 3u;
     uvec4 low = b(min(i >> 2, last)), high = b(min((i >> 2) + 1, last));
@@ -92,14 +55,14 @@ void multiply(uint row) {
     // Long steps are summed up by themselves: a software driver has the sums so far in registers only when they are added. To
     // a GPU it would be an addition more.
     const bool APART = LOAD == TEXEL && K_STEP > 4;
-    uint b_row = OPERAND(b_row);
+    uint b_row = operands.b_row;
     uint a_at[FETCHES], b_at[WIDTH];
     [[unroll]] for (uint r = 0; r < FETCHES; r++)
-        a_at[r] = tile.a + min(row + min(r * LANES + lane, ROWS - 1), m - 1) * OPERAND(a_row) + (tile.k_begin >> 2);
+        a_at[r] = tile.a + min(row + min(r * LANES + lane, ROWS - 1), m - 1) * operands.a_row + (tile.k_begin >> 2);
     [[unroll]] for (uint j = 0; j < WIDTH; j++) {
         uint first = tile.n * LANES * WIDTH;
-        uint vec = min(first + j * LANES + lane, OPERAND(b_width) - 1) - first;
-        b_at[j] = tile.b + tile.n * OPERAND(b_panel) + (LOOSE ? 4 * vec : vec) + tile.k_begin * b_row;
+        uint vec = min(first + j * LANES + lane, operands.b_width - 1) - first;
+        b_at[j] = tile.b + tile.n * operands.b_panel + (LOOSE ? 4 * vec : vec) + tile.k_begin * b_row;
     }
     [[unroll]] for (uint i = 0; i < ROWS * WIDTH; i++) acc[i] = vec4(0);
 
@@ -111,7 +74,7 @@ void multiply(uint row) {
         [[unroll]] for (uint j = 0; j < WIDTH; j++) b_at[j] += K_STEP * b_row;
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
             vec4 av[K_STEP / 4];
-            [[unroll]] for (uint h = 0; h < K_STEP / 4; h++) av[h] = row_of_a(a_at[r]++);
+            [[unroll]] for (uint h = 0; h < K_STEP / 4; h++) av[h] = lhs(a_at[r]++);
             // Two rows at a time: a software driver keeps their accumulators in registers, and loads B once for both.
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i += PAIR) {
                 vec4 sum[PAIR * WIDTH];
@@ -140,7 +103,7 @@ void multiply(uint row) {
             b_at[j] += b_row;
         }
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
-            float av = row_of_a(a_at[r])[k_at & 3u];
+            float av = lhs(a_at[r])[k_at & 3u];
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i++) {
                 float s = subgroupShuffle(av, i);
                 [[unroll]] for (uint j = 0; j < WIDTH; j++) acc[(r * LANES + i) * WIDTH + j] += s * bv[j];
@@ -149,55 +112,9 @@ void multiply(uint row) {
     }
 }
 
-#ifdef NEXT
-// Makes this subgroup's rows of A.
-void make_a(uint row) {
-    in_first = true;
-    tile.k_end = operands.first_k;
-    [[dont_unroll]] for (tile.n = 0; tile.n * 4 * LANES * WIDTH < operands.k; tile.n++) {
-        multiply(row);
-        [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-            uint vec = tile.n * LANES * WIDTH + j * LANES + gl_SubgroupInvocationID;
-            begin_columns(4 * vec);
-            [[unroll]] for (uint i = 0; i < ROWS; i++)
-                made[(row + i) * operands.a_row + vec] = epilogue(acc[i * WIDTH + j], min(row + i, m - 1), 4 * vec);
-        }
-    }
-    in_first = false;
-    tile.k_end = operands.k;
-    subgroupMemoryBarrier();
-}
-
-// Multiplies the tile by the rows of the next right-hand side that it meets.
-void pass_on(uint row) {
-    [[unroll]] for (uint j = 0; j < WIDTH; j++) {
-        uint vec = tile.n * LANES * WIDTH + j * LANES + gl_SubgroupInvocationID;
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) b_vecs[c] = F(next_rhs(vec * COLUMNS + c));
-        begin_columns(4 * vec);
-        [[unroll]] for (uint i = 0; i < ROWS; i++)
-            add_terms(i, F(epilogue(acc[i * WIDTH + j], min(row + i, m - 1), 4 * vec)), false);
-    }
-}
-
-void store_next(uint row) {
-    vec4 added[(COLUMNS + 3) / 4];
-    [[unroll]] for (uint c = 0; c < (COLUMNS + 3) / 4; c++) added[c] = BIAS ? F(next_bias(c)) : vec4(0);
-    [[unroll]] for (uint first = 0; first < ROWS; first += SUMMED_ROWS) {
-        sum_over_lanes(first);
-        uint own = row + first + gl_SubgroupInvocationID;
-        if (own >= m) continue;
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            precise float biased = row_of_c[c] + added[c / 4][c % 4];
-            uint at = own * COLUMNS + c;
-            result[at >> 2][at & 3u] = floatBitsToUint(BIAS ? biased : row_of_c[c]);
-        }
-    }
-}
-#endif
-
 void main() {
     uint lane = gl_SubgroupInvocationID;
-#if defined(STORE)
+#ifdef STORE
     find_tile(4 * LANES * WIDTH);
     uint row = first_row + tile.m * ROWS;
     multiply(row);
@@ -209,16 +126,6 @@ void main() {
             store_together(epilogue(acc[i * WIDTH + j], row + i, at), proven_row + i, proven_column + 4 * j * LANES);
         }
     }
-#elif defined(NEXT)
-    if (!find_tile(n)) return;
-    uint row = first_row + tile.m * ROWS;
-    if (FIRST) make_a(row);
-    begin_dots();
-    [[dont_unroll]] for (tile.n = 0; tile.n * 4 * LANES * WIDTH < n; tile.n++) {
-        multiply(row);
-        pass_on(row);
-    }
-    store_next(row);
 #else
     if (!find_tile(4 * LANES * WIDTH)) return;
     uint row = first_row + tile.m * ROWS;

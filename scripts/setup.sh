@@ -10,7 +10,8 @@ CHROMIUM_CACHE=$CACHE/chromium-vulkan
 MESA_CACHE=$CACHE/mesa
 SETUP_LOG=$CACHE/setup.log
 
-FEATURES=cli,async
+# One set for all of the workspace, so that nothing is compiled twice.
+FEATURES=tidemill/async,tidemill/tracing
 SETUP_MISSING=()
 
 note() { printf 'setup: %s\n' "$*" >&2; }
@@ -108,6 +109,17 @@ install_packages() {
         apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
 }
 
+# system_mirror: where the packages of this system's own release come from, if that is a Debian.
+system_mirror() {
+    local codename mirror
+    command -v apt-get >/dev/null || return 1
+    codename=$(. /etc/os-release && [[ $ID == debian ]] && echo "$VERSION_CODENAME") || return 1
+    # shellcheck disable=SC2016 # apt's own variables.
+    mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' |
+        sed -n "s/ $codename\$//p" | head -n 1)
+    [[ -n $mirror ]] && echo "$mirror"
+}
+
 # --- shaderc ---------------------------------------------------------------------------------------------------------
 
 # links_shaderc LINKER-ARGS...: is this a shaderc that a program can be linked with, and that starts?
@@ -123,23 +135,14 @@ links_shaderc() {
 }
 
 # Debian's libshaderc lacks glslang and SPIRV-Tools (docs/evidence/shaderc-debian.sh), so one archive is made of the
-# static libraries of all three. What a newer release no longer has (OGLCompiler, HLSL) is left out.
+# static libraries of all three.
 make_shaderc_archive() {
-    local lib_dir name new=$SHADERC_CACHE/new.a
-    lib_dir=$(dpkg -L libshaderc-dev | grep '/libshaderc_combined\.a$') || return 1
-    lib_dir=${lib_dir%/*}
-    mkdir -p "$SHADERC_CACHE"
-    {
-        echo "create $new"
-        for name in shaderc_combined glslang MachineIndependent GenericCodeGen OSDependent OGLCompiler HLSL SPIRV \
-            SPIRV-Tools-opt SPIRV-Tools; do
-            if [[ -e $lib_dir/lib$name.a ]]; then echo "addlib $lib_dir/lib$name.a"; fi
-        done
-        echo save
-        echo end
-    } | ar -M >>"$SETUP_LOG" 2>&1 || return 1
-    links_shaderc "$new" || return 1
-    mv "$new" "$SHADERC_CACHE/libshaderc_combined.a"
+    local new=$SHADERC_CACHE/new
+    rm -rf "$new"
+    scripts/shaderc-archive.sh "$new" >>"$SETUP_LOG" 2>&1 || return 1
+    links_shaderc "$new/libshaderc_combined.a" || return 1
+    mv "$new/libshaderc_combined.a" "$SHADERC_CACHE/libshaderc_combined.a"
+    rm -r "$new"
 }
 
 # Leaves SHADERC_LIB_DIR exported where needed and `shaderc` in FEATURES, or says that checked-in SPIR-V is used.
@@ -147,14 +150,14 @@ setup_shaderc() {
     local -a packages=()
     local package
     if [[ -n ${SHADERC_LIB_DIR:-} ]]; then
-        FEATURES=cli,async,shaderc
+        FEATURES=$FEATURES,tidemill/shaderc,tidemill/compile-kernels
         return
     fi
     if [[ ! -e $SHADERC_CACHE/libshaderc_combined.a ]] && have_compiler; then
         mkdir -p "$CACHE"
         # The names and the order in which the shaderc crate takes a system's library.
         if links_shaderc -lshaderc || links_shaderc -lshaderc_shared; then
-            FEATURES=cli,async,shaderc
+            FEATURES=$FEATURES,tidemill/shaderc,tidemill/compile-kernels
             return
         fi
         if can_install; then
@@ -171,7 +174,7 @@ setup_shaderc() {
     fi
     if [[ -e $SHADERC_CACHE/libshaderc_combined.a ]]; then
         export SHADERC_LIB_DIR=$SHADERC_CACHE
-        FEATURES=cli,async,shaderc
+        FEATURES=$FEATURES,tidemill/shaderc,tidemill/compile-kernels
     else
         note "no shaderc that links, so kernels come from the checked-in spirv/ (your own: set SHADERC_LIB_DIR)"
     fi
@@ -231,6 +234,30 @@ JSON
     rm -r "$dir"
 }
 
+have_callgrind() { command -v valgrind >/dev/null; }
+
+# What `./dev counters` counts instructions with; says what is missing.
+setup_callgrind() {
+    if ! have_callgrind && can_install; then
+        note "installing valgrind: its callgrind counts instructions"
+        mkdir -p "$CACHE"
+        install_packages valgrind || true
+    fi
+    have_callgrind || note "still missing, please install: valgrind"
+    setup_chromium_vulkan || note "still missing: the mock driver of Debian's package chromium-common"
+    have_callgrind && [[ -e $CHROMIUM_CACHE/mock/mock_icd.json ]]
+}
+
+# with_current_layer COMMAND...: under that validation layer, which also sees hazards across submissions.
+with_current_layer() {
+    VK_LAYER_PATH=$CHROMIUM_CACHE/layer \
+        VK_LAYER_VALIDATE_SYNC=1 \
+        VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1 \
+        VK_LAYER_ENABLE_MESSAGE_LIMIT=0 \
+        TIDEMILL_CURRENT_LAYER=1 \
+        "$@"
+}
+
 # --- A real GPU's compiler ---------------------------------------------------------------------------------------------
 
 have_radv() { manifest icd.d 'radeon_icd*.json'; }
@@ -240,13 +267,9 @@ have_radv() { manifest icd.d 'radeon_icd*.json'; }
 setup_newer_radv() {
     local dir codename mirror
     if [[ -e $MESA_CACHE/radeon_icd.json ]]; then return 0; fi
-    command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
-    codename=$(. /etc/os-release && [[ $ID == debian ]] && echo "$VERSION_CODENAME") || return 1
-    # Where the system's own packages come from.
-    # shellcheck disable=SC2016 # apt's own variables.
-    mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' |
-        sed -n "s/ $codename\$//p" | head -n 1)
-    [[ -n $mirror ]] || return 1
+    command -v dpkg >/dev/null || return 1
+    mirror=$(system_mirror) || return 1
+    codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
     note "unpacking mesa-vulkan-drivers of $codename-backports to $MESA_CACHE: its RADV compiles for RDNA3"
     mkdir -p "$CACHE"
     dir=$(mktemp -d "$CACHE/mesa.XXXXXX")
@@ -302,6 +325,7 @@ setup() {
         have_layer || want vulkan-validationlayers "the tests run with validation on"
         if [[ ${1:-} == --ci ]]; then
             command -v chromium >/dev/null || want chromium "the report is opened in a browser"
+            have_callgrind || want valgrind "instructions are counted"
             command -v cmake >/dev/null || want cmake "the C library is found by find_package"
             command -v pkg-config >/dev/null || want pkg-config "the C library is found by pkg-config"
             if ! have_display; then
@@ -331,6 +355,7 @@ setup() {
     if [[ ${1:-} == --ci ]]; then
         [[ $FEATURES == *shaderc* ]] || SETUP_MISSING+=("a shaderc that links")
         command -v chromium >/dev/null || SETUP_MISSING+=("Chromium (Debian chromium)")
+        have_callgrind || SETUP_MISSING+=("valgrind (Debian valgrind)")
         command -v cmake >/dev/null || SETUP_MISSING+=("CMake (Debian cmake)")
         command -v pkg-config >/dev/null || SETUP_MISSING+=("pkg-config (Debian pkg-config)")
         have_display || SETUP_MISSING+=("Xvfb and ImageMagick (Debian xvfb, imagemagick)")

@@ -29,7 +29,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///
 /// User mistakes are found before anything is recorded: the recording they were made on stays usable. Only
 /// [`Error::DeviceLost`] is final for an [`Accelerator`](crate::Accelerator).
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     // ---- the machine ----
@@ -70,6 +70,16 @@ pub enum Error {
         wanted: String,
         /// All devices, with why each does not fit.
         available: Vec<RefusedDevice>,
+    },
+    /// `TIDEMILL_DEVICE` is set and names nothing.
+    #[error(
+        "TIDEMILL_DEVICE is set to {value:?}, which {why}; set it to an index, a kind or a part of a device's name, or unset it"
+    )]
+    DeviceVariable {
+        /// What it is set to.
+        value: String,
+        /// What is wrong with that.
+        why: &'static str,
     },
     /// Validation was asked for and the layer is not installed.
     #[error(
@@ -124,9 +134,31 @@ pub enum Error {
     /// Something with a stream.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// An input of a stream's batch could not be written.
+    #[error("batch {batch}, input {input}: {error}")]
+    Input {
+        /// The batch's number.
+        batch: u64,
+        /// The input's.
+        input: usize,
+        /// Why.
+        #[source]
+        error: Box<Error>,
+    },
     /// Something with a device of the host's, or with what passes between the host and the engine on it.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// This process was forked from one that had used a device before. The device, and the driver's threads, stayed there.
+    #[error(
+        "process {process} was forked from {owner} after that had used Vulkan: its accelerators, and new ones, work in {owner} \
+         only; fork before the first use, or run another program in the child (exec)"
+    )]
+    Forked {
+        /// The process that has the device.
+        owner: u32,
+        /// This process.
+        process: u32,
+    },
     /// The accelerator was closed.
     #[error("the accelerator is closed")]
     Closed,
@@ -146,8 +178,8 @@ pub enum Error {
     /// Device memory, or what the system lets this process have of it, is exhausted even after finished work was reclaimed, the
     /// pool trimmed and all work in flight waited for.
     #[error(
-        "out of device memory: {requested} bytes requested, {in_use} in use, {cached} cached by the pool; \
-         drop tensors, or work in smaller pieces"
+        "out of device memory: {requested} bytes requested, {in_use} in use, {cached} cached by the pool; the heap has {heap}\
+         {}; drop tensors, or work in smaller pieces", Budget(*.budget)
     )]
     OutOfMemory {
         /// The size of the block that could not be had.
@@ -156,6 +188,10 @@ pub enum Error {
         in_use: u64,
         /// Bytes in blocks that the pool keeps.
         cached: u64,
+        /// Bytes of the memory heap that tensors live in.
+        heap: u64,
+        /// Bytes of it that the system grants this process, where it says (`VK_EXT_memory_budget`).
+        budget: Option<u64>,
     },
     /// The pool's cap does not allow the block.
     #[error(
@@ -276,12 +312,14 @@ pub enum Error {
         most: [usize; 3],
     },
     /// An operand's element type does not fit.
-    #[error("{op}: the operand is {got}, this needs {expected}")]
+    #[error("{op}: the {operand} is {got}, this needs {}", Either(.expected))]
     Type {
         /// The operation.
         op: &'static str,
-        /// What is needed.
-        expected: DType,
+        /// Which of its operands.
+        operand: String,
+        /// What would do.
+        expected: Vec<DType>,
         /// What was given.
         got: DType,
     },
@@ -416,6 +454,17 @@ pub enum Error {
         /// The tensor's shape.
         shape: Shape,
     },
+    /// A recording would write memory of the host's that it reads.
+    #[error(
+        "{op}: the recording reads tensor {shape}, or a view of it, so that its memory can't take a result of the same recording; \
+         keep the value in another buffer, or in a recording of its own"
+    )]
+    ReadToo {
+        /// The operation.
+        op: &'static str,
+        /// The tensor's shape.
+        shape: Shape,
+    },
     /// A tensor is what a plan keeps of one of its inputs as it is.
     #[error(
         "{op}: tensor {shape} is a kept view of one of the plan's inputs and follows that one; bind a tensor to the input"
@@ -455,6 +504,16 @@ pub enum Error {
     /// A SPIR-V module that can't be understood.
     #[error("kernel: {0}")]
     Spirv(#[from] ReflectError),
+    /// SPIR-V for which there is no way to keep its accesses inside its bindings.
+    #[error(
+        "kernel {kernel} {why}; this can't be kept inside its bindings, so only `Kernel::from_spirv` takes it, on the caller's word"
+    )]
+    Unguardable {
+        /// The kernel's name.
+        kernel: String,
+        /// What it does.
+        why: String,
+    },
     /// GLSL that did not become a kernel.
     #[error("GLSL: {0}")]
     Glsl(#[from] GlslError),
@@ -492,6 +551,48 @@ pub enum Error {
         /// What disagrees.
         mismatch: KernelMismatch,
     },
+}
+
+/// The sentence: it is what `fn main() -> tidemill::Result<()>` shows when it ends with an error.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error {
+    /// The error for an operand of another type than an operation takes.
+    pub(crate) fn of_type(
+        op: &'static str,
+        operand: impl Into<String>,
+        expected: &[DType],
+        got: DType,
+    ) -> Error {
+        Error::Type { op, operand: operand.into(), expected: expected.to_vec(), got }
+    }
+}
+
+/// Writes what the system grants of a heap, if it says.
+struct Budget(Option<u64>);
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |bytes| write!(f, ", of which the system grants this process {bytes}"))
+    }
+}
+
+/// Writes the items as `f32, i32 or u32`.
+struct Either<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Either<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((last, others)) = self.0.split_last() else { return f.write_str("nothing") };
+        for (i, item) in others.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}{item}")?;
+        }
+        write!(f, "{}{last}", if others.is_empty() { "" } else { " or " })
+    }
 }
 
 /// Writes the items with commas, or `none`.

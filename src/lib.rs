@@ -8,7 +8,7 @@
 //! - [`Recording`]: a list of operations between [`begin_recording`](Accelerator::begin_recording) and
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
 //! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
-//! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V, or by `Glsl` (feature `shaderc`) from GLSL.
+//! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V (safely by [`Kernel::from_spirv_guarded`]), or by `Glsl` (feature `shaderc`) from GLSL.
 //! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be sooner done; [`cpu`] has the
 //!   CPU's side alone.
 //! - [`raw`]: for applications that have a Vulkan device of their own ([`Accelerator::from_raw`]).
@@ -45,13 +45,19 @@
 //!
 //! None is on by default.
 //!
-//! - `shaderc`: `Glsl`, for kernels of your own in GLSL, compiled at run time; and `glsl/` is compiled while building, instead
-//!   of embedding the SPIR-V that comes with the crate. Needs shaderc, or a C++ toolchain to build it.
-//! - `cli`: the command line `tidemill`.
+//! - `shaderc`: `Glsl`, for kernels of your own in GLSL, compiled at run time. Needs shaderc, or a C++ toolchain to build it;
+//!   `docs/shaderc.md` says what to do where the system's does not link (Debian 12). Without it,
+//!   [`Kernel::from_spirv_guarded`] takes compiled SPIR-V, just as safely.
+//! - `compile-kernels`: for work on the crate itself; `glsl/` is compiled while building, instead of embedding the SPIR-V that
+//!   comes with the crate.
 //! - `async`: the consuming end of a [`Stream`] as a `futures_core::Stream`. Submissions are futures without it.
 //! - `tracing`: spans and events for the host application's own subscriber.
 
+// Examples are what users copy: they compile without warnings. The hidden functions around some of them are never called.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
+
 pub mod cpu;
+mod disk;
 mod engine;
 mod error;
 pub mod hybrid;
@@ -64,6 +70,9 @@ mod tune;
 mod vk;
 
 pub use engine::accelerator::{Accelerator, CommandStats, Stats};
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use engine::branches::branches_taken;
 pub use engine::catalog::VariantInfo;
 pub use engine::config::{Config, Prewarm};
 pub use engine::dispatch::Dispatch;
@@ -95,7 +104,8 @@ pub use shape::axes::Axes;
 pub use shape::ranges::Ranges;
 pub use shape::{DType, Element, F16, MAX_RANK, Shape};
 pub use stream::{
-    Batch, Consumer, IdleTime, Producer, Slot, Stream, StreamBuilder, StreamReport, StreamStats,
+    Batch, Consumer, IdleTime, Producer, Slot, Stream, StreamBuilder, StreamControl, StreamReport,
+    StreamStats,
 };
 pub use tune::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
 pub use vk::choice::DeviceChoice;
@@ -103,6 +113,7 @@ pub use vk::choice::DeviceChoice;
 pub use vk::glsl::Glsl;
 pub use vk::kernel::Kernel;
 pub use vk::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
+pub use vk::process::check as check_process;
 pub use vk::raw;
 
 #[cfg(doctest)]

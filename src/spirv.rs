@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-#[cfg(feature = "shaderc")]
+use crate::shape::DType;
+
+pub(crate) mod check;
 pub(crate) mod guard;
 mod reader;
 mod resolve;
@@ -88,6 +90,8 @@ pub struct Binding {
     pub binding: u32,
     /// What is to be bound.
     pub kind: BindingKind,
+    /// The type of all numbers in it, if that is one, and one that tensors have.
+    pub element: Option<DType>,
     /// What the module may do with it.
     pub access: Access,
     /// How many descriptors: 1, or the length of the array.

@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
-#[path = "../src/bin/tidemill/cases/mod.rs"]
-#[allow(dead_code, reason = "the command line's own module; the device's part is not used here")]
-mod table;
+use tidemill_cases as table;
 
 #[test]
 fn every_case_passes_on_the_cpu() {

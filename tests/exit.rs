@@ -1,12 +1,20 @@
-//! A process may end while the background thread is inside the driver's compiler. Its own `main`, so that it is the
-//! main thread that leaves: it starts itself again and again, each time to leave at another moment.
+//! A process may end while the background thread is inside the driver's compiler, and it may fork. Its own `main`, so that it is the
+//! main thread that leaves: it starts itself again and again, each time to leave at another moment, or to fork.
 
 #![allow(clippy::expect_used, reason = "a test with a main of its own")]
+#![allow(unsafe_code, reason = "fork, and what belongs to it, are C's")]
 
-use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::ops::ControlFlow;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use tidemill::Accelerator;
+use tidemill::hybrid::{Hybrid, Policy};
+use tidemill::{Accelerator, Config, DType, Error, Profiling, Result};
+
+/// Nothing here takes so long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One result, so that the compiler has been at work.
 fn add() {
@@ -25,29 +33,322 @@ fn child(how: &str, linger: Duration) {
     std::thread::sleep(linger);
 }
 
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, flag, how, linger] = arguments.as_slice()
-        && flag == "--leave"
-    {
-        child(how, Duration::from_millis(linger.parse().expect("a number")));
-        return ExitCode::SUCCESS;
+unsafe extern "C" {
+    safe fn fork() -> i32;
+    safe fn kill(process: i32, signal: i32) -> i32;
+    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+}
+
+/// Runs the closure in a forked child, which leaves by `exit` with what it returns; gives what `waitpid` says of it.
+fn in_a_fork(work: impl FnOnce() -> i32) -> i32 {
+    const NO_HANG: i32 = 1;
+    let process = fork();
+    if process == 0 {
+        std::process::exit(work());
     }
-    let mut failed = 0;
-    for how in ["before-any-work", "after-a-result", "from-a-thread"] {
-        for linger in (26..80).step_by(6) {
-            let status = Command::new(std::env::current_exe().expect("our own path"))
-                .args(["--leave", how, &linger.to_string()])
-                // Compile for real each time: a hit in the driver's cache is over too soon.
-                .env("MESA_SHADER_CACHE_DISABLE", "true")
-                .status()
-                .expect("we can start ourselves");
-            if !status.success() {
-                println!("leaving {linger} ms {how}: {status}");
-                failed += 1;
-            }
+    assert!(process > 0, "fork");
+    let began = Instant::now();
+    let mut status = 0;
+    loop {
+        // SAFETY: a plain C function that writes one number.
+        if unsafe { waitpid(process, &mut status, NO_HANG) } == process {
+            return status;
+        }
+        if began.elapsed() > PATIENCE {
+            println!("the child hangs");
+            kill(process, 9);
+            return -1;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a call says that the process was forked.
+fn refused<T>(call: &str, result: Result<T>) -> i32 {
+    match result {
+        Err(Error::Forked { owner, process }) if owner != process && process == std::process::id() => 0,
+        Err(other) => {
+            println!("{call}: {other}");
+            1
+        }
+        Ok(_) => {
+            println!("{call}: not refused");
+            1
         }
     }
+}
+
+/// Forks a process in which there is a bit of everything; every call in the child is an error, and all of it is dropped.
+fn calls() -> Result<i32> {
+    let gpu = Accelerator::global()?;
+    let x = gpu.upload(&[1.0f32; 64], [64])?;
+    let mut open = gpu.begin_recording()?;
+    let value = open.neg(&x)?;
+    let mut r = gpu.begin_recording()?;
+    let doubled = r.add(&x, &x)?;
+    let doubled = r.keep(doubled)?;
+    let mut plan = r.into_plan()?;
+    let submission = plan.submit()?;
+    let mut stream = gpu.stream().input::<f32>([64]).record(|r, x| Ok([r.neg(&x[0])?]))?;
+    stream.push(|slot| slot.write(0, &[1.0f32; 64]))?;
+    stream.push(|slot| slot.write(0, &[2.0f32; 64]))?;
+    let batch = stream.pop()?;
+    let hybrid = Hybrid::with_accelerator(gpu.clone(), Policy::Auto)?;
+    let session = gpu.begin_profiling("forked", Profiling::Timeline)?;
+    let status = in_a_fork(|| {
+        let mut out = [0.0; 64];
+        let mut wrong = refused("global", Accelerator::global())
+            + refused("new", Accelerator::new(&Config::new()))
+            + refused("devices", Accelerator::devices())
+            + refused("upload", gpu.upload(&[1.0f32], [1]))
+            + refused("upload_with", gpu.upload_with([1], |f| f.extend([1.0f32])))
+            + refused("zeros", gpu.zeros::<f32>([4]))
+            + refused("empty", gpu.empty([4], DType::F32))
+            + refused("begin_recording", gpu.begin_recording())
+            + refused("run", gpu.run(|r| r.neg(&x)))
+            + refused("synchronize", gpu.synchronize())
+            + refused("flush", gpu.flush())
+            + refused("peaks", gpu.peaks())
+            + refused("tune", gpu.tune(&tidemill::TuneOptions::default(), |_| ControlFlow::Continue(())))
+            + refused("begin_profiling", gpu.begin_profiling("again", Profiling::Timeline))
+            + refused("measure", gpu.measure("a call").run(1, tidemill::Pace::Sync, || Ok(())))
+            + refused("read", x.read::<f32>())
+            + refused("write", x.write(&[2.0f32; 64]))
+            + refused("raw_buffer", x.raw_buffer())
+            + refused("op on a value", open.neg(value))
+            + refused("op on a tensor", open.neg(&x))
+            + refused("fill", open.fill([4], 1.0f32))
+            + refused("keep", open.keep(value))
+            + refused("explain", open.explain())
+            + refused("bind", plan.bind(&x, &x))
+            + refused("submit", plan.submit())
+            + refused("wait", submission.wait())
+            + refused("is_complete", submission.is_complete())
+            + refused("stream", gpu.stream().input::<f32>([4]).record(|r, x| Ok([r.neg(&x[0])?])))
+            + refused("push", stream.push(|slot| slot.write(0, &[1.0f32; 64])))
+            + refused("try_pop", stream.try_pop())
+            + refused("hybrid", hybrid.add(&[1.0; 64], &[1.0; 64], &mut out))
+            + refused("check_process", tidemill::check_process())
+            + refused("end_recording", open.end_recording())
+            + refused("finish", session.finish())
+            + refused("close", gpu.clone().close());
+        // These give no error, and nothing that is true only in the parent.
+        wrong += i32::from(gpu.stats() != tidemill::Stats::default());
+        wrong += i32::from(gpu.trim() != 0);
+        wrong += i32::from(gpu.wait_prewarmed() != gpu.prewarm_status());
+        wrong += i32::from(stream.is_full() || stream.in_flight() != 0 || stream.slots() != 3);
+        let (mut producer, consumer) = stream.split();
+        wrong += refused("Producer::push", producer.push(|slot| slot.write(0, &[1.0f32; 64])));
+        wrong += refused("Producer::try_push", producer.try_push(|slot| slot.write(0, &[1.0f32; 64])));
+        drop((producer, consumer, batch, hybrid, submission, plan, doubled, x, gpu));
+        wrong
+    });
+    Ok(status)
+}
+
+/// A number of threads that keep the accelerator's locks busy, so that a fork finds some of them held.
+fn busy<T>(work: impl FnOnce() -> T) -> T {
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    add();
+                    let _ = Accelerator::global().map(|gpu| gpu.stats());
+                }
+            })
+        })
+        .collect();
+    let done = work();
+    stop.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().expect("the thread ends well"));
+    done
+}
+
+/// Forks in one way; `true` if the child ended well, and the parent still works.
+fn forks(how: &str) -> bool {
+    let status = match how {
+        "before-the-first-use" => in_a_fork(|| {
+            add();
+            0
+        }),
+        "and-leaves" => {
+            add();
+            in_a_fork(|| 0)
+        }
+        "and-drops-it" => {
+            let gpu = Accelerator::new(&Config::new()).expect("the tests need a Vulkan device");
+            in_a_fork(|| {
+                drop(gpu);
+                0
+            })
+        }
+        "and-calls" => calls().expect("all is well in the parent"),
+        _ => {
+            add();
+            (0..20)
+                .map(|_| busy(|| calls().expect("all is well in the parent")))
+                .find(|s| *s != 0)
+                .unwrap_or(0)
+        }
+    };
+    add();
+    status == 0
+}
+
+/// A driver whose compiler does not come back, on the thread that makes pipelines ahead.
+mod stuck {
+    use std::ffi::{CStr, c_char};
+    use std::sync::OnceLock;
+
+    use ash::vk;
+
+    fn loader() -> &'static ash::Entry {
+        static LOADER: OnceLock<ash::Entry> = OnceLock::new();
+        // SAFETY: the loader's initialisation has no preconditions.
+        LOADER.get_or_init(|| unsafe { ash::Entry::load() }.expect("the tests need a Vulkan loader"))
+    }
+
+    pub(super) fn entry() -> tidemill::raw::Entry {
+        let table = ash::StaticFn { get_instance_proc_addr: instance_address };
+        // SAFETY: the loader's own functions, but for one that may take long.
+        let entry = unsafe { ash::Entry::from_static_fn(table) };
+        // SAFETY: likewise.
+        unsafe { tidemill::raw::Entry::new(entry) }
+    }
+
+    static REAL: OnceLock<vk::PFN_vkCreateComputePipelines> = OnceLock::new();
+    static DEVICE_ADDRESS: OnceLock<vk::PFN_vkGetDeviceProcAddr> = OnceLock::new();
+
+    unsafe extern "system" fn instance_address(
+        instance: vk::Instance,
+        name: *const c_char,
+    ) -> vk::PFN_vkVoidFunction {
+        // SAFETY: the caller's own arguments.
+        let real = unsafe { (loader().static_fn().get_instance_proc_addr)(instance, name) };
+        // SAFETY: the caller passes a string.
+        if unsafe { CStr::from_ptr(name) } != c"vkGetDeviceProcAddr" {
+            return real;
+        }
+        // SAFETY: the function of that name has this type.
+        let real =
+            unsafe { std::mem::transmute::<vk::PFN_vkVoidFunction, vk::PFN_vkGetDeviceProcAddr>(real) };
+        let _ = DEVICE_ADDRESS.set(real);
+        // SAFETY: a function pointer stands for any.
+        unsafe { std::mem::transmute(device_address as vk::PFN_vkGetDeviceProcAddr) }
+    }
+
+    unsafe extern "system" fn device_address(
+        device: vk::Device,
+        name: *const c_char,
+    ) -> vk::PFN_vkVoidFunction {
+        let real = DEVICE_ADDRESS.get().expect("asked for before");
+        // SAFETY: the caller's own arguments.
+        let real = unsafe { real(device, name) };
+        // SAFETY: the caller passes a string.
+        if unsafe { CStr::from_ptr(name) } != c"vkCreateComputePipelines" {
+            return real;
+        }
+        // SAFETY: the function of that name has this type.
+        let real =
+            unsafe { std::mem::transmute::<vk::PFN_vkVoidFunction, vk::PFN_vkCreateComputePipelines>(real) };
+        let _ = REAL.set(real);
+        // SAFETY: a function pointer stands for any.
+        unsafe { std::mem::transmute(create as vk::PFN_vkCreateComputePipelines) }
+    }
+
+    unsafe extern "system" fn create(
+        device: vk::Device,
+        cache: vk::PipelineCache,
+        count: u32,
+        infos: *const vk::ComputePipelineCreateInfo<'_>,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipelines: *mut vk::Pipeline,
+    ) -> vk::Result {
+        if std::thread::current().name() == Some("tidemill housekeeping") {
+            super::STUCK.store(true, super::Ordering::Release);
+            loop {
+                std::thread::park();
+            }
+        }
+        let real = REAL.get().expect("asked for before");
+        // SAFETY: the caller's own arguments.
+        unsafe { real(device, cache, count, infos, allocator, pipelines) }
+    }
+}
+
+static STUCK: AtomicBool = AtomicBool::new(false);
+
+/// Leaves while a pipeline is being made that never will be.
+fn leave_while_stuck() {
+    let gpu = Accelerator::new(&Config::new().no_cache().entry(stuck::entry())).expect("a Vulkan device");
+    while !STUCK.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Nobody else waits for it, either.
+    let a = gpu.upload(&[1.0f32; 8], [8]).expect("room for a tensor");
+    let sum = gpu.run(|r| r.div(&a, &a)).expect("a division");
+    assert_eq!(sum.read::<f32>().expect("a result"), [1.0; 8]);
+}
+
+/// Starts this program again; kills it if it hangs.
+fn again(arguments: &[&str]) -> Option<ExitStatus> {
+    let mut started = Command::new(std::env::current_exe().expect("our own path"))
+        .args(arguments)
+        // Compile for real each time: a hit in the driver's cache is over too soon.
+        .env("MESA_SHADER_CACHE_DISABLE", "true")
+        .spawn()
+        .expect("we can start ourselves");
+    let began = Instant::now();
+    loop {
+        if let Some(status) = started.try_wait().expect("we can wait for it") {
+            return Some(status);
+        }
+        if began.elapsed() > 4 * PATIENCE {
+            let _ = started.kill();
+            let _ = started.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_, "--leave", how, linger] => {
+            child(how, Duration::from_millis(linger.parse().expect("a number")));
+            return ExitCode::SUCCESS;
+        }
+        [_, "--stuck"] => {
+            leave_while_stuck();
+            return ExitCode::SUCCESS;
+        }
+        [_, "--fork", how] => return if forks(how) { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+        _ => {}
+    }
+    let mut failed = 0;
+    let mut check = |what: String, arguments: &[&str]| match again(arguments) {
+        Some(status) if status.success() => {}
+        Some(status) => {
+            println!("{what}: {status}");
+            failed += 1;
+        }
+        None => {
+            println!("{what}: it hangs");
+            failed += 1;
+        }
+    };
+    for how in ["before-any-work", "after-a-result", "from-a-thread"] {
+        for linger in (26..80).step_by(6) {
+            check(format!("leaving {linger} ms {how}"), &["--leave", how, &linger.to_string()]);
+        }
+    }
+    for how in ["before-the-first-use", "and-leaves", "and-drops-it", "and-calls", "while-others-work"] {
+        check(format!("forks {how}"), &["--fork", how]);
+    }
+    check("leaving while a compiler is stuck".to_owned(), &["--stuck"]);
     println!("exit: {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

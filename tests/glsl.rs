@@ -265,7 +265,7 @@ fn texels_are_clamped_by_their_views() {
 #[allow(unsafe_code, reason = "what the safe way refuses")]
 fn what_cannot_be_guarded_is_refused_by_name() {
     let refused = |text: &str| Glsl::source("k", text).compile().unwrap_err().to_string();
-    let tail = "; this can't be kept inside its bindings, so only `compile_unguarded` takes it";
+    let tail = "; only `compile_unguarded` takes it";
     let twice = "#version 460
         layout(binding = 0) readonly buffer A { float a[]; };
         layout(binding = 0) readonly buffer B { vec4 b[]; };
@@ -362,4 +362,182 @@ fn subgroup_operations_run_where_the_device_has_them() {
         }
     }
     assert!(served > 1, "this driver has hardly any");
+}
+
+#[test]
+fn texels_end_where_the_tensor_ends() {
+    let gpu = gpu();
+    let text = "#version 460
+        layout(local_size_x = 1) in;
+        layout(binding = 0, rgba32f) readonly uniform imageBuffer source;
+        layout(binding = 1, rgba32f) writeonly uniform imageBuffer result;
+        layout(binding = 2) writeonly buffer Size { int size; };
+        void main() {
+            size = imageSize(source);
+            for (int i = 0; i < imageSize(source); i++) imageStore(result, i, imageLoad(source, i) + 1.0);
+        }";
+    let kernel = Glsl::source("texels", text).compile().unwrap();
+    let run = |n: usize, out: usize| {
+        let x = gpu.upload(&vec![1.0f32; n], [n]).unwrap();
+        let run = Dispatch::new(&kernel).input(&x).output([out], DType::F32).output([1], DType::I32);
+        let made = gpu.run(|r| r.dispatch(run))?;
+        Ok::<_, Error>((made[0].read::<f32>()?, made[1].read::<i32>()?))
+    };
+    assert_eq!(run(8, 8).unwrap(), (vec![2.0; 8], vec![2]));
+    for (n, out, binding, bytes) in [(5, 8, 0, 20), (8, 7, 1, 28), (3, 4, 0, 12), (1, 4, 0, 4)] {
+        assert_eq!(
+            run(n, out).unwrap_err().to_string(),
+            format!(
+                "kernel texels: binding {binding} takes texels of 16 bytes, the tensor has {bytes}, which is no whole number of \
+                 them; pad it, or declare a format of one component"
+            )
+        );
+    }
+    assert_eq!(
+        run(0, 4).unwrap_err().to_string(),
+        "kernel texels: binding 0 needs at least 16 bytes, the tensor has 0"
+    );
+}
+
+#[test]
+fn a_filler_shows_nothing_of_what_was_there() {
+    let gpu = gpu();
+    drop(gpu.upload(&[1234567u32; 64], [64]).unwrap());
+    gpu.upload_with([64], |f: &mut tidemill::Filler<'_, u32>| {
+        assert_eq!(format!("{f:?}"), "Filler(0 of 64 written)");
+        f.extend([7; 64]);
+        assert_eq!(format!("{f:#?}"), "Filler(64 of 64 written)");
+    })
+    .unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn includes_do_not_lead_out_of_their_folders() {
+    let (folder, secret) = (Folder::new("inside"), Folder::new("outside"));
+    let outside = secret.write("secret.glsl", "float secret() { return 1.0; }\n");
+    folder.write("lib/inner.glsl", "#include \"../base.glsl\"\n");
+    folder.write("base.glsl", "float secret() { return 2.0; }\n");
+    std::os::unix::fs::symlink(&outside, folder.0.join("lib/link.glsl")).unwrap();
+    std::os::unix::fs::symlink(&secret.0, folder.0.join("lib/linked")).unwrap();
+    let name = secret.0.file_name().unwrap().to_str().unwrap();
+    let text = |wanted: &str| map("secret()").replacen('\n', &format!("\n#include {wanted}\n"), 1);
+    let inside = |wanted: &str| Glsl::source("x", text(wanted)).include_dir(&folder.0).compile();
+    inside("\"lib/inner.glsl\"").unwrap();
+    inside("<lib/../base.glsl>").unwrap();
+    inside(&format!("\"{}\"", folder.0.join("base.glsl").display())).unwrap();
+    for wanted in [
+        format!("\"{}\"", outside.display()),
+        format!("<{}>", outside.display()),
+        format!("\"../{name}/secret.glsl\""),
+        format!("<lib/../../{name}/secret.glsl>"),
+        "\"lib/link.glsl\"".to_owned(),
+        "\"lib/linked/secret.glsl\"".to_owned(),
+    ] {
+        let refused = inside(&wanted).unwrap_err().to_string();
+        assert!(refused.contains("leads out of the folders"), "{wanted}: {refused}");
+        Glsl::source("x", text(&wanted)).include_dir(&folder.0).include_dir(&secret.0).compile().unwrap();
+    }
+    // The folder of a file is its own.
+    let file = folder.write("lib/top.comp", &text("\"../base.glsl\""));
+    assert!(Glsl::file(&file).compile().is_err());
+    Glsl::file(&file).include_dir(&folder.0).compile().unwrap();
+}
+
+#[test]
+fn shared_memory_is_counted_with_its_padding() {
+    let gpu = gpu();
+    let limit = u64::from(gpu.device().limits.shared_bytes);
+    let text = |declared: &str| {
+        format!(
+            "#version 460
+            layout(local_size_x = 1) in;
+            layout(constant_id = 0) const uint N = 4;
+            layout(binding = 0) buffer Out {{ float y[]; }};
+            {declared}
+            void main() {{ use(); y[0] = 1.0; }}"
+        )
+    };
+    let taken = |declared: &str, n: u32| {
+        let kernel = Glsl::source("shared", text(declared)).compile().unwrap();
+        let run = Dispatch::new(&kernel).output([1], DType::F32).specialize(0, n);
+        match gpu.begin_recording().unwrap().dispatch(run) {
+            Err(Error::KernelArguments {
+                mismatch: tidemill::KernelMismatch::SharedMemory { got, .. },
+                ..
+            }) => got,
+            other => panic!("{other:?}"),
+        }
+    };
+    let n = limit as u32;
+    // Three floats take the place of four, a struct is padded to its alignment, and what follows begins at its own.
+    let vec3 = "shared vec3 a[N]; void use() { a[gl_LocalInvocationIndex] = vec3(1); }";
+    assert_eq!(taken(vec3, n), 16 * limit);
+    let mat3 = "shared mat3 a[N]; void use() { a[gl_LocalInvocationIndex] = mat3(1); }";
+    assert_eq!(taken(mat3, n), 48 * limit);
+    let mixed = "struct S { vec2 v; float f; };
+        shared S a[N]; shared float b; shared vec4 c;
+        void use() { a[gl_LocalInvocationIndex] = S(vec2(1), 1); b = 1; c = vec4(1); }";
+    // 16 bytes each; the order of the two behind them is the compiler's.
+    assert!([16 * limit + 20, 16 * limit + 32].contains(&taken(mixed, n)), "{}", taken(mixed, n));
+}
+
+/// Whether it was refused for its size, or its error.
+fn too_large(text: String) -> String {
+    match Glsl::source("large", text).compile() {
+        Err(Error::Glsl(error @ (GlslError::TooLarge { .. } | GlslError::Unguardable { .. }))) => {
+            error.to_string()
+        }
+        Err(other) => panic!("{other}"),
+        Ok(_) => "compiled".to_owned(),
+    }
+}
+
+#[test]
+fn long_sums_and_deep_sources_compile_or_are_refused_on_any_stack() {
+    let compile = |text: String| {
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        thread.spawn(move || Glsl::source("large", text).compile()).unwrap().join().unwrap()
+    };
+    compile(map(&format!("x[i]{}", " + x[i]".repeat(5_000)))).unwrap();
+    let refused = |result: tidemill::Result<Kernel>, what: &str| {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    };
+    refused(compile(map(&format!("x[i]{}", " + 1.0".repeat(40_000)))), "words and signs in a statement: ");
+    refused(
+        compile(map(&format!("{}1.0{}", "(".repeat(300), ")".repeat(300)))),
+        "levels of nesting: 257, 256 are the most",
+    );
+    refused(compile(map(&format!("1.0; // {}", "x".repeat(1 << 20)))), "bytes of source: ");
+    // As deep as the limits allow; whatever becomes of it, the process lives.
+    let _ = compile(map(&format!("x[i]{}", " + 1.0".repeat(32_000))));
+    let _ = compile(map(&format!("1.0; {}y[0] = 1.0", "if (x[0] == 1.0) y[0] = 2.0; else ".repeat(20_000))));
+    let _ = compile(map(&format!("{}x[i]", "-".repeat(60_000))));
+}
+
+#[test]
+fn sources_that_explode_are_refused() {
+    // Each calls the one before it twice.
+    let calls: String = (1..=18)
+        .map(|i| format!("float f{i}(float x) {{ return f{0}(x) + f{0}(x + 1.0); }}\n", i - 1))
+        .collect();
+    let functions = format!("float f0(float x) {{ return x * 2.0; }}\n{calls}");
+    let refused = too_large(map("f18(x[i])").replacen("void main", &(functions.clone() + "void main"), 1));
+    assert!(refused.contains("instructions or more") && refused.contains("131072 are the most"), "{refused}");
+    Glsl::source("small", map("f9(x[i])").replacen("void main", &(functions + "void main"), 1))
+        .compile()
+        .unwrap();
+    let copies = "#version 460
+        layout(local_size_x = 1) in;
+        layout(binding = 0) readonly buffer A { int a[65536]; };
+        layout(binding = 1) writeonly buffer B { int b[65536]; };
+        void main() { b = a; }";
+    let refused = too_large(copies.to_owned());
+    assert!(refused.contains("instructions or more"), "{refused}");
+    assert_eq!(too_large(copies.replace("65536", "4096")), "compiled");
+    let bomb: String = (1..=40).map(|i| format!("#define M{i} M{0} + M{0}\n", i - 1)).collect();
+    let text = map("M40").replacen('\n', &format!("\n#define M0 1.0\n{bomb}"), 1);
+    let refused = too_large(text);
+    assert!(refused.contains("once its macros are expanded"), "{refused}");
 }

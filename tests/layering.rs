@@ -71,12 +71,13 @@ fn named_modules(text: &str) -> Vec<String> {
     found
 }
 
-const BASE: &[&str] = &["error", "shape", "spirv"];
+const BASE: &[&str] = &["disk", "error", "shape", "spirv"];
 
 /// Each layer with what it may use.
 fn layers() -> Vec<(&'static str, Vec<&'static str>)> {
     let with = |more: &[&'static str]| [BASE, more].concat();
     vec![
+        ("disk.rs", BASE.to_vec()),
         ("error.rs", BASE.to_vec()),
         ("error", BASE.to_vec()),
         ("shape.rs", BASE.to_vec()),
@@ -122,6 +123,19 @@ fn every_module_is_in_a_layer() {
     }
 }
 
+/// `spawn` of the standard library panics where there is no thread to be had, and so does rayon.
+#[test]
+fn threads_are_asked_for_where_they_may_be_refused() {
+    for (file, text) in sources(".") {
+        let code = code(text.split("#[cfg(test)]").next().unwrap_or_default());
+        for spawn in ["thread::spawn(", "scope.spawn("] {
+            assert!(!code.contains(spawn), "{} has {spawn}", file.display());
+        }
+        let pool = file.ends_with("cpu/parallel.rs");
+        assert!(pool || !has_word(&code, "rayon"), "{} names rayon", file.display());
+    }
+}
+
 #[test]
 fn only_vk_knows_vulkan_and_unsafe() {
     for (layer, _) in layers().into_iter().filter(|(layer, _)| *layer != "vk") {
@@ -136,7 +150,7 @@ fn only_vk_knows_vulkan_and_unsafe() {
         }
     }
     // The command line may drive Vulkan itself where it measures what we are compared with.
-    for (file, text) in sources("bin") {
+    for (file, text) in sources("../cli/src") {
         let anchor = file.components().any(|c| c.as_os_str().to_string_lossy().starts_with("anchor"));
         assert!(anchor || !has_word(&code(&text), "unsafe"), "{} has unsafe code", file.display());
     }

@@ -5,6 +5,10 @@
 
 #[path = "gpu/harness.rs"]
 mod harness;
+#[path = "plans/in_flight.rs"]
+mod in_flight;
+#[path = "plans/random.rs"]
+mod random;
 mod seam;
 
 use ash::vk;
@@ -141,4 +145,41 @@ fn a_lost_device_is_named_with_what_the_plan_ran() {
     let Err(Error::DeviceLost { in_flight, .. }) = done.wait() else { panic!("not lost") };
     assert_eq!(in_flight.last().map(String::as_str), Some("copy 500 f32"));
     assert!(matches!(plan.submit(), Err(Error::DeviceLost { .. })));
+}
+
+/// What `./dev counters` goes by.
+#[test]
+fn stats_tell_what_recordings_and_plans_move_and_take() {
+    let gpu = harness::gpu();
+    let x = gpu.upload(&[0.5f32; 64 * 64], [64, 64]).unwrap();
+    let record = || {
+        let mut r = gpu.begin_recording().unwrap();
+        let product = r.matmul(&x, &x).unwrap();
+        let shares = r.softmax(product, -1).unwrap();
+        let kept = r.keep(shares).unwrap();
+        (r, kept)
+    };
+    let explained = record().0.explain().unwrap();
+    let moved: u64 = explained.run.iter().filter_map(|step| step.bytes).sum();
+    assert!(moved > 0 && explained.temporary_bytes > 0);
+
+    let before = gpu.stats();
+    let (r, _kept) = record();
+    r.end_recording().unwrap().wait().unwrap();
+    let recorded = gpu.stats();
+    assert_eq!(recorded.bytes_moved - before.bytes_moved, moved);
+    assert_eq!(recorded.temporaries - before.temporaries, 1);
+    assert_eq!(recorded.temporary_bytes - before.temporary_bytes, explained.temporary_bytes);
+    assert_eq!((recorded.commands.plan_copies, recorded.commands.plan_encoded), (0, 0));
+
+    let (r, _kept) = record();
+    let mut plan = r.into_plan().unwrap();
+    for _ in 0..3 {
+        plan.submit().unwrap().wait().unwrap();
+    }
+    let planned = gpu.stats();
+    assert_eq!(planned.bytes_moved - recorded.bytes_moved, 3 * moved);
+    assert_eq!(planned.temporaries - recorded.temporaries, 1, "once for all submissions");
+    assert_eq!((planned.commands.plan_copies, planned.commands.plan_encoded), (1, 1));
+    assert_eq!(planned.commands.encoded - recorded.commands.encoded, 1);
 }

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
 use tidemill::{Accelerator, Config, Error, Prewarm, ProfileError};
 
@@ -28,9 +29,13 @@ fn strings<'a>(xml: &'a str, chunk: &str, field: &str) -> Vec<&'a str> {
     chunks.filter_map(value).collect()
 }
 
+/// A process has one capture at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
 #[test]
 #[ignore = "needs RenderDoc"]
 fn a_capture_holds_exactly_our_dispatches_with_our_labels_and_replays() {
+    let _turn = TURN.lock().unwrap();
     let gpu = Accelerator::new(
         &Config::new().renderdoc(true).fusion(false).no_cache().prewarm(Prewarm::Background),
     )
@@ -82,6 +87,45 @@ fn a_capture_holds_exactly_our_dispatches_with_our_labels_and_replays() {
     let outputs: Vec<Vec<f32>> =
         lines.map(|line| line.split(' ').map(|x| x.parse().unwrap()).collect()).collect();
     assert!(outputs.contains(&expected), "{replayed}");
+}
+
+#[test]
+#[ignore = "needs RenderDoc"]
+fn a_capture_inside_a_capture_is_refused_and_one_that_panics_is_over() {
+    let _turn = TURN.lock().unwrap();
+    let config = Config::new().renderdoc(true).no_cache().prewarm(Prewarm::Off);
+    let (gpu, other) = (Accelerator::new(&config).unwrap(), Accelerator::new(&config).unwrap());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("renderdoc-nested");
+    let name = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let fill = |gpu: &Accelerator| gpu.run(|r| r.fill([4], 1.0f32));
+    for round in 0..2 {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            gpu.capture(&name("panics"), || -> tidemill::Result<()> {
+                fill(&gpu)?;
+                panic!("in a capture")
+            })
+        }));
+        assert!(panicked.is_err());
+        let failed = gpu.capture(&name("fails"), || fill(&gpu).and(Err::<(), _>(Error::Closed)));
+        assert!(matches!(failed, Err(Error::Closed)), "{failed:?}");
+        let refused = |call: &str, result: tidemill::Result<()>| match result {
+            Err(Error::Profile(ProfileError::Capturing { call: by })) => assert_eq!(by, call),
+            other => panic!("{call}: {other:?}"),
+        };
+        let (_, file) = gpu
+            .capture(&name(&format!("outer-{round}")), || {
+                refused("capture", gpu.capture(&name("inner"), || fill(&gpu)).map(drop));
+                refused("capture", other.capture(&name("inner"), || fill(&other)).map(drop));
+                let all = tidemill::TuneOptions::new();
+                refused("tune", gpu.tune(&all, |_| std::ops::ControlFlow::Continue(())).map(drop));
+                fill(&gpu)
+            })
+            .unwrap();
+        assert!(file.is_file());
+    }
+    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name.to_string_lossy().starts_with("outer")), "{left:?}");
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

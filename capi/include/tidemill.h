@@ -60,10 +60,12 @@ typedef enum {
     TM_VULKAN = 14,
     // The device is gone, for good. A new accelerator may work.
     TM_DEVICE_LOST = 15,
-    // The accelerator, or the stream's other end, is closed; or the recording has ended.
+    // The accelerator, or the stream's other end, is closed; or the recording, or the stream, has ended.
     TM_CLOSED = 16,
     // Closed, but others still hold on to the accelerator.
     TM_STILL_IN_USE = 17,
+    // The process was forked after its parent had used a device. Nothing works in it, and tm_x_free does nothing.
+    TM_FORKED = 18,
     // Out of device memory, or over the pool's cap.
     TM_OUT_OF_MEMORY = 20,
     // Larger than the device can address.
@@ -133,7 +135,8 @@ typedef uint32_t tm_prewarm;
 // Whether the device takes the time of every dispatch, and how: TM_PROFILING_OFF and so on.
 typedef uint32_t tm_profiling;
 
-// Gets what the validation layer says, on whatever thread it is said. It must not throw, and must not call this library.
+// Gets what the validation layer says, on a thread of the library's own, one message after the other. It must not throw. It has heard
+// everything when the last handle is freed, or when tm_validation_messages_json returns.
 typedef void (*tm_message_fn)(const char *message, void *user);
 
 // How to make an accelerator. tm_config_init sets the defaults, which are good: change what is to be different.
@@ -162,6 +165,8 @@ typedef struct {
     tm_profiling profiling;
     // The folder for files between runs, or NULL for the platform's.
     const char *cache_dir;
+    // Whose history of pipelines is read and written in that folder, or NULL for the name of the executable.
+    const char *application;
     // The most bytes that the pool of buffers may hold, or 0 for no cap.
     uint64_t pool_cap_bytes;
     // How many submissions may be in flight before the next one waits, or 0 for the default.
@@ -878,7 +883,7 @@ tm_argument tm_input(tm_value x);
 // An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
 tm_argument tm_output(tm_dtype dtype, const size_t *dims, size_t rank);
 
-// A kernel from SPIR-V. `name` is what labels, profiles and errors call it.
+// A kernel from SPIR-V, as it is. `name` is what labels, profiles and errors call it. tm_kernel_from_spirv_guarded asks for less.
 //
 // The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
 // dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
@@ -887,6 +892,14 @@ tm_status tm_kernel_from_spirv(const char *name,
                                const uint32_t *words,
                                size_t word_count,
                                tm_kernel **kernel);
+
+// A kernel from SPIR-V that may come from anywhere. The module is checked, and each index into a binding, an array or shared memory
+// is clamped to what is there: whatever the arguments, it reads and writes only what it was given. A module that can't be made
+// safe in this way is refused with the reason (TM_KERNEL). Nothing bounds the time that a shader takes: it must end.
+tm_status tm_kernel_from_spirv_guarded(const char *name,
+                                       const uint32_t *words,
+                                       size_t word_count,
+                                       tm_kernel **kernel);
 
 // Records one run of a kernel. `outputs` gets a value for each output among the arguments, in their order; it has room
 // for `output_count`, which must be as many. An output that the shader reads, too, is all zeros before.
@@ -913,8 +926,8 @@ tm_status tm_plan_profiling(const tm_plan *plan, tm_profiling mode);
 // Frees the handle. Submissions in flight go on. NULL is allowed.
 void tm_plan_free(tm_plan *plan);
 
-// A stream: `slots` batches may be on their way (3 keep the device busy), each with `input_count` inputs. `record` is called
-// once, before this returns. Other tensors that it uses are shared by all batches.
+// A stream: `slots` batches may be on their way (3 keep the device busy, 1024 are the most), each with `input_count` inputs and
+// `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors that it uses are shared by all batches.
 tm_status tm_stream_new(const tm_accelerator *gpu,
                         size_t slots,
                         const tm_stream_input *inputs,
@@ -934,8 +947,14 @@ tm_status tm_stream_push(const tm_stream *stream,
 // As tm_stream_push, but gives TM_STREAM_FULL instead of waiting: for one thread, which then pops.
 tm_status tm_stream_try_push(const tm_stream *stream, const tm_bytes *inputs, size_t rows);
 
-// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that.
+// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that. A tm_stream_push that waits for a
+// slot on another thread is refused with TM_CLOSED, as later ones are.
 tm_status tm_stream_finish(const tm_stream *stream);
+
+// Ends the stream at once, from any thread: a tm_stream_push or tm_stream_pop that waits on another one, and every later one, gives
+// TM_CLOSED. (A tm_stream_pop that waits for the device returns when the batch is done.) Batches that were popped stay
+// good; the others are lost. Waits for nothing. The handle is still to be freed, when no call uses it any more.
+tm_status tm_stream_cancel(const tm_stream *stream);
 
 // The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then, and
 // nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.

@@ -75,13 +75,18 @@ pub(crate) trait Scalar: Element {
 
 impl Scalar for f32 {
     fn from_number(number: f64) -> Result<f32, Failure> {
-        Ok(number as f32)
+        let float = number as f32;
+        if float.is_infinite() && number.is_finite() {
+            let message = format!("the number is {number:e}, which no f32 can hold");
+            return Err(Failure::new(tm_status::TM_PARAMETER, message));
+        }
+        Ok(float)
     }
 }
 
 impl Scalar for F16 {
     fn from_number(number: f64) -> Result<F16, Failure> {
-        Ok(F16::from_f32(number as f32))
+        f32::from_number(number).map(F16::from_f32)
     }
 }
 
@@ -227,5 +232,17 @@ pub unsafe extern "C" fn tm_string_free(string: *mut c_char) {
     if !string.is_null() {
         // SAFETY: contracts 1 and 2; strings are given out by `into_raw` only.
         drop(unsafe { CString::from_raw(string) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_no_float_holds_are_refused_as_such() {
+        assert!(f32::from_number(1e300).is_err() && F16::from_number(-1e300).is_err());
+        assert!(f32::from_number(f64::INFINITY).is_ok_and(f32::is_infinite), "it is up to the operation");
+        assert!(f32::from_number(-1.5).is_ok_and(|x| x == -1.5));
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn profiling(number: tm_profiling) -> Result<Profiling, Failure> {
     }
 }
 
-/// Gets what the validation layer says, on whatever thread it is said. It must not throw, and must not call this library.
+/// Gets what the validation layer says, on a thread of the library's own, one message after the other. It must not throw. It has heard
+/// everything when the last handle is freed, or when tm_validation_messages_json returns.
 pub type tm_message_fn = Option<unsafe extern "C" fn(message: *const c_char, user: *mut c_void)>;
 
 /// How to make an accelerator. tm_config_init sets the defaults, which are good: change what is to be different.
@@ -67,6 +68,8 @@ pub struct tm_config {
     pub profiling: tm_profiling,
     /// The folder for files between runs, or NULL for the platform's.
     pub cache_dir: *const c_char,
+    /// Whose history of pipelines is read and written in that folder, or NULL for the name of the executable.
+    pub application: *const c_char,
     /// The most bytes that the pool of buffers may hold, or 0 for no cap.
     pub pool_cap_bytes: u64,
     /// How many submissions may be in flight before the next one waits, or 0 for the default.
@@ -99,6 +102,7 @@ pub extern "C" fn tm_config_init(
             prewarm: TM_PREWARM_BACKGROUND,
             profiling: TM_PROFILING_OFF,
             cache_dir: std::ptr::null(),
+            application: std::ptr::null(),
             pool_cap_bytes: 0,
             max_in_flight: 0,
             on_message: None,
@@ -156,6 +160,11 @@ impl tm_config {
         let folder = unsafe { text(self.cache_dir, "cache_dir") }?;
         if let Some(folder) = folder {
             config = config.cache_dir(folder);
+        }
+        // SAFETY: contracts 1 and 3.
+        let application = unsafe { text(self.application, "application") }?;
+        if let Some(application) = application {
+            config = config.application(application);
         }
         if self.no_cache {
             config = config.no_cache();

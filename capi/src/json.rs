@@ -32,8 +32,13 @@ pub(crate) fn stats(stats: &Stats) -> Value {
         "barriers": stats.barriers,
         "bytes_up": stats.bytes_up,
         "bytes_down": stats.bytes_down,
+        "bytes_moved": stats.bytes_moved,
+        "temporaries": stats.temporaries,
+        "temporary_bytes": stats.temporary_bytes,
         "in_flight": stats.in_flight,
         "encoded": stats.commands.encoded,
+        "plan_encoded": stats.commands.plan_encoded,
+        "plan_copies": stats.commands.plan_copies,
         "pipelines_made": stats.pipelines.made,
         "pool": {
             "live_bytes": stats.pool.live_bytes,

@@ -87,7 +87,24 @@ pub unsafe extern "C" fn tm_output(dtype: tm_dtype, dims: *const usize, rank: us
     })
 }
 
-/// A kernel from SPIR-V. `name` is what labels, profiles and errors call it.
+/// The arguments from which both functions below make a kernel.
+///
+/// # Safety
+///
+/// Contracts 1 and 3.
+unsafe fn named_words<'a>(
+    name: *const c_char,
+    words: *const u32,
+    word_count: usize,
+) -> Result<(&'a str, &'a [u32]), Failure> {
+    // SAFETY: contracts 1 and 3.
+    let name = given(unsafe { text(name, "name") }?, "name")?;
+    // SAFETY: contract 1.
+    let words = unsafe { elements(words, word_count, "words") }?;
+    Ok((name, words))
+}
+
+/// A kernel from SPIR-V, as it is. `name` is what labels, profiles and errors call it. tm_kernel_from_spirv_guarded asks for less.
 ///
 /// The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
 /// dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
@@ -102,11 +119,29 @@ pub unsafe extern "C" fn tm_kernel_from_spirv(
     guard("tm_kernel_from_spirv", || {
         let out = place(kernel, "kernel")?;
         // SAFETY: contracts 1 and 3.
-        let name = given(unsafe { text(name, "name") }?, "name")?;
-        // SAFETY: contract 1.
-        let words = unsafe { elements(words, word_count, "words") }?;
+        let (name, words) = unsafe { named_words(name, words, word_count) }?;
         // SAFETY: what the shader must be is said to the caller, above.
         let kernel = unsafe { Kernel::from_spirv(name, words) }?;
+        *out = handle(tm_kernel { kernel });
+        Ok(())
+    })
+}
+
+/// A kernel from SPIR-V that may come from anywhere. The module is checked, and each index into a binding, an array or shared memory
+/// is clamped to what is there: whatever the arguments, it reads and writes only what it was given. A module that can't be made
+/// safe in this way is refused with the reason (TM_KERNEL). Nothing bounds the time that a shader takes: it must end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_kernel_from_spirv_guarded(
+    name: *const c_char,
+    words: *const u32,
+    word_count: usize,
+    kernel: Option<&mut MaybeUninit<*mut tm_kernel>>,
+) -> tm_status {
+    guard("tm_kernel_from_spirv_guarded", || {
+        let out = place(kernel, "kernel")?;
+        // SAFETY: contracts 1 and 3.
+        let (name, words) = unsafe { named_words(name, words, word_count) }?;
+        let kernel = Kernel::from_spirv_guarded(name, words)?;
         *out = handle(tm_kernel { kernel });
         Ok(())
     })

@@ -37,10 +37,12 @@ pub enum tm_status {
     TM_VULKAN = 14,
     /// The device is gone, for good. A new accelerator may work.
     TM_DEVICE_LOST = 15,
-    /// The accelerator, or the stream's other end, is closed; or the recording has ended.
+    /// The accelerator, or the stream's other end, is closed; or the recording, or the stream, has ended.
     TM_CLOSED = 16,
     /// Closed, but others still hold on to the accelerator.
     TM_STILL_IN_USE = 17,
+    /// The process was forked after its parent had used a device. Nothing works in it, and tm_x_free does nothing.
+    TM_FORKED = 18,
     /// Out of device memory, or over the pool's cap.
     TM_OUT_OF_MEMORY = 20,
     /// Larger than the device can address.
@@ -106,16 +108,21 @@ impl From<Error> for Failure {
 fn code(error: &Error) -> tm_status {
     match error {
         Error::NoLoader { .. } | Error::NoDriver { .. } => TM_NO_VULKAN,
-        Error::NoUsableDevice { .. } | Error::DeviceNotFound { .. } => TM_NO_DEVICE,
+        Error::NoUsableDevice { .. } | Error::DeviceNotFound { .. } | Error::DeviceVariable { .. } => {
+            TM_NO_DEVICE
+        }
+        Error::Input { error, .. } => code(error),
         Error::LayerMissing { .. } => TM_LAYER_MISSING,
         Error::CacheFolder { .. } => TM_CACHE_FOLDER,
         Error::Vulkan { .. } | Error::NoMemoryType { .. } => TM_VULKAN,
         Error::DeviceLost { .. } => TM_DEVICE_LOST,
         Error::Profile(_) | Error::NoDisassembly { .. } => TM_PROFILE,
         Error::Stream(StreamError::Full { .. }) => TM_STREAM_FULL,
-        Error::Stream(StreamError::Closed) | Error::Closed => TM_CLOSED,
+        Error::Stream(StreamError::Closed | StreamError::Finished | StreamError::Cancelled)
+        | Error::Closed => TM_CLOSED,
         Error::Stream(_) => TM_STREAM,
         Error::StillInUse { .. } => TM_STILL_IN_USE,
+        Error::Forked { .. } => TM_FORKED,
         Error::OutOfMemory { .. } | Error::OverCap { .. } => TM_OUT_OF_MEMORY,
         Error::TooLarge { .. } | Error::Binding { .. } => TM_TOO_LARGE,
         Error::Rank { .. }
@@ -133,10 +140,14 @@ fn code(error: &Error) -> tm_status {
         Error::Type { .. } => TM_TYPE,
         Error::Parameter { .. } | Error::Epilogue { .. } | Error::Incomplete { .. } => TM_PARAMETER,
         Error::NotWritten { .. } | Error::NotSubmitted { .. } | Error::Discarded { .. } => TM_NO_CONTENTS,
-        Error::NotInPlan { .. } | Error::BoundTwice { .. } | Error::ViewInPlan { .. } => TM_BINDING,
+        Error::NotInPlan { .. }
+        | Error::BoundTwice { .. }
+        | Error::ReadToo { .. }
+        | Error::ViewInPlan { .. } => TM_BINDING,
         Error::ForeignValue { .. } | Error::ForeignTensor { .. } => TM_FOREIGN,
         Error::NoSuchVariant { .. }
         | Error::Spirv(_)
+        | Error::Unguardable { .. }
         | Error::Glsl(_)
         | Error::KernelNeeds { .. }
         | Error::KernelCapability { .. }
@@ -151,7 +162,9 @@ thread_local! {
 
 /// Runs the body of a call: no panic gets past, and a failure leaves its message.
 pub(crate) fn guard(call: &str, body: impl FnOnce() -> Result<(), Failure>) -> tm_status {
-    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+    // Before any handle's lock: a forked process may find it locked for good.
+    let checked = || tidemill::check_process().map_err(Failure::from).and_then(|()| body());
+    let failure = match catch_unwind(AssertUnwindSafe(checked)) {
         Ok(Ok(())) => return TM_OK,
         Ok(Err(failure)) => failure,
         Err(panic) => Failure::new(TM_INTERNAL, format!("a panic: {}", panic_text(&*panic))),
@@ -163,8 +176,11 @@ pub(crate) fn guard(call: &str, body: impl FnOnce() -> Result<(), Failure>) -> t
     failure.status
 }
 
-/// For functions that give no status: what they give if they can't.
+/// For functions that give no status: what they give if they can't, or if the process was forked.
 pub(crate) fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    if tidemill::check_process().is_err() {
+        return otherwise;
+    }
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
 
@@ -204,6 +220,7 @@ pub extern "C" fn tm_status_name(status: i32) -> *const c_char {
         (TM_DEVICE_LOST, c"TM_DEVICE_LOST"),
         (TM_CLOSED, c"TM_CLOSED"),
         (TM_STILL_IN_USE, c"TM_STILL_IN_USE"),
+        (TM_FORKED, c"TM_FORKED"),
         (TM_OUT_OF_MEMORY, c"TM_OUT_OF_MEMORY"),
         (TM_TOO_LARGE, c"TM_TOO_LARGE"),
         (TM_SHAPE, c"TM_SHAPE"),

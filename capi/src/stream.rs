@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use tidemill::{
-    Batch, Consumer, DType, Error, Producer, Recording, Slot, StreamBuilder, StreamError, StreamStats, Value,
+    Batch, Consumer, DType, Error, Producer, Recording, Slot, StreamBuilder, StreamControl, StreamError,
+    StreamStats, Value,
 };
 
 use crate::accelerator::{opened, tm_accelerator};
@@ -28,7 +29,12 @@ pub struct tm_stream {
     /// `None` once it was finished.
     producer: Mutex<Option<Producer>>,
     consumer: Mutex<Consumer>,
+    /// Ends it while others hold the locks.
+    control: StreamControl,
 }
+
+/// The most inputs, and the most outputs, that a stream takes from C.
+const MOST_TENSORS: usize = 1024;
 
 /// A batch that is done. It holds its slot until it is freed.
 #[derive(Debug)]
@@ -103,8 +109,8 @@ impl Recorder {
     }
 }
 
-/// A stream: `slots` batches may be on their way (3 keep the device busy), each with `input_count` inputs. `record` is called
-/// once, before this returns. Other tensors that it uses are shared by all batches.
+/// A stream: `slots` batches may be on their way (3 keep the device busy, 1024 are the most), each with `input_count` inputs and
+/// `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors that it uses are shared by all batches.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_stream_new(
     gpu: Option<&tm_accelerator>,
@@ -118,6 +124,11 @@ pub unsafe extern "C" fn tm_stream_new(
 ) -> tm_status {
     guard("tm_stream_new", || {
         let out = place(stream, "stream")?;
+        for (name, count) in [("input_count", input_count), ("output_count", output_count)] {
+            if count > MOST_TENSORS {
+                return Err(Failure::argument(format!("{name} is {count}, {MOST_TENSORS} are the most")));
+            }
+        }
         let recorder = Recorder { function: given(record, "record")?, output_count, user };
         // SAFETY: contract 1.
         let inputs: &[tm_stream_input] = unsafe { elements(inputs, input_count, "inputs") }?;
@@ -143,9 +154,11 @@ pub unsafe extern "C" fn tm_stream_new(
         if let Some(failure) = failure {
             return Err(failure);
         }
-        let (producer, consumer) = made?.split();
+        let made = made?;
+        let control = made.control();
+        let (producer, consumer) = made.split();
         let (producer, consumer) = (Mutex::new(Some(producer)), Mutex::new(consumer));
-        *out = handle(tm_stream { inputs: dtypes, producer, consumer });
+        *out = handle(tm_stream { inputs: dtypes, producer, consumer, control });
         Ok(())
     })
 }
@@ -249,11 +262,26 @@ pub unsafe extern "C" fn tm_stream_try_push(
     unsafe { push("tm_stream_try_push", stream, inputs, rows, false) }
 }
 
-/// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that.
+/// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that. A tm_stream_push that waits for a
+/// slot on another thread is refused with TM_CLOSED, as later ones are.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_stream_finish(stream: Option<&tm_stream>) -> tm_status {
     guard("tm_stream_finish", || {
-        drop(lock(&given(stream, "stream")?.producer)?.take());
+        let stream = given(stream, "stream")?;
+        // Before the lock, which a push that waits holds.
+        stream.control.finish();
+        drop(lock(&stream.producer)?.take());
+        Ok(())
+    })
+}
+
+/// Ends the stream at once, from any thread: a tm_stream_push or tm_stream_pop that waits on another one, and every later one, gives
+/// TM_CLOSED. (A tm_stream_pop that waits for the device returns when the batch is done.) Batches that were popped stay
+/// good; the others are lost. Waits for nothing. The handle is still to be freed, when no call uses it any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_stream_cancel(stream: Option<&tm_stream>) -> tm_status {
+    guard("tm_stream_cancel", || {
+        given(stream, "stream")?.control.cancel();
         Ok(())
     })
 }

@@ -3,8 +3,7 @@
 //
 // Needs lib/load.glsl, lib/half.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
 // below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With ONE_BATCH
-// there is but one. With STORE all of the result is inside, too, and subgroups store together. With FIRST_SLOT the same program
-// also serves a product in front, of FIRST_COLUMNS columns, with inputs of its own from that binding on.
+// there is but one. With STORE all of the result is inside, too, and subgroups store together.
 
 layout(constant_id = 32) const bool WIDE = true;  // columns come in aligned groups of four that are all inside
 layout(constant_id = 33) const uint STEPS = 0;    // of the epilogue
@@ -72,24 +71,9 @@ void begin_batch(uint number, uint c) {
 }
 #endif
 
-#ifdef FIRST_SLOT
-INPUT(FIRST_SLOT, first_extra0)
-INPUT(FIRST_SLOT + 1, first_extra1)
-bool in_first = false;  // whether it serves the product in front
-
-uint all_columns() { return in_first ? FIRST_COLUMNS : n; }
-
-uvec4 extra(uint which, uint i) {
-    if (in_first) return which == 0 ? first_extra0(i) : first_extra1(i);
-    return which == 0 ? extra0(i) : extra1(i);
-}
-#else
-uint all_columns() { return n; }
-
 uvec4 extra(uint which, uint i) {
     return which == 0 ? extra0(i) : extra1(i);
 }
-#endif
 
 // The i-th four elements, and the i-th element.
 uvec4 extra_four(uint which, bool is_half, uint i) {
@@ -114,7 +98,7 @@ uvec4 fetch_extra(uint which, uint mode, uint row, uint column) {
     at += column;
     if (mode == VECTOR) return extra_four(which, is_half, at >> 2);
     // Columns beyond the last have no operands; their results are not stored.
-    uvec4 i = at + min(uvec4(0, 1, 2, 3), uvec4(all_columns() - 1 - column));
+    uvec4 i = at + min(uvec4(0, 1, 2, 3), uvec4(n - 1 - column));
     return uvec4(extra_one(which, is_half, i.x), extra_one(which, is_half, i.y),
                  extra_one(which, is_half, i.z), extra_one(which, is_half, i.w));
 }
@@ -135,7 +119,7 @@ uvec4 run(uint word) {
 
 // Fetches what every row of four neighbouring columns has in common, before their first row is stored.
 void begin_columns(uint column) {
-    column = min(column, all_columns() - 1);
+    column = min(column, n - 1);
     if ((MODE0 & COMMON) != 0) extra_bits[0] = fetch_extra(0, MODE0, 0, column);
     if ((MODE1 & COMMON) != 0) extra_bits[1] = fetch_extra(1, MODE1, 0, column);
 }

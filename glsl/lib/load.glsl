@@ -2,18 +2,15 @@
 // storage texel buffers (software drivers, where a storage-buffer load costs 30 times as much).
 // Bits are loaded as uints, so that one module serves every element type and no load can touch a NaN.
 
-// A kernel that may write its results over an input, element for element, defines IN_PLACE first. What a kernel reads again that it
-// has written itself is a COHERENT_INPUT, on the texel path.
+// A kernel that may write its results over an input, element for element, defines IN_PLACE first.
 
 #define BUFFER 1
 #define TEXEL 2
 
 #if LOAD == TEXEL
-#define TEXELS(slot, name, coherence) \
-    layout(binding = slot, rgba32ui) coherence readonly uniform uimageBuffer name##_texels; \
+#define INPUT(slot, name) \
+    layout(binding = slot, rgba32ui) readonly uniform uimageBuffer name##_texels; \
     uvec4 name(uint i) { return imageLoad(name##_texels, int(i)); }
-#define INPUT(slot, name) TEXELS(slot, name, )
-#define COHERENT_INPUT(slot, name) TEXELS(slot, name, coherent)
 #elif LOAD == BUFFER
 #ifdef IN_PLACE
 #define UNALIASED

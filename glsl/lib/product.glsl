@@ -4,7 +4,7 @@
 // four elements.
 //
 // Needs lib/load.glsl, lib/half.glsl and lib/ops.glsl. The kernel declares INPUT(0, a) and INPUT(1, b), and the specialization
-// constants below 32. With ONE_BATCH there is but one, and k is not split. With NEXT there may be a product in front, which makes A.
+// constants below 32. With ONE_BATCH there is but one, and k is not split.
 
 struct Operands {
     uint k;
@@ -14,13 +14,6 @@ struct Operands {
     uint b_row;
     uint b_panel;      // from one tile of columns to the next
     uint b_width;      // vecs in a row of B
-#ifdef NEXT
-    uint first_k;      // of the product in front, likewise
-    uint first_a_row;
-    uint first_b_row;
-    uint first_b_panel;
-    uint first_b_width;
-#endif
 #ifndef ONE_BATCH
     uint k_chunk;      // of k that one workgroup sums up
     uint batches;      // in this dispatch

@@ -1,10 +1,10 @@
 //! Convolutions over two dimensions: windows are laid out as columns, some at a time, and multiplied with the weights.
 
 use super::gemm::{Matrix, gemm};
+use super::parallel;
 use super::view::{View, check_length};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
-use rayon::prelude::*;
 
 const OP: &str = "conv2d";
 
@@ -187,7 +187,7 @@ impl Geometry {
             }
         };
         if tasks.len() * self.rows * at_once * depth > 1 << 18 {
-            tasks.into_par_iter().for_each(one);
+            parallel::each(tasks, |(_, task)| one(task));
         } else {
             tasks.into_iter().for_each(one);
         }

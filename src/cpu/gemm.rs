@@ -2,7 +2,8 @@
 //! order of loops that Goto and van de Geijn describe. Written on pulp's vectors, so that it is safe code.
 
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
+
+use super::parallel;
 
 /// Rows of a register tile: with two vectors each, 12 sums, 2 vectors of B and one of A fill 16 registers.
 const TILE_ROWS: usize = 6;
@@ -72,7 +73,7 @@ pub(super) fn gemm(
             };
             let tasks = if threads { m * columns * depth / TASK } else { 0 };
             if tasks > 1 && columns * depth > 1 << 15 {
-                packed_b.par_chunks_mut(strip * depth).enumerate().for_each(pack);
+                parallel::chunks_mut(&mut packed_b, strip * depth, pack);
             } else {
                 packed_b.chunks_mut(strip * depth).enumerate().for_each(pack);
             }
@@ -91,7 +92,7 @@ pub(super) fn gemm(
             };
             let tiles = cut(c, n, first_column..first_column + columns, rows, wide);
             if tasks > 1 {
-                tiles.into_par_iter().enumerate().for_each(work);
+                parallel::each(tiles, work);
             } else {
                 tiles.into_iter().enumerate().for_each(work);
             }
@@ -101,7 +102,7 @@ pub(super) fn gemm(
 
 /// Rows and columns of a task's part of the result: blocks of rows, and parts of their columns too where rows are few.
 fn tile_sizes(m: usize, columns: usize, strip: usize, tasks: usize) -> (usize, usize) {
-    let wanted = tasks.clamp(1, 4 * rayon::current_num_threads());
+    let wanted = tasks.clamp(1, 4 * parallel::threads());
     let rows = m.div_ceil(wanted).next_multiple_of(TILE_ROWS).min(BLOCK_ROWS);
     let row_blocks = m.div_ceil(rows);
     let wide = columns.div_ceil(wanted.div_ceil(row_blocks)).next_multiple_of(strip);

@@ -1,7 +1,5 @@
 //! Folds along one axis: rows, or columns that lie side by side.
 
-use rayon::prelude::*;
-
 use super::parallel::{self, Grain, LIGHT};
 use super::simd;
 use crate::shape::Element;
@@ -66,7 +64,7 @@ impl<S: Copy + Send + Sync, F: Copy + Sync + Send, M: Fn(S, S) -> S + Copy + Syn
         if x.len() <= grain {
             part(x)
         } else {
-            x.par_chunks(grain).map(part).collect::<Vec<S>>().into_iter().fold(nothing, merge)
+            parallel::map_chunks(x, grain, |(_, x)| part(x)).into_iter().fold(nothing, merge)
         }
     }
 
@@ -93,14 +91,11 @@ impl<S: Copy + Send + Sync, F: Copy + Sync + Send, M: Fn(S, S) -> S + Copy + Syn
             return;
         }
         // Few columns: threads take parts of their length.
-        let parts: Vec<Vec<S>> = x
-            .par_chunks((grain / inner).max(1) * inner)
-            .map(|x| {
-                let mut states = vec![self.nothing; inner];
-                block(0, x, &mut states);
-                states
-            })
-            .collect();
+        let parts = parallel::map_chunks(x, (grain / inner).max(1) * inner, |(_, x)| {
+            let mut states = vec![self.nothing; inner];
+            block(0, x, &mut states);
+            states
+        });
         for part in parts {
             for (state, part) in states.iter_mut().zip(part) {
                 *state = (self.merge)(*state, part);

@@ -105,7 +105,7 @@ pub fn matmul_with<'a>(
         (if with.transpose_lhs { m } else { k }, if with.transpose_rhs { k } else { n });
     let batches = product.batch.elements();
     // Many small products go side by side, each on one thread.
-    let alone = batches < rayon::current_num_threads();
+    let alone = batches < parallel::threads();
     let work = if alone { usize::MAX } else { m * n * k.max(1) };
     let one = |number: usize, out: &mut [f32]| {
         let [at_a, at_b] = product.starts(number);

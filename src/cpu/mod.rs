@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Threads are rayon's: a program that sizes rayon's global pool, or calls from inside a pool of its own, decides how
-//! many there are. The same operands give the same bits, however many threads there are.
+//! many there are. Where the system gives none, the caller's does all the work. The same operands give the same bits, however many threads there are.
 
 mod binary;
 mod cast;
@@ -35,7 +35,7 @@ mod lines;
 mod math;
 pub(crate) mod matmul;
 mod number;
-mod parallel;
+pub(crate) mod parallel;
 pub(crate) mod reduce;
 mod simd;
 mod softmax;

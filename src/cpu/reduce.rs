@@ -2,13 +2,12 @@
 
 use super::lines::Fold;
 use super::number::Number;
-use super::parallel::{Grain, LIGHT};
+use super::parallel::{self, Grain, LIGHT};
 use super::simd;
 use super::view::{View, check_length};
 use crate::error::{Error, Result};
 use crate::shape::axes::{Axes, Geometry};
 use crate::shape::{DType, Shape};
-use rayon::prelude::*;
 
 /// An operand seen along its axes, with an output that fits.
 fn along<'a, T: Number>(
@@ -218,9 +217,11 @@ fn place<T: Number>(
     let best = extremes(op, (data, geometry), x.shape(), end, key)?;
     if geometry.is_rows() {
         let extent = geometry.extent as usize;
-        out.par_iter_mut().zip(&best).enumerate().for_each(|(i, (out, &best))| {
-            let row = &data[i * extent..][..extent];
-            *out = row.iter().position(|&x| key(x) == best).unwrap_or(0) as u32;
+        parallel::rows(out, 1, extent, LIGHT, |first, out| {
+            for (i, out) in out.iter_mut().enumerate() {
+                let (row, best) = (&data[(first + i) * extent..][..extent], best[first + i]);
+                *out = row.iter().position(|&x| key(x) == best).unwrap_or(0) as u32;
+            }
         });
     } else {
         // The place, if it has been seen, and how many elements have.
@@ -255,8 +256,8 @@ pub fn dot<'a>(
     let sum = if x.len() <= grain {
         simd::dot(x, y)
     } else {
-        let parts = x.par_chunks(grain).zip(y.par_chunks(grain)).map(|(x, y)| simd::dot(x, y));
-        parts.collect::<Vec<f64>>().into_iter().sum()
+        let part = |(i, x): (usize, &[f32])| simd::dot(x, &y[i * grain..][..x.len()]);
+        parallel::map_chunks(x, grain, part).into_iter().sum()
     };
     out[0] = sum as f32;
     Ok(result)

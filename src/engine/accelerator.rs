@@ -17,12 +17,14 @@ use super::profile::guard::Peaks;
 use super::profile::measurement::Measurement;
 use super::profile::run::Session;
 use super::recording::{Recording, check_size};
+use super::staging::Way;
 use super::tensor::{Contents, Filler, Storage, Tensor};
 use crate::error::{Error, ProfileError, Result};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::instance::Instance;
 use crate::vk::physical::{DeviceInfo, enumerate};
+use crate::vk::process;
 
 static GLOBAL: Mutex<Option<Accelerator>> = Mutex::new(None);
 
@@ -48,6 +50,13 @@ pub struct Stats {
     pub bytes_up: u64,
     /// Bytes that went from tensors to the host.
     pub bytes_down: u64,
+    /// Bytes that dispatches, copies and fills had to move in the device's memory at the least: what they read and write, each
+    /// once. Nobody knows that of users' own kernels, which don't count.
+    pub bytes_moved: u64,
+    /// Blocks taken for temporaries: by each recording, and once by a plan. Temporaries whose lives don't overlap share one.
+    pub temporaries: u64,
+    /// Bytes asked for in those blocks.
+    pub temporary_bytes: u64,
     /// Submissions in flight.
     pub in_flight: usize,
     /// The pool.
@@ -64,6 +73,10 @@ pub struct Stats {
 pub struct CommandStats {
     /// Command buffers encoded: one for each recording, and for a plan those that had to be.
     pub encoded: u64,
+    /// Of those, the ones of plans: a plan's copy has one for every 32 dispatches.
+    pub plan_encoded: u64,
+    /// Encoded copies that plans have made: as many as were in flight at once, or were bound to other tensors.
+    pub plan_copies: u64,
     /// Command pools made; each has one command buffer.
     pub command_pools: u64,
     /// Descriptor pools made; none where the device has push descriptors.
@@ -86,6 +99,7 @@ impl Accelerator {
     ///
     /// Those of [`new`](Accelerator::new).
     pub fn global() -> Result<Accelerator> {
+        process::check()?;
         let mut global = GLOBAL.lock();
         if let Some(accelerator) = global.as_ref().filter(|a| a.core.open().is_ok()) {
             return Ok(accelerator.clone());
@@ -102,6 +116,7 @@ impl Accelerator {
     /// [`Error::NoLoader`], [`Error::NoDriver`], [`Error::NoUsableDevice`], [`Error::DeviceNotFound`],
     /// [`Error::LayerMissing`], [`Error::CacheFolder`], or what the driver says.
     pub fn new(config: &Config) -> Result<Accelerator> {
+        process::check()?;
         Accelerator::start(Core::new(config)?, config)
     }
 
@@ -152,7 +167,9 @@ impl Accelerator {
         if shape.elements() != data.len() {
             return Err(Error::Length { op, shape, got: data.len() });
         }
-        self.make::<T>(op, shape, |lease, _| self.core.fill_from(lease, bytemuck::cast_slice(data)))
+        self.make::<T>(op, shape, |lease, _| {
+            self.core.fill_from(lease, Way::InPlace, bytemuck::cast_slice(data))
+        })
     }
 
     /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between. (Where the host can't reach the
@@ -176,7 +193,7 @@ impl Accelerator {
     ) -> Result<Tensor> {
         let (op, shape) = ("upload_with", shape.into());
         self.make::<T>(op, shape, |lease, bytes| {
-            self.core.fill_with(lease, bytes, |bytes| Filler::run(op, bytes, fill))
+            self.core.fill_with(lease, Way::InPlace, bytes, |bytes| Filler::run(op, bytes, fill))
         })
     }
 
@@ -187,7 +204,7 @@ impl Accelerator {
     /// [`Error::TooLarge`]; [`Error::OutOfMemory`].
     pub fn zeros<T: Element>(&self, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
-        self.run(|r| r.fill(shape, T::zeroed()))
+        self.run(|r| r.fill_as("zeros", shape, T::zeroed()))
     }
 
     /// A tensor without contents, to be [written](Tensor::write) before anything reads it.
@@ -206,14 +223,14 @@ impl Accelerator {
         &self,
         op: &'static str,
         shape: Shape,
-        fill: impl FnOnce(&Lease, u64) -> Result<()>,
+        fill: impl FnOnce(&Lease, u64) -> Result<Contents>,
     ) -> Result<Tensor> {
         self.core.open()?;
         check_size(&self.core, op, shape, T::DTYPE)?;
         let bytes = (shape.elements() * T::DTYPE.size_bytes()) as u64;
         let lease = self.core.acquire(MemoryKind::Device, bytes)?;
-        fill(&lease, bytes)?;
-        let storage = Storage::new(&self.core, T::DTYPE, Some(lease), Contents::Host);
+        let contents = fill(&lease, bytes)?;
+        let storage = Storage::new(&self.core, T::DTYPE, Some(lease), contents);
         Ok(Tensor::from_parts(storage, shape))
     }
 
@@ -254,35 +271,45 @@ impl Accelerator {
     ///
     /// [`Error::DeviceLost`].
     pub fn synchronize(&self) -> Result<()> {
+        process::check()?;
         let _span = self.core.profiler.span("wait");
         self.core.timeline.synchronize()
     }
 
     /// Waits for everything, and gives the device back: after `Ok` nothing of this accelerator is left on it.
-    /// From then on, clones refuse to begin anything new.
     ///
     /// # Errors
     ///
-    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held; they stay valid, and the
-    /// device goes with the last of them. [`Error::DeviceLost`].
+    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held. Then nothing is closed: they go on as
+    /// before, and the device goes with the last of them. [`Error::DeviceLost`].
     pub fn close(self) -> Result<()> {
-        {
-            // The process's own singleton is not "somebody else".
-            let mut global = GLOBAL.lock();
-            if global.as_ref().is_some_and(|g| Arc::ptr_eq(&g.core, &self.core)) {
-                *global = None;
-            }
+        process::check()?;
+        self.core.timeline.synchronize()?;
+        // The process's own singleton is not "somebody else". Nobody gets it from here on.
+        let mut global = GLOBAL.lock();
+        let is_global = global.as_ref().is_some_and(|g| Arc::ptr_eq(&g.core, &self.core));
+        self.core.wakers.pause();
+        let count = || {
+            let tensors = self.core.tensors.load(std::sync::atomic::Ordering::Relaxed);
+            // Every tensor is one reference; this handle is another.
+            let own = 1 + usize::from(is_global);
+            (tensors, Arc::strong_count(&self.core).saturating_sub(own + tensors))
+        };
+        let housekeeper = self.core.housekeeper.get();
+        let (tensors, handles) = housekeeper.map_or_else(count, |housekeeper| housekeeper.while_away(count));
+        if tensors + handles > 0 {
+            return Err(Error::StillInUse { tensors, handles });
         }
+        if is_global {
+            *global = None;
+        }
+        drop(global);
         self.core.mark_closed();
-        if let Some(housekeeper) = self.core.housekeeper.get() {
+        if let Some(housekeeper) = housekeeper {
             housekeeper.stop();
         }
-        self.core.timeline.synchronize()?;
         self.core.wakers.stop();
-        let tensors = self.core.tensors.load(std::sync::atomic::Ordering::Relaxed);
-        // Every tensor is one reference; this handle is another.
-        let handles = (Arc::strong_count(&self.core) - 1).saturating_sub(tensors);
-        if tensors + handles > 0 { Err(Error::StillInUse { tensors, handles }) } else { Ok(()) }
+        Ok(())
     }
 
     /// Profiles everything that is submitted from now on, on any thread, until the session is
@@ -298,6 +325,7 @@ impl Accelerator {
     /// let c = gpu.run(|r| r.add(&a, &b))?;
     /// let run = session.finish()?;
     /// assert_eq!(run.submissions, 2);
+    /// assert_eq!(c.read::<f32>()?, [3.0; 1000]);
     /// println!("{run}");
     /// # Ok(()) }
     /// ```
@@ -306,6 +334,7 @@ impl Accelerator {
     ///
     /// [`ProfileError::AlreadyProfiling`](crate::ProfileError::AlreadyProfiling) if another session is open.
     pub fn begin_profiling(&self, name: &str, mode: Profiling) -> Result<Session> {
+        process::check()?;
         Session::begin(&self.core, name, mode, self.stats())
     }
 
@@ -316,6 +345,7 @@ impl Accelerator {
     ///
     /// [`Error::OutOfMemory`]; [`Error::DeviceLost`].
     pub fn peaks(&self) -> Result<Peaks> {
+        self.core.open()?;
         self.core.peaks()
     }
 
@@ -342,42 +372,43 @@ impl Accelerator {
     /// # Errors
     ///
     /// [`ProfileError::NoRenderDoc`](crate::ProfileError::NoRenderDoc) says what is missing, before the closure is
-    /// called; [`ProfileError::CaptureFailed`](crate::ProfileError::CaptureFailed); those of the closure.
+    /// called; [`ProfileError::Capturing`](crate::ProfileError::Capturing) if a capture is under way, in this closure's caller or
+    /// on another thread; [`ProfileError::CaptureFailed`](crate::ProfileError::CaptureFailed); those of the closure.
     pub fn capture<T>(
         &self,
         name: &str,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<(T, std::path::PathBuf)> {
         let core = &self.core;
+        core.open()?;
         let renderdoc = core.renderdoc.as_ref();
         let renderdoc =
             renderdoc.map_err(|missing| ProfileError::NoRenderDoc { missing: missing.clone() })?;
-        let _quiet = core.quiet.lock();
+        let _quiet = core.quiet.capture()?;
         core.timeline.synchronize()?;
+        // Ended in any case, by an error or a panic, too; what a failed run left is thrown away.
         let capture = renderdoc.begin(&core.device.instance, name)?;
-        let done = work().and_then(|value| core.timeline.synchronize().map(|()| value));
-        // Ended in any case; what a failed run left is thrown away.
-        let file = capture.end();
-        match (done, file) {
-            (Ok(value), file) => Ok((value, file?)),
-            (Err(error), file) => {
-                if let Ok(file) = file {
-                    let _ = std::fs::remove_file(file);
-                }
-                Err(error)
-            }
-        }
+        let value = work()?;
+        core.timeline.synchronize()?;
+        Ok((value, capture.end()?))
     }
 
     /// Frees the memory that the pool keeps for later, staging memory too; gives the number of bytes. The driver gets all of it back
     /// but one memory object for each kind of memory, of 8 to 32 MiB, and those that blocks in use share with what was freed.
+    /// Pipelines that no plan and no work in flight uses are freed, too; what needs one of them next has it made again.
     pub fn trim(&self) -> u64 {
-        let _ = self.core.timeline.reclaim();
+        if let Err(Error::Forked { .. }) = self.core.timeline.reclaim() {
+            return 0;
+        }
+        self.core.pipelines.trim();
         self.core.pool.trim()
     }
 
-    /// What it has done so far, and what the pool holds.
+    /// What it has done so far, and what the pool holds. (All zero in a forked process, as after [`Error::Forked`].)
     pub fn stats(&self) -> Stats {
+        if process::is_forked() {
+            return Stats::default();
+        }
         let load =
             |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
         let (counters, grown) = (&self.core.counters, &self.core.device.grown);
@@ -388,11 +419,16 @@ impl Accelerator {
             barriers: load(&counters.barriers),
             bytes_up: load(&counters.bytes_up),
             bytes_down: load(&counters.bytes_down),
+            bytes_moved: load(&counters.bytes_moved),
+            temporaries: load(&counters.temporaries),
+            temporary_bytes: load(&counters.temporary_bytes),
             in_flight: self.core.timeline.in_flight(),
             pool: self.core.pool.stats(),
             pipelines: self.core.pipelines.stats(),
             commands: CommandStats {
                 encoded: load(&counters.encoded),
+                plan_encoded: load(&counters.plan_encoded),
+                plan_copies: load(&counters.plan_copies),
                 command_pools: load(&grown.command_pools),
                 descriptor_pools: load(&grown.descriptor_pools),
                 query_pools: load(&grown.query_pools),
@@ -402,12 +438,17 @@ impl Accelerator {
 
     /// How far prewarming has come.
     pub fn prewarm_status(&self) -> PrewarmStatus {
-        self.core.housekeeper.get().map(Housekeeper::status).unwrap_or_default()
+        self.housekeeper().map(Housekeeper::status).unwrap_or_default()
     }
 
     /// Waits until prewarming in the background is finished.
     pub fn wait_prewarmed(&self) -> PrewarmStatus {
-        self.core.housekeeper.get().map(Housekeeper::wait_finished).unwrap_or_default()
+        self.housekeeper().map(Housekeeper::wait_finished).unwrap_or_default()
+    }
+
+    /// What goes on in the background, in the process that has it.
+    fn housekeeper(&self) -> Option<&Housekeeper> {
+        self.core.housekeeper.get().filter(|_| !process::is_forked())
     }
 
     /// Every kernel variant, and which ones this accelerator uses.
@@ -427,8 +468,11 @@ impl Accelerator {
     }
 
     /// What the validation layer has said since the last call; empty without [`Config::validation`], or if
-    /// [`Config::on_message`] takes it.
+    /// [`Config::on_message`] takes it: then this returns when all that was said before was heard.
     pub fn validation_messages(&self) -> Vec<String> {
+        if process::is_forked() {
+            return Vec::new();
+        }
         self.core.device.take_messages()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
+use super::branches::branch;
 use super::choices::{Choices, Class, Winner};
 use super::convolution::schemes as convolutions;
 use super::graph::{Access, Graph, ValueId};
@@ -12,7 +13,7 @@ use super::pipelines::PipelineKey;
 use super::product::schemes::{self, SCHEMES, Scheme};
 use crate::error::{Error, Result};
 use crate::vk::kernel::Kernel;
-use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};
+use crate::vk::physical::{DeviceInfo, Limits};
 
 /// How a kernel reads its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +71,16 @@ pub(crate) enum Suits {
     Candidate,
     /// Nobody's choice: comes to every branch of the lowering with small shapes.
     Tests,
+}
+
+impl Suits {
+    /// What a device's defaults suit. Those of software drivers need texel views of the engine's format.
+    pub(crate) fn of(device: &DeviceInfo) -> Suits {
+        match device.workarounds.texel_loads && device.features.storage_texel {
+            true => Suits::Software,
+            false => Suits::Gpu,
+        }
+    }
 }
 
 /// Every variant there is.
@@ -153,8 +164,6 @@ pub(crate) struct Catalog {
     pub(crate) shuffles: bool,
     /// Whether the invocations of a subgroup may store together: `glsl/lib/together.glsl`.
     pub(crate) together: bool,
-    /// Threads that carry out workgroups, where the device is the CPU.
-    pub(crate) threads: u64,
     kernels: Arc<[OnceLock<Kernel>]>,
     pub(crate) limits: Limits,
 }
@@ -167,9 +176,7 @@ impl Catalog {
                 return Err(Error::NoSuchVariant { wanted: format!("{family} {name}"), known });
             }
         }
-        // The texel path needs a texel view of the engine's format.
-        let software = device.kind == DeviceKind::Cpu && device.features.storage_texel;
-        let suits = if software { Suits::Software } else { Suits::Gpu };
+        let suits = Suits::of(device);
         let shuffles = device.shuffles();
         let together = shuffles && device.features.subgroup_extended_types && device.features.int64;
         // A variant that is asked for by name is taken in any case, and its kernels say what they lack.
@@ -183,17 +190,16 @@ impl Catalog {
             let of_family = || VARIANTS.iter().filter(move |v| v.family == family);
             let asked = wanted.iter().rev().find(|(f, _)| f == family.name());
             let asked = asked.and_then(|(_, name)| of_family().find(|v| v.name == name));
-            let suited = |suits: Suits| of_family().find(move |v| v.suits == suits && possible(v));
+            let suited = |suits: Suits| {
+                let fast = |v: &&Variant| !v.together || device.workarounds.uniform_stores;
+                of_family().filter(fast).find(move |v| v.suits == suits && possible(v))
+            };
             let default = suited(suits).or_else(|| suited(Suits::Gpu)).or_else(|| suited(Suits::Candidate));
             asked.or(default).unwrap_or(&VARIANTS[0])
         };
         let linear = [choose(Family::Map), choose(Family::Reduce), choose(Family::Softmax)];
         let defaults =
             Choices::new(linear, schemes::choose(device, wanted), convolutions::choose(device, wanted));
-        let threads = match device.kind {
-            DeviceKind::Cpu => std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64),
-            _ => 1,
-        };
         Ok(Catalog {
             choices: RwLock::new(defaults),
             defaults,
@@ -202,7 +208,6 @@ impl Catalog {
             texels: device.features.storage_texel,
             shuffles,
             together,
-            threads,
             kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
         })
@@ -258,7 +263,6 @@ impl Catalog {
             texels: self.texels,
             shuffles: self.shuffles,
             together: self.together,
-            threads: self.threads,
             kernels: self.kernels.clone(),
             limits: self.limits,
         };
@@ -340,7 +344,10 @@ impl Catalog {
         values: impl IntoIterator<Item = ValueId>,
     ) -> Load {
         let fits = |id: ValueId| graph.bytes(graph.root(id)) / 16 < self.limits.texel_elements;
-        if wanted == Load::Texel && self.limits.texel_bindings >= 4 && values.into_iter().all(fits) {
+        if branch!("load: texels wanted", wanted == Load::Texel)
+            && branch!("load: texel bindings", self.limits.texel_bindings >= 4)
+            && branch!("load: texels fit", values.into_iter().all(fits))
+        {
             Load::Texel
         } else {
             Load::Buffer
@@ -358,6 +365,7 @@ impl Catalog {
         let limit = self.limits.storage_range_bytes;
         match accesses.iter().find(|a| !a.write && load == Load::Buffer && a.bytes > limit) {
             Some(large) => {
+                branch!("load: input beyond a binding");
                 Err(Error::Binding { op, shape: graph.value(large.value).shape, bytes: large.bytes, limit })
             }
             None => Ok(()),
@@ -423,4 +431,24 @@ pub(crate) fn find_winner(family: &str, class: &str, variant: &str) -> Option<Wi
     let (family, variant) = all_variants().find(|known| *known == (family, variant))?;
     let class = *Class::all_of(family).iter().find(|known| known.name() == class)?;
     Some(Winner { family, class, variant })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vk::physical::DeviceKind;
+
+    /// What the thread in the background makes ahead keeps a core busy on drivers that compile slowly.
+    #[test]
+    fn at_most_32_pipelines_are_made_ahead_on_any_kind_of_device() {
+        for kind in [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Cpu] {
+            let mut device = DeviceInfo::example(kind);
+            // Large tensors are read through texel views on the devices that there are.
+            device.limits.texel_elements = 1 << 27;
+            let catalog = Catalog::new(&device, &[]).unwrap();
+            let keys = catalog.prewarm().unwrap();
+            let each: Vec<_> = families().map(|f| (f, catalog.prewarm_family(f).unwrap().len())).collect();
+            assert!((8..=32).contains(&keys.len()), "{} on {kind}: {each:?}", keys.len());
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::graph::Label;
-use super::pool::Lease;
+use super::pool::{Hold, Lease};
 use super::profile::ticket::Ticket;
 use super::program::Usage;
 use crate::vk::command::CommandSlot;
@@ -13,26 +13,30 @@ use crate::vk::raw::HostSync;
 /// A submission's use of a block.
 #[derive(Debug)]
 pub(crate) struct BlockUse {
-    pub(crate) lease: Lease,
-    pub(crate) usage: Usage,
+    hold: Hold,
+    usage: Usage,
 }
 
 impl BlockUse {
+    pub(crate) fn new(lease: &Lease, usage: Usage) -> BlockUse {
+        BlockUse { hold: lease.hold(), usage }
+    }
+
     /// A block that is read before any barrier.
-    pub(crate) fn reading(lease: Lease) -> BlockUse {
+    pub(crate) fn reading(hold: Hold) -> BlockUse {
         let usage = Usage { reads: true, reads_early: true, ..Usage::default() };
-        BlockUse { lease, usage }
+        BlockUse { hold, usage }
     }
 
     /// A block that is written before any barrier.
-    pub(crate) fn writing(lease: Lease) -> BlockUse {
+    pub(crate) fn writing(hold: Hold) -> BlockUse {
         let usage = Usage { writes: true, writes_early: true, ..Usage::default() };
-        BlockUse { lease, usage }
+        BlockUse { hold, usage }
     }
 
     /// Whether work up to `fenced` being ordered before us is not enough.
     pub(crate) fn meets_unfenced(&self, fenced: u64) -> bool {
-        let block = self.lease.block();
+        let block = self.hold.block();
         let load = |mark: &AtomicU64| mark.load(Ordering::Acquire);
         let written = load(&block.last_write) > fenced;
         let read = load(&block.last_read) > fenced;
@@ -42,10 +46,10 @@ impl BlockUse {
     /// Marks the block as used by a submission.
     pub(crate) fn touch(&self, value: u64) {
         if self.usage.reads {
-            self.lease.block().touch(value, false);
+            self.hold.block().touch(value, false);
         }
         if self.usage.writes {
-            self.lease.block().touch(value, true);
+            self.hold.block().touch(value, true);
         }
     }
 }
@@ -55,7 +59,7 @@ impl BlockUse {
 pub(crate) enum Commands {
     /// For one submission; the slot is recycled afterwards.
     Once(CommandSlot),
-    /// A plan's copy, which goes back to the plan: it is idle when nobody but the plan refers to it.
+    /// A plan's copy, which is the plan's to submit again.
     Replay(Arc<Replay>),
 }
 

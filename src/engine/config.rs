@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::profile::Profiling;
 use crate::vk::choice::DeviceChoice;
-use crate::vk::debug::MessageSink;
+use crate::vk::messages::MessageSink;
 use crate::vk::physical::DeviceKind;
 use crate::vk::raw::Entry;
 
@@ -48,6 +48,7 @@ pub struct Config {
     pub(crate) labels: bool,
     pub(crate) prewarm: Prewarm,
     pub(crate) cache_dir: CacheDir,
+    pub(crate) application: Option<String>,
     pub(crate) pool_cap: Option<u64>,
     pub(crate) max_in_flight: Option<usize>,
     pub(crate) memory_checks: bool,
@@ -95,14 +96,19 @@ impl Config {
         self
     }
 
-    /// Sends what the validation layer says to a function of the host's, from whatever thread it is said on, up to
-    /// and including the destruction of the device.
+    /// Sends what the validation layer says to a function of the host's, up to and including the destruction of the device. It is called
+    /// on a thread of its own, for one message after the other, so it may call into the engine, and a panic in it
+    /// concerns nobody else. It has heard everything when the last handle of the accelerator was dropped, or
+    /// when [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) returns. Where the system gives no thread, it
+    /// is never called, and that function has the messages.
     pub fn on_message(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Config {
         self.on_message = Some(Sink(Arc::new(sink)));
         self
     }
 
-    /// Names every object and dispatch for tools such as RenderDoc. On by itself with validation.
+    /// Names every object and dispatch for tools such as RenderDoc. On by itself with validation. A process that then makes or
+    /// destroys Vulkan instances or devices of its own, or lists physical devices, on other threads, does so by
+    /// [`alone_at_the_loader`](crate::raw::alone_at_the_loader).
     pub fn labels(mut self, on: bool) -> Config {
         self.labels = on;
         self
@@ -118,6 +124,14 @@ impl Config {
     /// default folder, if unusable, is done without.
     pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Config {
         self.cache_dir = CacheDir::At(folder.into());
+        self
+    }
+
+    /// Whose the history of pipelines is that is kept in the cache folder: the next start of the same application makes ahead what
+    /// this one uses, in a second of background work at the most. Without it, the name of the executable; programs that come under
+    /// one name and do different things, as interpreters and plug-in hosts do, are told apart by this.
+    pub fn application(mut self, name: &str) -> Config {
+        self.application = Some(name.to_owned());
         self
     }
 
@@ -151,8 +165,8 @@ impl Config {
         self
     }
 
-    /// Whether elementwise operations that feed each other become one dispatch. On by default; results are the same
-    /// bits either way.
+    /// Whether elementwise operations that feed each other become one dispatch, and equal operations are carried out once. On by
+    /// default; results are the same bits either way.
     pub fn fusion(mut self, on: bool) -> Config {
         self.no_fusion = !on;
         self

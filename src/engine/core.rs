@@ -1,5 +1,7 @@
 //! What an accelerator owns once, shared by everything made from it.
 
+use std::ffi::OsStr;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,8 +21,12 @@ use super::profile::peaks::{DOUBTS, PeakStore};
 use super::profile::profiler::{Profiler, trace};
 use super::profile::row::Profile;
 use super::profile::ticket::Ticket;
+use super::program::Amount;
+use super::quiet::Quiet;
+use super::seen;
 use super::timeline::Timeline;
 use super::wakers::Wakers;
+use crate::disk;
 use crate::error::{Error, Result};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::choice::{DeviceChoice, choose};
@@ -28,12 +34,25 @@ use crate::vk::device::{Device, Uses};
 use crate::vk::instance::Instance;
 use crate::vk::physical;
 use crate::vk::pipeline::PipelineCache;
+use crate::vk::process::{self, Own};
 use crate::vk::raw::HostDevice;
 use crate::vk::renderdoc::RenderDoc;
 
-/// The device and all that is owned once.
+/// The device and all that is owned once. In a forked process nothing of it is dropped.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct Core(Own<Parts>);
+
+impl Deref for Core {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// What it consists of.
+#[derive(Debug)]
+pub(crate) struct Parts {
     /// Dropped first: its thread uses all the rest.
     pub(crate) housekeeper: OnceLock<Housekeeper>,
     /// Its thread, too.
@@ -49,13 +68,14 @@ pub(crate) struct Core {
     pub(crate) recorded: AtomicUsize,
     pub(crate) profiler: Profiler,
     pub(crate) peaks: Mutex<PeakStore>,
-    /// Held by whoever wants nothing in the queue but its own: background work stays away.
-    pub(crate) quiet: Mutex<()>,
+    pub(crate) quiet: Quiet,
     /// RenderDoc, or what is missing.
     pub(crate) renderdoc: std::result::Result<RenderDoc, String>,
     /// Why there is no cache folder, if one was wanted.
     pub(crate) cache_problem: Option<String>,
     closed: AtomicBool,
+    /// Tells the accelerators of a process apart, from 1.
+    pub(crate) number: u64,
     pub(crate) fusion: bool,
     pub(crate) device: Arc<Device>,
 }
@@ -73,17 +93,30 @@ pub(crate) struct Counters {
     pub(crate) submissions: AtomicU64,
     pub(crate) dispatches: AtomicU64,
     pub(crate) barriers: AtomicU64,
+    pub(crate) bytes_moved: AtomicU64,
+    pub(crate) temporaries: AtomicU64,
+    pub(crate) temporary_bytes: AtomicU64,
     pub(crate) encoded: AtomicU64,
+    pub(crate) plan_copies: AtomicU64,
+    pub(crate) plan_encoded: AtomicU64,
     pub(crate) bytes_up: AtomicU64,
     pub(crate) bytes_down: AtomicU64,
 }
 
 impl Counters {
-    /// Counts one submission of so many dispatches and barriers.
-    pub(crate) fn submitted(&self, dispatches: u64, barriers: u64) {
+    /// Counts one submission.
+    pub(crate) fn submitted(&self, amount: Amount) {
         self.submissions.fetch_add(1, Ordering::Relaxed);
-        self.dispatches.fetch_add(dispatches, Ordering::Relaxed);
-        self.barriers.fetch_add(barriers, Ordering::Relaxed);
+        self.dispatches.fetch_add(amount.dispatches, Ordering::Relaxed);
+        self.barriers.fetch_add(amount.barriers, Ordering::Relaxed);
+        self.bytes_moved.fetch_add(amount.bytes, Ordering::Relaxed);
+    }
+
+    /// Counts the blocks that a program's temporaries take.
+    pub(crate) fn took(&self, temporaries: &[Option<u64>]) {
+        let taken = temporaries.iter().flatten();
+        self.temporaries.fetch_add(taken.clone().count() as u64, Ordering::Relaxed);
+        self.temporary_bytes.fetch_add(taken.sum(), Ordering::Relaxed);
     }
 }
 
@@ -96,10 +129,10 @@ impl Core {
             config.on_message.clone().map(|s| s.0),
         )?;
         let devices = physical::enumerate(&instance)?;
-        let info = choose(&devices, &device_choice(config))?;
-        let names = config.validation || config.labels || renderdoc.is_ok();
-        let device =
-            Device::new(instance, info, Uses { names, executables: false, cap_bytes: config.pool_cap })?;
+        let info = choose(&devices, &device_choice(config)?)?;
+        let labels = config.validation || config.labels || renderdoc.is_ok();
+        let uses = Uses { labels, names: labels, executables: false, cap_bytes: config.pool_cap };
+        let device = Device::new(instance, info, uses)?;
         Core::on(device, renderdoc, config)
     }
 
@@ -113,17 +146,19 @@ impl Core {
         renderdoc: std::result::Result<RenderDoc, String>,
         config: &Config,
     ) -> Result<Arc<Core>> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let (folder, cache_problem) = cache_folder(&config.cache_dir)?;
         let cache = PipelineCache::new(&device, folder.as_deref())?;
+        let application = config.application.clone().unwrap_or_else(seen::executable);
         let catalog = Catalog::new(&device.info, &config.variants)?;
         let folder = folder.filter(|_| !config.untuned);
         let tuned = folder.and_then(|folder| kept::load_tuning(&device.info, &folder, find_winner));
         catalog.adopt(&tuned.unwrap_or_default());
-        Ok(Arc::new(Core {
+        Ok(Arc::new(Core(Own::new(Parts {
             housekeeper: OnceLock::new(),
             wakers: Wakers::default(),
             timeline: Timeline::new(&device, config.max_in_flight.unwrap_or(64))?,
-            pipelines: Pipelines::new(&device, cache),
+            pipelines: Pipelines::new(&device, cache, &application),
             catalog,
             pool: Pool::new(&device, config.pool_cap, config.memory_checks),
             counters: Counters::default(),
@@ -131,13 +166,14 @@ impl Core {
             recorded: AtomicUsize::new(0),
             profiler: Profiler::new(config.profiling),
             peaks: Mutex::default(),
-            quiet: Mutex::new(()),
+            quiet: Quiet::default(),
             renderdoc,
             cache_problem,
             closed: AtomicBool::new(false),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             fusion: !config.no_fusion,
             device,
-        }))
+        }))))
     }
 
     /// Where files are kept between runs, if anywhere.
@@ -147,6 +183,7 @@ impl Core {
 
     /// An error if nothing new may be begun.
     pub(crate) fn open(&self) -> Result<()> {
+        process::check()?;
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
@@ -242,32 +279,38 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl Drop for Parts {
     fn drop(&mut self) {
         self.pipelines.save();
     }
 }
 
 /// The configured device, or the one that the environment names.
-pub(crate) fn device_choice(config: &Config) -> DeviceChoice {
-    match (&config.device, std::env::var("TIDEMILL_DEVICE")) {
-        (DeviceChoice::Best, Ok(text)) if !text.is_empty() => DeviceChoice::parse(&text),
-        (choice, _) => choice.clone(),
+pub(crate) fn device_choice(config: &Config) -> Result<DeviceChoice> {
+    match (&config.device, std::env::var_os("TIDEMILL_DEVICE")) {
+        (DeviceChoice::Best, Some(text)) if !text.is_empty() => named_choice(&text),
+        (choice, _) => Ok(choice.clone()),
+    }
+}
+
+/// What the variable says. An empty one counts as none.
+fn named_choice(text: &OsStr) -> Result<DeviceChoice> {
+    match text.to_str() {
+        Some(name) if !name.trim().is_empty() => Ok(DeviceChoice::parse(name)),
+        name => {
+            let why = if name.is_some() { "is blank" } else { "is not UTF-8" };
+            Err(Error::DeviceVariable { value: text.to_string_lossy().into_owned(), why })
+        }
     }
 }
 
 /// Makes the cache folder. One given by name must work; the default one may be done without.
 fn cache_folder(wanted: &CacheDir) -> Result<(Option<std::path::PathBuf>, Option<String>)> {
     let Some(path) = wanted.path() else { return Ok((None, None)) };
-    let usable = std::fs::create_dir_all(&path).and_then(|()| {
-        // Several accelerators may be made at once.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let probe =
-            path.join(format!(".probe-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-        std::fs::write(&probe, b"")?;
-        std::fs::remove_file(&probe)
-    });
-    match (usable, wanted) {
+    if path.as_os_str().is_empty() {
+        return Err(Error::CacheFolder { path, detail: "the path is empty".to_owned() });
+    }
+    match (disk::open_folder(&path), wanted) {
         (Ok(()), _) => Ok((Some(path), None)),
         (Err(e), CacheDir::At(_)) => Err(Error::CacheFolder { path, detail: e.to_string() }),
         (Err(e), _) => Ok((None, Some(format!("{}: {e}", path.display())))),

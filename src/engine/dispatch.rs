@@ -7,8 +7,9 @@ use super::pipelines::{PipelineKey, Specialization, check_device, slots};
 use super::recording::{Operand, Recording, Value, check_size};
 use crate::error::{Error, KernelMismatch, Result};
 use crate::shape::{DType, Element, Shape};
-use crate::spirv::BindingKind;
+use crate::spirv::{Binding, BindingKind};
 use crate::vk::kernel::Kernel;
+use crate::vk::pipeline::SlotKind;
 
 /// One run of a [`Kernel`]: its arguments in the order of the bindings, constants and the number of workgroups.
 ///
@@ -104,6 +105,17 @@ impl<'a> Dispatch<'a> {
     }
 }
 
+/// Refuses a tensor of other elements than the shader declares. Words may be two halves each.
+fn check_element(kernel: &Kernel, binding: &Binding, given: DType) -> Result<()> {
+    match binding.element {
+        Some(declared) if declared != given && (declared, given) != (DType::U32, DType::F16) => {
+            let mismatch = KernelMismatch::ElementType { binding: binding.binding, declared, given };
+            Err(Error::KernelArguments { kernel: kernel.name().to_owned(), mismatch })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Recording {
     /// Appends a run of a user's kernel; gives the values of its outputs, in order.
     ///
@@ -128,11 +140,13 @@ impl Recording {
             });
         }
         for ((argument, binding), input) in run.arguments.iter().zip(&reflection.bindings).zip(&inputs) {
-            let bytes = match (argument, input) {
-                (Argument::Input(_), Some(id)) => self.graph().bytes(*id),
-                (Argument::Output(shape, dtype), _) => dtype.storage_bytes(shape.elements()),
-                (Argument::Input(_), None) => 0,
+            let (shape, given) = match (argument, input) {
+                (Argument::Input(_), Some(id)) => self.kind(*id),
+                (Argument::Output(shape, dtype), _) => (*shape, *dtype),
+                (Argument::Input(_), None) => continue,
             };
+            check_element(run.kernel, binding, given)?;
+            let bytes = given.storage_bytes(shape.elements());
             self.check_extent(&run, binding.kind, binding.binding, bytes)?;
         }
 
@@ -228,18 +242,27 @@ impl Recording {
     /// Checks a binding's size against the shader's block and the device's limits.
     fn check_extent(&self, run: &Dispatch<'_>, kind: BindingKind, binding: u32, got: u64) -> Result<()> {
         let limits = &self.core().device.info.limits;
+        let guarded = run.kernel.is_guarded();
+        let refuse =
+            |mismatch| Err(Error::KernelArguments { kernel: run.kernel.name().to_owned(), mismatch });
         let (needs, limit) = match kind {
             BindingKind::StorageBuffer { fixed_bytes, stride } => {
                 // What is clamped to the last element needs one.
-                let first = stride.filter(|_| run.kernel.is_guarded()).unwrap_or_default();
+                let first = stride.filter(|_| guarded).unwrap_or_default();
                 (u64::from(fixed_bytes) + u64::from(first), limits.storage_range_bytes)
             }
             BindingKind::UniformBuffer { bytes } => (u64::from(bytes), limits.uniform_range_bytes),
-            // A view has at most so many elements, of 4 bytes at the least.
-            _ => (u64::from(run.kernel.is_guarded()), limits.texel_elements.saturating_mul(4)),
+            // A view has whole texels only, and at most so many, of 4 bytes at the least. Who vouches for a kernel vouches that it
+            // masks what a last texel has of the bytes behind the tensor; a guard can't.
+            BindingKind::StorageTexel { format } if guarded => {
+                let texel_bytes = SlotKind::texel(format).map_or(1, SlotKind::grain_bytes);
+                if !got.is_multiple_of(texel_bytes) {
+                    return refuse(KernelMismatch::Texels { binding, texel_bytes, got });
+                }
+                (texel_bytes, limits.texel_elements.saturating_mul(4))
+            }
+            _ => (0, limits.texel_elements.saturating_mul(4)),
         };
-        let refuse =
-            |mismatch| Err(Error::KernelArguments { kernel: run.kernel.name().to_owned(), mismatch });
         if got < needs {
             return refuse(KernelMismatch::BindingSize { binding, needs, got });
         }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::accelerator::Accelerator;
-use super::commands::BlockUse;
 use super::config::Config;
 use super::core::{Core, Patience};
 use super::execute::{Wish, encode_nodes, give_memory, settle};
@@ -136,7 +135,7 @@ impl Tensor {
         let ready = match contents {
             Contents::Submitted(value) => Some(timeline.point(Some(value))),
             Contents::Hosted => None,
-            _ if buffer.is_mapped() => None,
+            Contents::Host if buffer.is_mapped() => None,
             _ => {
                 timeline.flush_uploads()?;
                 Some(timeline.point(None))
@@ -169,7 +168,7 @@ impl Recording {
     /// r.wait_for(unsafe { SemaphorePoint::new(timeline, 5) });
     /// // SAFETY: nothing else signals 6.
     /// r.signal(unsafe { SemaphorePoint::new(timeline, 6) });
-    /// r.end_recording()?;
+    /// let _ = r.end_recording()?;
     /// # drop(y);
     /// # Ok(()) }
     /// ```
@@ -188,7 +187,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::ForeignValue`], [`Error::ForeignTensor`]; [`Error::Type`] and [`Error::Shapes`] if tensor and value are
-    /// not of one kind; [`HostError::NotWrapped`]; [`Error::BoundTwice`] if the recording reads the tensor, too;
+    /// not of one kind; [`HostError::NotWrapped`]; [`Error::ReadToo`] if the recording reads the tensor, too;
     /// [`Error::NotSubmitted`] if another one is to write it.
     pub fn keep_in(&mut self, value: Value, tensor: &Tensor) -> Result<()> {
         let op = "keep_in";
@@ -198,7 +197,7 @@ impl Recording {
         }
         let (shape, dtype) = self.kind(id);
         if dtype != tensor.dtype() {
-            return Err(Error::Type { op, expected: tensor.dtype(), got: dtype });
+            return Err(Error::of_type(op, "value", &[tensor.dtype()], dtype));
         }
         if shape != tensor.shape() {
             let why = "a value takes the place of a tensor of its own shape only".to_owned();
@@ -209,7 +208,7 @@ impl Recording {
             return Err(HostError::NotWrapped { op }.into());
         };
         if self.leases.iter().any(|read| read.address() == lease.address()) {
-            return Err(Error::BoundTwice { op, shape });
+            return Err(Error::ReadToo { op, shape });
         }
         let root = self.graph.root(id);
         let info = self.graph.value(root);
@@ -231,7 +230,7 @@ impl Recording {
     ///
     /// ```no_run
     /// # use ash::vk;
-    /// # use tidemill::{Recording, Tensor, Value};
+    /// # use tidemill::Tensor;
     /// # fn record(gpu: &tidemill::Accelerator, x: &Tensor, frame: vk::CommandBuffer, timeline: vk::Semaphore, number: u64)
     /// #     -> tidemill::Result<Tensor> {
     /// use tidemill::raw::{HostCommands, SemaphorePoint};
@@ -275,19 +274,19 @@ fn encode_into(core: &Arc<Core>, graph: Graph, leases: Vec<Lease>, commands: Hos
     core.open()?;
     let mut program = Program::new(&core.catalog, core.fusion, graph, leases.len())?;
     // Whatever can fail comes before anything is put into the host's command buffer.
-    let _ = make_pipelines(core, &program.graph)?;
+    let (_, _pipelines) = make_pipelines(core, &program.graph)?;
     let blocks = give_memory(core, &mut program, leases, Patience::None)?;
-    let uses = blocks.iter().zip(&program.usage);
-    let uses: Vec<_> = uses.map(|(lease, &usage)| BlockUse { lease: lease.clone(), usage }).collect();
-    core.timeline.check_uploaded(&uses)?;
+    core.timeline.check_uploaded(&blocks)?;
     let probe = Probe::new(core, Wish { mode: Profiling::Off, host_only: false, begun_ns: None })?;
     let mut slot = CommandSlot::adopt(&core.device, commands);
     slot.barrier(Barrier::Enter);
     let nodes = 0..program.graph.nodes.len();
     let _ = encode_nodes(core, &mut slot, &program, nodes, |block| &blocks[block].block().buffer, &probe)?;
     slot.barrier(Barrier::Leave);
-    core.timeline.host_submits(Hosted { done: commands.done, uses, commands: slot });
-    core.counters.submitted(program.graph.nodes.len() as u64, program.barrier_count());
+    let uses = blocks.iter().cloned().zip(program.usage.iter().copied()).collect();
+    core.timeline.host_submits(Hosted { done: commands.done, uses, _commands: slot });
+    core.counters.submitted(program.amount());
+    core.counters.took(&program.temporaries());
     settle(&program, &blocks, Contents::Hosted);
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use super::branches::branch;
 use super::graph::ValueId;
 use super::map::OpCode;
 use super::op_code::OpSet;
@@ -73,12 +74,14 @@ impl Extra {
         let aligned =
             aligned && [self.batch[0], self.batch[1], self.row].iter().all(|stride| stride % 4 == 0);
         let columns = match (self.column, aligned) {
-            (0, _) => 1,
-            (_, true) => 2,
-            (_, false) => 3,
+            (0, _) => {
+                branch!("epilogue: one for a row");
+                1
+            }
+            (_, aligned) => 3 - u32::from(branch!("epilogue: aligned", aligned)),
         };
-        let common = if self.row == 0 { 4 } else { 0 };
-        let half = if self.half { 8 } else { 0 };
+        let common = if branch!("epilogue: one for a column", self.row == 0) { 4 } else { 0 };
+        let half = if branch!("epilogue: half", self.half) { 8 } else { 0 };
         columns | common | half
     }
 }
@@ -139,15 +142,6 @@ impl Epilogue {
         }
     }
 
-    /// Whether it does the same with other inputs, which are indexed alike.
-    pub(crate) fn is_like(&self, other: &Epilogue) -> bool {
-        let alike = |(a, b): (&Extra, &Extra)| Extra { value: b.value, ..*a } == *b;
-        self.steps == other.steps
-            && self.scalars == other.scalars
-            && self.extras.len() == other.extras.len()
-            && self.extras.iter().zip(&other.extras).all(alike)
-    }
-
     /// Whether it fits into a dispatch.
     pub(crate) fn fits(&self) -> bool {
         self.steps.len() <= MAX_STEPS && self.extras.len() <= MAX_EXTRAS && self.scalars.len() <= MAX_SCALARS
@@ -162,7 +156,7 @@ impl Epilogue {
     /// The specialization constants of `glsl/lib/epilogue.glsl`. `wide`: columns come in aligned groups of four that
     /// are all inside; `aligned`: they begin at multiples of four.
     pub(crate) fn specialization(&self, wide: bool, aligned: bool, out: &mut Specialization) {
-        out.push((32, u32::from(wide)));
+        out.push((32, u32::from(branch!("epilogue: wide", wide))));
         if self.steps.is_empty() {
             return;
         }

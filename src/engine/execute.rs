@@ -68,13 +68,13 @@ pub(crate) fn execute(
         .is_on()
         .then(|| Arc::new(probe.ticket(core, RowPlan::all(&program, &probe), wish.begun_ns, making)));
     let uses = blocks.iter().zip(&program.usage);
-    let uses =
-        uses.map(|(lease, usage)| BlockUse { lease: lease.clone(), usage: probe.usage(*usage) }).collect();
-    let barriers = program.barrier_count();
-    let has_barrier = barriers > 0 || probe.isolates();
+    let uses = uses.map(|(lease, usage)| BlockUse::new(lease, probe.usage(*usage))).collect();
+    let amount = program.amount();
+    let has_barrier = amount.barriers > 0 || probe.isolates();
     let commands = Commands::Once(slot);
     let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone(), sync })?;
-    core.counters.submitted(program.graph.nodes.len() as u64, barriers);
+    core.counters.submitted(amount);
+    core.counters.took(&program.temporaries());
     settle(&program, &blocks, Contents::Submitted(value));
     Ok(Sent { value, ticket })
 }
@@ -176,7 +176,7 @@ pub(crate) fn finish(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
 
 /// Names the command buffer after what is in it.
 fn name_slot(slot: &CommandSlot, nodes: &[Node]) {
-    if let Some(first) = nodes.first().filter(|_| slot.wants_labels()) {
+    if let Some(first) = nodes.first().filter(|_| slot.wants_name()) {
         let more = nodes.len() - 1;
         slot.name(&if more > 0 {
             format!("{} and {more} more", first.label)
@@ -257,6 +257,6 @@ pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
     slot.push_constants(&pipeline, &vec![0; key.kernel.reflection().push_constant_bytes as usize]);
     slot.dispatch([0, 1, 1]);
     slot.end()?;
-    let value = core.timeline.submit(Job::plain(slot, vec![BlockUse::writing(dummy)]))?;
+    let value = core.timeline.submit(Job::plain(slot, vec![BlockUse::writing(dummy.hold())]))?;
     core.timeline.wait(value, u64::MAX).map(drop)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::core::Core;
 use super::graph::{Graph, Node, Origin, ValueId, Work};
 use super::memory::Home;
+use super::needed::needed;
 use super::pool::Lease;
 use super::program::Program;
 use crate::error::Result;
@@ -16,9 +17,9 @@ use crate::shape::{DType, Shape};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// Every value that takes part, before or after fusion.
+    /// Every value that takes part, before or after fusion. Operations that make the same of the same values write one.
     pub values: Vec<ExplainedValue>,
-    /// The operations in the order in which they were recorded.
+    /// The operations in the order in which they were recorded, [dropped](ExplainedStep::dropped) ones too.
     pub recorded: Vec<ExplainedStep>,
     /// The dispatches, copies and fills that will run.
     pub run: Vec<ExplainedStep>,
@@ -78,6 +79,8 @@ pub struct ExplainedStep {
     pub bytes: Option<u64>,
     /// A barrier stands in front.
     pub barrier: bool,
+    /// It will not run: nothing that is kept needs what it writes.
+    pub dropped: bool,
 }
 
 impl Explanation {
@@ -105,10 +108,15 @@ impl Explanation {
                     list.push(place);
                 }
             });
-            let (label, kernel, bytes, barrier) = (node.label.to_string(), None, None, false);
-            ExplainedStep { label, reads, writes, kernel, bytes, barrier }
+            let (label, kernel, bytes) = (node.label.to_string(), None, None);
+            ExplainedStep { label, reads, writes, kernel, bytes, barrier: false, dropped: false }
         };
-        let recorded: Vec<_> = graph.nodes.iter().map(|node| step(graph, node)).collect();
+        let recorded: Vec<_> = graph
+            .nodes
+            .iter()
+            .zip(needed(graph))
+            .map(|(node, needed)| ExplainedStep { dropped: !needed, ..step(graph, node) })
+            .collect();
         let run: Vec<_> = program
             .graph
             .nodes
@@ -133,12 +141,14 @@ impl Explanation {
             .collect();
         let values: Vec<_> = order.iter().map(|&id| explained_value(&program, &shared, id)).collect();
         let sum = |role: Role| values.iter().filter(|v| v.role == role).map(|v| v.bytes).sum();
-        let inputs: BTreeMap<_, _> =
-            values.iter().filter(|v| v.role == Role::Input).map(|v| (v.block, v.bytes)).collect();
+        let is_read = |place: usize| run.iter().any(|step| step.reads.contains(&place));
+        let inputs = values.iter().enumerate().filter(|(place, v)| v.role == Role::Input && is_read(*place));
+        let inputs: BTreeMap<_, _> = inputs.map(|(_, v)| (v.block, v.bytes)).collect();
         let output_bytes = sum(Role::Output);
         let stored: u64 = program.assignment.slots.iter().sum();
         let unshared = values.iter().enumerate().filter(|(place, value)| {
-            value.role == Role::Temporary && recorded.iter().any(|step| step.writes.contains(place))
+            let writes = |step: &ExplainedStep| !step.dropped && step.writes.contains(place);
+            value.role == Role::Temporary && recorded.iter().any(writes)
         });
         Ok(Explanation {
             barriers: run.iter().filter(|step| step.barrier).count(),

@@ -8,6 +8,7 @@
 
 use smallvec::SmallVec;
 
+use super::branches::branch;
 use super::graph::{Graph, Label, LabelName, Node, ValueId, Work};
 use super::map::{Map, MapInput, MapOutput, OpCode, Operand, Step, dense_strides};
 use super::map_modules::map_fits;
@@ -115,19 +116,21 @@ fn join_one(graph: &Graph, nodes: &[Node], places: &Places, program: &Map, i: us
         let root = graph.root(input.value);
         let place = places.place_of_writer(root)?;
         let Work::Map(earlier) = &nodes[place as usize].work else { return None };
+        let waits = |o: &MapOutput| places.waits_for(graph.root(o.value), place, i as u32);
         let movable = place as usize != i
-            && reads_whole_of(graph, program, earlier)
-            && shape_of(graph, earlier) == shape_of(graph, program)
-            && earlier.outputs.iter().all(|o| places.waits_for(graph.root(o.value), place, i as u32));
+            && branch!("fuse: reads whole", reads_whole_of(graph, program, earlier))
+            && branch!("fuse: one shape", shape_of(graph, earlier) == shape_of(graph, program))
+            && branch!("fuse: others wait", earlier.outputs.iter().all(waits));
         if !movable {
             return None;
         }
         let stays = |value: ValueId| {
             let root = graph.root(value);
-            graph.value(root).kept.is_some() || places.read_elsewhere(root, [place, i as u32])
+            branch!("fuse: kept", graph.value(root).kept.is_some())
+                || branch!("fuse: read elsewhere", places.read_elsewhere(root, [place, i as u32]))
         };
         let both = join(graph, earlier, program, stays);
-        map_fits(&both).then_some((place as usize, both))
+        branch!("fuse: fits", map_fits(&both)).then_some((place as usize, both))
     })
 }
 
@@ -163,7 +166,7 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
         .iter()
         .map(|input| match made_by(graph, earlier, input) {
             Some(output) => stored(graph, output, &mut both),
-            None => Operand::Input(position_or_push(&mut both.inputs, *input)),
+            None => Operand::Input(input_of(graph, &mut both, input)),
         })
         .collect();
     let scalars: SmallVec<[Operand; 4]> = later
@@ -171,26 +174,40 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
         .iter()
         .map(|bits| Operand::Scalar(position_or_push(&mut both.scalars, *bits)))
         .collect();
-    let before = both.steps.len() as u8;
-    let moved = |operand: Operand| match operand {
-        Operand::Input(k) => inputs[usize::from(k)],
-        Operand::Scalar(k) => scalars[usize::from(k)],
-        Operand::Step(k) => Operand::Step(before + k),
-    };
-    both.steps
-        .extend(later.steps.iter().map(|step| Step { op: step.op, operands: step.operands.map(moved) }));
-    both.outputs.extend(later.outputs.iter().map(|o| MapOutput { step: before + o.step, value: o.value }));
+    // A step that is there already serves again.
+    let mut steps: SmallVec<[u8; 16]> = SmallVec::new();
+    for step in &later.steps {
+        let operands = step.operands.map(|operand| match operand {
+            Operand::Input(k) => inputs[usize::from(k)],
+            Operand::Scalar(k) => scalars[usize::from(k)],
+            Operand::Step(k) => Operand::Step(steps[usize::from(k)]),
+        });
+        steps.push(position_or_push(&mut both.steps, Step { op: step.op, operands }));
+    }
+    let outputs = later.outputs.iter();
+    both.outputs.extend(outputs.map(|o| MapOutput { step: steps[usize::from(o.step)], value: o.value }));
     both
+}
+
+/// The place of an input among the program's, by whatever name it is known there.
+fn input_of(graph: &Graph, program: &mut Map, input: &MapInput) -> u8 {
+    let shape = |value: ValueId| (graph.root(value), graph.value(value).shape);
+    let same = |other: &&MapInput| {
+        (other.strides, other.offset) == (input.strides, input.offset)
+            && shape(other.value) == shape(input.value)
+    };
+    let known = program.inputs.iter().find(same).copied();
+    position_or_push(&mut program.inputs, known.unwrap_or(*input))
 }
 
 /// A result as it is once it has been stored: what fusion leaves out must not change a bit.
 fn stored(graph: &Graph, output: &MapOutput, program: &mut Map) -> Operand {
     let step = Operand::Step(output.step);
-    if graph.value(output.value).dtype != DType::F16 {
+    if !branch!("fuse: of a half", graph.value(output.value).dtype == DType::F16) {
         return step;
     }
-    program.steps.push(Step { op: OpCode::RoundToF16, operands: [step; 3] });
-    Operand::Step(program.steps.len() as u8 - 1)
+    let rounded = Step { op: OpCode::RoundToF16, operands: [step; 3] };
+    Operand::Step(position_or_push(&mut program.steps, rounded))
 }
 
 /// The place of an item in a list, which it is put on if it is new.
@@ -309,6 +326,22 @@ mod tests {
         assert_eq!(map.steps[1].operands[..2], [Operand::Step(0), Operand::Input(1)]);
         assert_eq!(map.outputs.as_slice(), [MapOutput { step: 2, value: last }]);
         assert_eq!(nodes[0].label.to_string(), "op+op+op 8x4 f32");
+    }
+
+    #[test]
+    fn two_parts_of_a_tensor_are_two_inputs() {
+        let mut b = Build::new();
+        let (long, x) = (b.tensor([32]), b.tensor([16]));
+        let first = b.op(OpCode::NegF32, &[x]);
+        b.op(OpCode::AddF32, &[first, x]);
+        for (node, input, offset) in [(0, 0, 0), (1, 1, 16)] {
+            let Work::Map(map) = &mut b.0.nodes[node].work else { panic!("no program") };
+            map.inputs[input] = MapInput { value: long, offset, ..map.inputs[input] };
+        }
+        let nodes = b.fused();
+        assert_eq!(nodes.len(), 1);
+        let offsets: Vec<u32> = program(&nodes[0]).inputs.iter().map(|input| input.offset).collect();
+        assert_eq!(offsets, [0, 16]);
     }
 
     #[test]

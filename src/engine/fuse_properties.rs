@@ -3,6 +3,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::common::{adds_nothing, fuse_and_merge};
 use super::convolution::Convolution;
 use super::epilogue::Epilogue;
 use super::fuse::{position_or_push, reads_whole};
@@ -11,7 +12,8 @@ use super::interpreter::run;
 use super::map::{Map, MapInput, OpCode, Operand, dense_strides};
 use super::map_modules::map_fits;
 use super::memory::assign;
-use super::product::{Factor, Joint, Product};
+use super::needed::drop_unneeded;
+use super::product::{Factor, Product};
 use super::program::fuse_all;
 use super::reduce::Reduce;
 use super::reduction::Reduction;
@@ -193,8 +195,7 @@ impl Growing {
         let (lhs, rhs) = (factor(a, along_k[0]), factor(b, along_k[1]));
         let batch = [1, if rank == 3 { n } else { 1 }];
         let epilogue = Epilogue::default();
-        let joint = Joint::default();
-        let product = Product { m: n, n, k: n, batch, lhs, rhs, alpha: 1.0, epilogue, joint, output };
+        let product = Product { m: n, n, k: n, batch, lhs, rhs, alpha: 1.0, epilogue, output };
         let accesses = self.accesses(&[a, b], output);
         self.push("matmul", Work::Product(Box::new(product)), accesses);
         output
@@ -274,9 +275,39 @@ impl Growing {
         Some(())
     }
 
+    /// What was recorded before once more, with results of its own.
+    fn again(&mut self) -> Option<()> {
+        let node = self.below(self.graph.nodes.len().max(1));
+        let mut node = self.graph.nodes.get(node)?.clone();
+        // One of two writers would be no whole.
+        if matches!(node.work, Work::Copy) {
+            return None;
+        }
+        let graph = &mut self.graph;
+        let mut output = |old: &mut ValueId| {
+            let info = graph.value(*old).clone();
+            *old = graph.add_value(info.shape, info.dtype, Origin::Produced);
+        };
+        match &mut node.work {
+            Work::Map(map) => map.outputs.iter_mut().for_each(|o| output(&mut o.value)),
+            Work::Product(product) => output(&mut product.output),
+            Work::Convolution(convolution) => output(&mut convolution.output),
+            Work::Reduce(reduce) => output(&mut reduce.output),
+            Work::Softmax(softmax) => output(&mut softmax.output),
+            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => return None,
+        }
+        let last = self.graph.values.len() as ValueId - 1;
+        for access in node.accesses.iter_mut().filter(|access| access.write) {
+            access.value = last;
+        }
+        self.graph.nodes.push(node);
+        Some(())
+    }
+
     fn grow(&mut self) -> Option<()> {
         match self.below(20) {
-            0..10 => self.elementwise()?,
+            0..8 => self.elementwise()?,
+            8..10 => self.again()?,
             10..13 => self.view()?,
             13 => self.reshape()?,
             14..16 => self.product()?,
@@ -331,8 +362,6 @@ struct Tally {
     several_results: usize,
     tails: usize,
     heads: usize,
-    pairs: usize,
-    threes: usize,
 }
 
 impl Tally {
@@ -346,8 +375,6 @@ impl Tally {
                 }
                 Work::Product(product) => {
                     self.tail(&product.epilogue);
-                    self.pairs += usize::from(product.joint.next.is_some());
-                    self.threes += usize::from(product.joint.first.is_some());
                 }
                 Work::Convolution(convolution) => self.tail(&convolution.epilogue),
                 Work::Reduce(reduce) => self.heads += usize::from(reduce.head.is_some()),
@@ -390,26 +417,54 @@ impl Drop for Seed {
     }
 }
 
+/// What is done to a random graph before it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passes {
+    None,
+    Needed,
+    Fused,
+    Merged,
+}
+
+fn passed(seed: u64, passes: Passes) -> Graph {
+    let mut graph = random_graph(seed);
+    if passes != Passes::None {
+        drop_unneeded(&mut graph);
+    }
+    match passes {
+        Passes::None | Passes::Needed => {}
+        Passes::Fused => fuse_all(&mut graph),
+        Passes::Merged => fuse_and_merge(&mut graph, fuse_all),
+    }
+    graph
+}
+
 #[test]
 fn random_graphs_mean_the_same_after_fusion_and_in_shared_memory() {
     let mut tally = Tally::default();
+    let (mut dropped, mut merged) = (0, 0);
     for seed in 0..7000 {
         let _told = Seed(seed);
-        let mut graph = random_graph(seed);
-        let expected = run(&graph, None);
-        for fused in [false, true] {
-            if fused {
-                // Not every pair, so that some products are left to be the first of three.
-                fuse_all(&mut graph, |_, product| product.joint.first.is_some() || product.output % 2 == 0);
-                tally.count(&graph);
-            }
-            name_accesses(&mut graph);
-            for tight in [false, true] {
-                assert_eq!(run(&graph, Some(&assign(&graph, tight))), expected);
-            }
-        }
+        let recorded = random_graph(seed);
+        let expected = run(&recorded, None);
+        let [_, needed, fused, both] =
+            [Passes::None, Passes::Needed, Passes::Fused, Passes::Merged].map(|passes| {
+                let mut graph = passed(seed, passes);
+                if passes == Passes::Merged {
+                    tally.count(&graph);
+                }
+                name_accesses(&mut graph);
+                for tight in [false, true] {
+                    assert_eq!(run(&graph, Some(&assign(&graph, tight))), expected);
+                }
+                graph
+            });
+        dropped += usize::from(needed.nodes.len() < recorded.nodes.len());
+        merged += usize::from(both.nodes.len() < fused.nodes.len());
+        assert!(adds_nothing(&both, &fused), "merging adds a dispatch or a stored value");
     }
-    let Tally { joined, several_results, tails, heads, pairs, threes } = tally;
-    let least = [joined, several_results, tails, heads, pairs, threes].into_iter().min();
+    assert!(dropped > 200 && merged > 200, "{dropped} graphs with unneeded nodes, {merged} with equal ones");
+    let Tally { joined, several_results, tails, heads } = tally;
+    let least = [joined, several_results, tails, heads].into_iter().min();
     assert!(least > Some(200), "too little is fused for a test: {tally:?}");
 }

@@ -104,6 +104,36 @@ mod tests {
     }
 
     #[test]
+    fn one_common_byte_is_a_hazard_and_none_is_not() {
+        for bytes in [1, 4, 16, 64, 1 << 33] {
+            let first = [write(0, 128, bytes)];
+            for (offset, length, met) in [
+                (0, 129, true),
+                (0, 128, false),
+                (127 + bytes, 1, true),
+                (128 + bytes, 64, false),
+                (128, 1, true),
+            ] {
+                let barriers = barriers(&[&first, &[read(0, offset, length)]]);
+                assert_eq!(barriers, [false, met], "{bytes} bytes at 128, {length} at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_access_since_the_last_barrier_counts() {
+        let nodes: &[&[BlockAccess]] = &[
+            &[read(0, 0, 64), write(0, 64, 64), write(1, 0, 64)],
+            &[write(0, 128, 64)],
+            &[read(0, 128, 64), write(2, 0, 64)],
+            &[write(0, 0, 64)],
+        ];
+        assert_eq!(barriers(nodes), [false, false, true, false]);
+        assert_eq!(barriers(&[nodes[0], nodes[1], &[write(0, 32, 1)]]), [false, false, true]);
+        assert_eq!(barriers(&[nodes[0], nodes[1], &[read(0, 64, 1)]]), [false, false, true]);
+    }
+
+    #[test]
     fn one_barrier_orders_all_that_came_before() {
         let nodes: &[&[BlockAccess]] = &[
             &[write(0, 0, 64)],

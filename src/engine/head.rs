@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use super::branches::branch;
 use super::fuse::{Places, joined_label, reads_whole};
 use super::graph::{Graph, Label, Node, Work};
 use super::map::{Map, MapInput};
@@ -34,14 +35,20 @@ fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Optio
     let root = graph.root(input);
     let place = places.place_of_writer(root)?;
     let Work::Map(head) = &nodes[place as usize].work else { return None };
-    let only_here = graph.value(root).kept.is_none() && !places.read_elsewhere(root, [i as u32; 2]);
-    if !only_here || !makes_one_dense_result(graph, head) {
+    if branch!("head: kept", graph.value(root).kept.is_some())
+        || branch!("head: read elsewhere", places.read_elsewhere(root, [i as u32; 2]))
+        || !makes_one_dense_result(graph, head)
+    {
         return None;
     }
     let mut work = nodes[i].work.clone();
     match &mut work {
-        Work::Reduce(reduce) if reduce.takes(head) => reduce.head = Some(head.clone()),
-        Work::Softmax(softmax) if softmax.takes(head) => softmax.head = Some(head.clone()),
+        Work::Reduce(reduce) if branch!("head: of a reduction", reduce.takes(head)) => {
+            reduce.head = Some(head.clone());
+        }
+        Work::Softmax(softmax) if branch!("head: of a softmax", softmax.takes(head)) => {
+            softmax.head = Some(head.clone());
+        }
         _ => return None,
     }
     let label = Label {
@@ -54,21 +61,23 @@ fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Optio
     Some((place as usize, Node::new(label, work, accesses)))
 }
 
-/// Whether its last step is all that it stores, and every input is read element for element or is one element for all.
+/// Whether it stores one result alone, and every input is read element for element or is one element for all.
 fn makes_one_dense_result(graph: &Graph, head: &Map) -> bool {
-    let [output] = head.outputs[..] else { return false };
     // The kernels load words.
-    let word = |input: &MapInput| graph.value(input.value).dtype != DType::F16;
-    let single = |input: &MapInput| input.strides == [0; MAX_RANK] && input.offset == 0;
-    usize::from(output.step) + 1 == head.steps.len()
-        && head.inputs.iter().all(|input| word(input) && (single(input) || reads_whole(graph, head, input)))
+    let word = |input: &MapInput| branch!("head: words", graph.value(input.value).dtype != DType::F16);
+    // The kernels read the first one. (No operation reads another for all today: slices keep their strides.)
+    let single =
+        |input: &MapInput| branch!("head: one for all", input.strides == [0; MAX_RANK]) && input.offset == 0;
+    let whole = |input: &MapInput| branch!("head: reads whole", reads_whole(graph, head, input));
+    head.only_output().is_some()
+        && head.inputs.iter().all(|input| word(input) && (single(input) || whole(input)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::graph::{LabelName, Origin, ValueId};
-    use crate::engine::map::{OpCode, Operand, dense_strides};
+    use crate::engine::map::{OpCode, Operand, Step, dense_strides};
     use crate::engine::reduce::Reduce;
     use crate::engine::reduction::Reduction;
     use crate::engine::softmax::Softmax;
@@ -173,6 +182,40 @@ mod tests {
             b.sum(made, 1);
             assert_eq!(b.absorbed().len(), nodes, "{strides:?}");
         }
+    }
+
+    #[test]
+    fn what_kernels_of_rows_have_no_room_for_stays_a_program() {
+        let nodes = |strides: [u32; MAX_RANK], change: &dyn Fn(&mut Map, &mut Graph)| {
+            let mut b = Build::new([8, 100]);
+            let x = b.tensor();
+            let made = b.op(OpCode::MulF32, x, strides);
+            let Some(Node { work: Work::Map(map), .. }) = b.0.nodes.last() else { panic!("no program") };
+            let mut map = map.clone();
+            change(&mut map, &mut b.0);
+            b.0.nodes[0].work = Work::Map(map);
+            b.sum(made, 1);
+            b.absorbed().len()
+        };
+        let with_steps = |steps: u8| {
+            nodes(DENSE, &|map, _| {
+                for step in 1..steps {
+                    map.steps.push(Step { op: OpCode::NegF32, operands: [Operand::Step(step - 1); 3] });
+                    map.outputs[0].step = step;
+                }
+            })
+        };
+        assert_eq!([1, 4, 5, 16].map(with_steps), [1, 1, 2, 2]);
+        let with_inputs = |inputs: usize| nodes(DENSE, &|map, _| map.inputs.resize(inputs, map.inputs[1]));
+        assert_eq!([2, 3, 4].map(with_inputs), [1, 1, 2]);
+        // The first element stands for all, and elements are words.
+        for (offset, expected) in [(0, 1), (3, 2)] {
+            assert_eq!(nodes([0; MAX_RANK], &|map, _| map.inputs[1].offset = offset), expected);
+        }
+        let half = |map: &mut Map, graph: &mut Graph| {
+            graph.values[map.inputs[1].value as usize].dtype = DType::F16;
+        };
+        assert_eq!(nodes(DENSE, &half), 2);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use super::branches::branch;
 use super::graph::ValueId;
 use super::map::{MAX_SCALARS, Map};
 use super::op_code::OpSet;
@@ -14,10 +15,10 @@ const STEPS: usize = 4;
 
 /// Whether the modules have room for the program, and its operations.
 pub(crate) fn fits(head: &Map) -> bool {
-    (1..=INPUTS).contains(&head.inputs.len())
-        && head.steps.len() <= STEPS
+    branch!("headed: inputs", (1..=INPUTS).contains(&head.inputs.len()))
+        && branch!("headed: steps", head.steps.len() <= STEPS)
         && head.scalars.len() <= MAX_SCALARS
-        && head.steps.iter().all(|step| step.op.set() <= OpSet::Light)
+        && branch!("headed: light", head.steps.iter().all(|step| step.op.set() <= OpSet::Light))
 }
 
 /// What a kernel binds and reads element for element: the program's inputs, or its own. The first stands behind bindings that

@@ -5,8 +5,8 @@
 
 use smallvec::SmallVec;
 
-use super::commands::BlockUse;
 use super::pool::Lease;
+use super::program::Usage;
 use crate::error::Result;
 use crate::vk::command::CommandSlot;
 use crate::vk::raw::SemaphorePoint;
@@ -16,9 +16,10 @@ use crate::vk::raw::SemaphorePoint;
 pub(crate) struct Hosted {
     /// Reached when its execution is over.
     pub(crate) done: SemaphorePoint,
-    pub(crate) uses: Vec<BlockUse>,
+    /// Leases, since nobody knows where it will stand in the queue: what it reads must stay as it is.
+    pub(crate) uses: Vec<(Lease, Usage)>,
     /// Has the descriptors; they are used for as long as the blocks are.
-    pub(crate) commands: CommandSlot,
+    pub(crate) _commands: CommandSlot,
 }
 
 /// All of it that is not over.
@@ -41,8 +42,9 @@ impl HostedWork {
 
     /// When whatever writes a block is over.
     pub(crate) fn points_writing(&self, lease: &Lease) -> SmallVec<[SemaphorePoint; 2]> {
-        let writes =
-            |work: &&Hosted| work.uses.iter().any(|u| u.usage.writes && u.lease.address() == lease.address());
+        let writes = |work: &&Hosted| {
+            work.uses.iter().any(|(used, usage)| usage.writes && used.address() == lease.address())
+        };
         self.0.iter().filter(writes).map(|work| work.done).collect()
     }
 
@@ -50,14 +52,12 @@ impl HostedWork {
     pub(crate) fn take_done(
         &mut self,
         is_reached: impl Fn(SemaphorePoint) -> Result<bool>,
-    ) -> Result<Vec<Vec<BlockUse>>> {
+    ) -> Result<Vec<Hosted>> {
         let mut done = Vec::new();
         let mut i = 0;
         while i < self.0.len() {
             if is_reached(self.0[i].done)? {
-                let Hosted { uses, commands, .. } = self.0.swap_remove(i);
-                drop(commands);
-                done.push(uses);
+                done.push(self.0.swap_remove(i));
             } else {
                 i += 1;
             }

@@ -13,24 +13,27 @@ use super::execute::warm;
 use super::pipelines::PipelineKey;
 use crate::error::Result;
 use crate::vk::exit::{self, ExitHook};
-use crate::vk::physical::DeviceKind;
 
 /// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just
 /// started gets its first results first.
 const QUIET: Duration = Duration::from_millis(30);
+/// Where an application is known, so much of background work is done for it: less than a second, with the pipeline that is under way
+/// when it is over.
+const WARM_BUDGET: Duration = Duration::from_millis(800);
 /// How often the thread looks whether new pipelines should be written to disk.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a process that ends waits for work it has left in flight.
+/// How long a process that ends waits for work it has left in flight, and for the pipeline that is being made. A driver that takes longer
+/// is left to itself: the process ends.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far prewarming has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrewarmStatus {
-    /// Pipelines that are wanted warm: the catalog's, and those that earlier processes have used on this device.
+    /// Pipelines that are wanted warm: the catalog's, and those that earlier processes of the application have used on this device.
     pub catalog: usize,
-    /// Those that are.
+    /// Those that are. Where there were such processes, the background is given a second, and the rest is made when it is used.
     pub warmed: usize,
     /// The time spent on them.
     pub elapsed_us: u64,
@@ -43,8 +46,13 @@ pub struct PrewarmStatus {
 struct Shared {
     stop: Mutex<bool>,
     woken: Condvar,
+    /// The thread uses the driver no more.
+    ended: Mutex<bool>,
+    at_end: Condvar,
     status: Mutex<PrewarmStatus>,
     finished: Condvar,
+    /// Held by the thread while it has a handle of the accelerator.
+    present: Mutex<()>,
 }
 
 /// The owner's side. Stops the thread when dropped.
@@ -57,26 +65,41 @@ pub(crate) struct Housekeeper {
 
 /// Makes a pipeline, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it.
 fn warm_one(core: &Core, key: &PipelineKey, may_compile: bool) -> Result<()> {
-    if may_compile && core.device.info.kind == DeviceKind::Cpu {
+    if may_compile && core.device.info.workarounds.compiles_at_dispatch {
         warm(core, key)
     } else {
         core.pipelines.make(key).map(drop)
     }
 }
 
-/// What the catalog wants warm, and then what earlier processes have used.
-fn wanted_keys(core: &Core) -> Result<Vec<PipelineKey>> {
-    let mut keys = core.catalog.prewarm()?;
-    keys.extend(core.pipelines.seen.lock().remembered(&core.catalog));
-    let mut known = FxHashSet::default();
-    keys.retain(|key| known.insert(key.clone()));
-    Ok(keys)
+/// What is to be warmed: what earlier processes of the application have used, and then what the catalog wants.
+struct Wanted {
+    keys: Vec<PipelineKey>,
+    /// Whether there were such processes.
+    is_known: bool,
+}
+
+impl Wanted {
+    fn new(core: &Core) -> Result<Wanted> {
+        let mut keys = core.pipelines.seen.lock().remembered(&core.catalog);
+        let is_known = !keys.is_empty();
+        keys.extend(core.catalog.prewarm()?);
+        let mut known = FxHashSet::default();
+        keys.retain(|key| known.insert(key.clone()));
+        Ok(Wanted { keys, is_known })
+    }
+
+    /// Whether that is enough for the background. An application's first start warms the whole catalog; later ones have a second, of
+    /// which what they have used before takes the first part.
+    fn is_enough(&self, spent: Duration) -> bool {
+        self.is_known && spent >= WARM_BUDGET
+    }
 }
 
 /// Warms the whole catalog here and now.
 pub(crate) fn warm_all(core: &Core) -> Result<PrewarmStatus> {
     let begun = Instant::now();
-    let keys = wanted_keys(core)?;
+    let keys = Wanted::new(core)?.keys;
     for key in &keys {
         warm_one(core, key, true)?;
     }
@@ -92,11 +115,18 @@ impl Housekeeper {
         let thread = Arc::new(Mutex::new(None));
         let (hook_shared, hook_thread, hook_core) = (shared.clone(), thread.clone(), Arc::downgrade(core));
         let exit = Arc::new(ExitHook::new(Arc::new(move || {
-            stop(&hook_shared, &hook_thread);
-            // A software driver must not be at work when its compiler goes.
+            hook_shared.ask_to_stop();
+            if hook_shared.ends_within(EXIT_PATIENCE) {
+                stop(&hook_shared, &hook_thread);
+            }
             if let Some(core) = hook_core.upgrade() {
-                core.timeline.drain(EXIT_PATIENCE);
+                // A software driver must not be at work when its compiler goes. The validation layer makes some of its globals in the
+                // middle of calls, and those go before this hook, unless it comes first for certain: it can't be called then.
+                if exit::is_certain() || !core.device.instance.is_validated() {
+                    core.timeline.drain(EXIT_PATIENCE);
+                }
                 core.wakers.stop();
+                core.device.instance.log.flush(Some(EXIT_PATIENCE));
                 // Nothing of the device's is destroyed this late.
                 std::mem::forget(core);
             }
@@ -106,12 +136,17 @@ impl Housekeeper {
         let their_exit = exit.clone();
         let spawned = std::thread::Builder::new().name("tidemill housekeeping".to_owned()).spawn(move || {
             work(&theirs, &weak, wanted);
+            *theirs.ended.lock() = true;
+            theirs.at_end.notify_all();
             drop(their_exit);
         });
         // Without a thread nothing is warmed or saved early; all still works.
         match spawned {
             Ok(handle) => *thread.lock() = Some(handle),
-            Err(_) => shared.status.lock().finished = true,
+            Err(_) => {
+                shared.status.lock().finished = true;
+                *shared.ended.lock() = true;
+            }
         }
         Housekeeper { shared, thread, _exit: exit }
     }
@@ -129,6 +164,12 @@ impl Housekeeper {
         *status
     }
 
+    /// Does something while the thread has no handle of the accelerator; it finishes the pipeline it is at.
+    pub(crate) fn while_away<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _away = self.shared.present.lock();
+        act()
+    }
+
     /// Stops the thread and waits for it; it finishes the pipeline it is at.
     pub(crate) fn stop(&self) {
         stop(&self.shared, &self.thread);
@@ -141,9 +182,22 @@ impl Drop for Housekeeper {
     }
 }
 
+impl Shared {
+    fn ask_to_stop(&self) {
+        *self.stop.lock() = true;
+        self.woken.notify_all();
+    }
+
+    /// Waits until the thread is done with the driver, but no longer than this; says whether it is.
+    fn ends_within(&self, patience: Duration) -> bool {
+        let mut ended = self.ended.lock();
+        self.at_end.wait_while_for(&mut ended, |ended| !*ended, patience);
+        *ended
+    }
+}
+
 fn stop(shared: &Shared, thread: &Mutex<Option<JoinHandle<()>>>) {
-    *shared.stop.lock() = true;
-    shared.woken.notify_all();
+    shared.ask_to_stop();
     // The thread itself may hold the last reference to the accelerator for a moment, and comes by here then: so the
     // lock is not held while somebody waits for it.
     let other = thread.lock().take_if(|thread| thread.thread().id() != std::thread::current().id());
@@ -168,6 +222,7 @@ fn work(shared: &Shared, core: &Weak<Core>, wanted: bool) {
     shared.status.lock().finished = true;
     shared.finished.notify_all();
     while !stopped_within(shared, SAVE_INTERVAL) {
+        let _present = shared.present.lock();
         let Some(core) = core.upgrade() else { return };
         core.pipelines.save();
     }
@@ -178,15 +233,22 @@ fn work(shared: &Shared, core: &Weak<Core>, wanted: bool) {
 
 /// Warms the catalog, one pipeline at a time, whenever the queue has been quiet.
 fn prewarm(shared: &Shared, core: &Weak<Core>) {
-    let Some(keys) = core.upgrade().and_then(|core| wanted_keys(&core).ok()) else { return };
-    shared.status.lock().catalog = keys.len();
+    let present = shared.present.lock();
+    let Some(wanted) = core.upgrade().and_then(|core| Wanted::new(&core).ok()) else { return };
+    drop(present);
+    shared.status.lock().catalog = wanted.keys.len();
+    let mut spent = Duration::ZERO;
     // The queue's last number that is known: a change means that somebody is at work.
     let mut seen = None;
-    for key in &keys {
+    for key in &wanted.keys {
+        if wanted.is_enough(spent) {
+            return;
+        }
         loop {
+            let present = shared.present.lock();
             let Some(core) = core.upgrade() else { return };
             let (last, idle) = core.timeline.last_and_idle();
-            let quiet = core.quiet.try_lock();
+            let quiet = core.quiet.try_hold();
             if quiet.is_some() && idle && seen == Some(last) {
                 let begun = Instant::now();
                 if core.pipelines.has(key) {
@@ -196,6 +258,7 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
                     status.warmed += 1;
                     status.elapsed_us += begun.elapsed().as_micros() as u64;
                 }
+                spent += begun.elapsed();
                 seen = Some(core.timeline.last_and_idle().0);
                 if *shared.stop.lock() {
                     return;
@@ -205,6 +268,7 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
             seen = Some(last);
             drop(quiet);
             drop(core);
+            drop(present);
             if stopped_within(shared, QUIET) {
                 return;
             }
@@ -215,6 +279,17 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_application_that_is_known_costs_a_second_at_the_most() {
+        let wanted = |is_known| Wanted { keys: Vec::new(), is_known };
+        assert!(!wanted(true).is_enough(Duration::ZERO));
+        assert!(wanted(true).is_enough(Duration::from_secs(1)));
+        assert!(
+            !wanted(false).is_enough(Duration::from_secs(60)),
+            "the first start warms all of the catalog"
+        );
+    }
 
     /// As when a process ends while its last accelerator is dropped by the thread that warms pipelines.
     #[test]

@@ -61,9 +61,9 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
     let sink = config.on_message.clone().map(|s| s.0);
     let instance = Instance::new(config.entry.clone().map(|e| e.0), config.validation, sink)?;
     let devices = physical::enumerate(&instance)?;
-    let info = choose(&devices, &device_choice(config))?;
+    let info = choose(&devices, &device_choice(config)?)?;
     let device = Device::with_executables(instance, info)?;
-    let pipelines = Pipelines::new(&device, PipelineCache::new(&device, None)?);
+    let pipelines = Pipelines::new(&device, PipelineCache::new(&device, None)?, "");
     let mut compiled: Vec<CompiledKernel> = Vec::new();
     let all = Catalog::new(&device.info, &[])?;
     for (family, variant) in all.meant_for_gpus() {

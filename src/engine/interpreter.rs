@@ -122,14 +122,7 @@ impl Interpreter<'_> {
     fn results(&self, node: &Node) -> Vec<(ValueId, usize, u32)> {
         match &node.work {
             Work::Map(map) => self.map(map),
-            Work::Product(product) => {
-                let first = product.joint.first.as_ref().map(|first| self.product(first, None));
-                let result = self.product(product, first.as_deref());
-                match &product.joint.next {
-                    Some(next) => self.product(next, Some(&result)),
-                    None => result,
-                }
-            }
+            Work::Product(product) => self.product(product),
             Work::Convolution(convolution) => {
                 let [images, channels, pixels] = convolution.extents();
                 let all = [convolution.input, convolution.weights].map(|value| self.read_all(value));
@@ -206,12 +199,7 @@ impl Interpreter<'_> {
         self.steps(head, place)[usize::from(head.outputs[0].step)]
     }
 
-    /// A product by itself. `lhs` stands for a left-hand side that is no value.
-    fn product(
-        &self,
-        product: &Product,
-        lhs: Option<&[(ValueId, usize, u32)]>,
-    ) -> Vec<(ValueId, usize, u32)> {
+    fn product(&self, product: &Product) -> Vec<(ValueId, usize, u32)> {
         let [outer, inner] = product.batch;
         let extents = [outer, inner, product.m, product.n];
         self.rows(&product.epilogue, extents, product.output, |[outer, inner, row, column]| {
@@ -223,8 +211,7 @@ impl Interpreter<'_> {
                 let (row_first, column_first) = (row * product.k + k, column * product.k + k);
                 let a = if product.lhs.along_k { row_first } else { k * product.m + row };
                 let b = if product.rhs.along_k { column_first } else { k * product.n + column };
-                let a = lhs.map_or_else(|| read(product.lhs, a), |made| made[row_first as usize].2);
-                [a, read(product.rhs, b)]
+                [read(product.lhs, a), read(product.rhs, b)]
             }))
         })
     }

@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use super::choices::Winner;
 use super::config::CacheDir;
 use super::core::Core;
-use crate::vk::physical::{DeviceInfo, DeviceKind};
-use crate::vk::pipeline::{fnv1a, write_atomically};
+use crate::disk::{self, fnv1a};
+use crate::vk::physical::DeviceInfo;
 
 /// Names the device, its driver and this crate's version: what another of these has measured is not true here.
 fn key(info: &DeviceInfo) -> String {
-    // A software driver's name does not tell how many cores it runs on.
-    let cores = match info.kind {
-        DeviceKind::Cpu => std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
-        _ => 0,
+    let cores = match info.workarounds.runs_on_host_cores {
+        true => std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
+        false => 0,
     };
     format!("{}|{cores}|{}", info.cache_key, env!("CARGO_PKG_VERSION"))
 }
@@ -26,7 +25,7 @@ pub(crate) fn file(info: &DeviceInfo, folder: &Path, name: &str) -> PathBuf {
 /// A text that is kept by this name for a device; `None` if there is none, or not as it was written.
 pub(crate) fn read(core: &Core, name: &str) -> Option<String> {
     let info = &core.device.info;
-    let text = std::fs::read_to_string(file(info, core.folder()?, name)).ok()?;
+    let text = disk::read_text(&file(info, core.folder()?, name))?;
     unsealed(&text, &key(info)).map(str::to_owned)
 }
 
@@ -34,7 +33,7 @@ pub(crate) fn read(core: &Core, name: &str) -> Option<String> {
 pub(crate) fn write(core: &Core, name: &str, text: &str) {
     if let Some(folder) = core.folder() {
         let info = &core.device.info;
-        write_atomically(&file(info, folder, name), sealed(&key(info), text).as_bytes());
+        disk::write(&file(info, folder, name), sealed(&key(info), text).as_bytes());
     }
 }
 
@@ -45,16 +44,15 @@ fn file_without_device(name: &str) -> Option<PathBuf> {
 
 /// As [`read`], on a machine without a device.
 pub(crate) fn read_without_device(name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(file_without_device(name)?).ok()?;
+    let text = disk::read_text(&file_without_device(name)?)?;
     unsealed(&text, env!("CARGO_PKG_VERSION")).map(str::to_owned)
 }
 
 /// As [`write`], on a machine without a device.
 pub(crate) fn write_without_device(name: &str, text: &str) {
     if let Some(file) = file_without_device(name) {
-        // A disk that refuses costs the next start its speed and nothing else.
-        let _ = file.parent().map(std::fs::create_dir_all);
-        write_atomically(&file, sealed(env!("CARGO_PKG_VERSION"), text).as_bytes());
+        let _ = file.parent().map(disk::open_folder);
+        disk::write(&file, sealed(env!("CARGO_PKG_VERSION"), text).as_bytes());
     }
 }
 
@@ -85,13 +83,13 @@ pub(crate) fn load_tuning(
     folder: &Path,
     find: impl Fn(&str, &str, &str) -> Option<Winner>,
 ) -> Option<Vec<Winner>> {
-    let text = std::fs::read_to_string(tuning_file(info, folder)).ok()?;
+    let text = disk::read_text(&tuning_file(info, folder))?;
     from_text(&text, &key(info), find)
 }
 
 /// Writes what was found; a disk that refuses costs the next start its speed and nothing else.
 pub(crate) fn save_tuning(info: &DeviceInfo, folder: &Path, winners: &[Winner]) {
-    write_atomically(&tuning_file(info, folder), to_text(&key(info), winners).as_bytes());
+    disk::write(&tuning_file(info, folder), to_text(&key(info), winners).as_bytes());
 }
 
 fn to_text(key: &str, winners: &[Winner]) -> String {
@@ -118,6 +116,7 @@ fn from_text(
 mod tests {
     use super::*;
     use crate::engine::catalog::find_winner;
+    use crate::vk::physical::DeviceKind;
 
     #[test]
     fn files_are_of_one_device_driver_and_version() {
@@ -131,7 +130,8 @@ mod tests {
         let folder = Path::new("folder");
         assert_ne!(tuning_file(&info, folder), tuning_file(&other, folder));
         // On a software driver the number of cores counts.
-        let software = DeviceInfo { kind: DeviceKind::Cpu, ..info.clone() };
+        let software =
+            DeviceInfo { workarounds: DeviceInfo::example(DeviceKind::Cpu).workarounds, ..info.clone() };
         assert_ne!(super::key(&software), key);
         assert_eq!(tuning_file(&info, folder), tuning_file(&info.clone(), folder));
     }

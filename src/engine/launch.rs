@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::branches::branch;
 use super::catalog::{Catalog, Load};
 use super::graph::{Access, Cost, Graph, Label, Node, Work};
 use super::pipelines::{PipelineKey, Specialization};
@@ -29,6 +30,7 @@ impl Launch<'_> {
     ) -> Result<Node> {
         self.catalog.check_inputs(self.op, graph, self.load, &accesses)?;
         let x = tiles.clamp(1, u64::from(self.catalog.limits.groups[0]));
+        branch!("launch: wraps", tiles > x);
         let groups = [x as u32, tiles.div_ceil(x) as u32, z];
         let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
         let push = SmallVec::from_slice(push);

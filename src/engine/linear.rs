@@ -2,6 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::branches::branch;
 use super::catalog::{Catalog, Family, Load, Variant};
 use super::graph::Work;
 use super::lower::TAIL_APART_ELEMENTS;
@@ -28,7 +29,9 @@ impl Linear {
         let variant = catalog.variant(Family::Map, elements);
         let fits = input_bytes.len() <= limits.texel_bindings as usize
             && input_bytes.iter().all(|bytes| bytes / 16 < limits.texel_elements);
-        let load = if variant.load == Load::Texel && fits { Load::Texel } else { Load::Buffer };
+        let texels = branch!("linear: texels wanted", variant.load == Load::Texel)
+            && branch!("linear: texels fit", fits);
+        let load = if texels { Load::Texel } else { Load::Buffer };
         let together =
             variant.together && load == Load::Texel && whole_subgroups(variant.local_size, &limits);
         Linear { variant, load, together, limits }
@@ -39,7 +42,10 @@ impl Linear {
         let limit = self.limits.storage_range_bytes;
         let bytes = |shape: &Shape| 4 * shape.elements() as u64;
         match shapes.iter().find(|shape| self.load == Load::Buffer && bytes(shape) > limit) {
-            Some(shape) => Err(Error::Binding { op, shape: *shape, bytes: bytes(shape), limit }),
+            Some(shape) => {
+                branch!("linear: input beyond a binding");
+                Err(Error::Binding { op, shape: *shape, bytes: bytes(shape), limit })
+            }
             None => Ok(()),
         }
     }
@@ -79,8 +85,9 @@ impl Linear {
         let together = wanted && self.together;
         self.windows_of(elements, if together { most } else { u64::MAX }).flat_map(move |(first, count)| {
             let whole = count / per_group * per_group;
-            let apart = count >= TAIL_APART_ELEMENTS || whole == count;
-            let whole = if together && apart { whole } else { 0 };
+            let apart = branch!("linear: tail apart", count >= TAIL_APART_ELEMENTS)
+                || branch!("linear: whole workgroups", whole == count);
+            let whole = if branch!("linear: together", together) && apart { whole } else { 0 };
             [(first, whole, true), (first + whole, count - whole, false)]
                 .into_iter()
                 .filter(|part| part.1 > 0)

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::branches::branch;
 use super::catalog::{Catalog, Family, Load, Variant};
 use super::division::Divisions;
 use super::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
@@ -83,7 +84,7 @@ impl Map {
         let shape =
             self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
         let elements = shape.elements() as u64;
-        if elements == 0 {
+        if branch!("map: nothing", elements == 0) {
             return Ok(());
         }
         let limits = &catalog.limits;
@@ -91,14 +92,15 @@ impl Map {
         let space = Space::collapse(&shape, &self.inputs);
         let modes = space.modes(&self.inputs);
         let load = self.load_path(label.op.known(), graph, catalog, variant, (&space, &modes))?;
-        let strided = modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar));
+        let strided =
+            branch!("map: strided", modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar)));
         let halves = self.halves(graph);
         let any_size = map_module(load, self, strided || halves != 0);
         let together = variant.together && load == Load::Texel && halves == 0;
-        let together = together && whole_subgroups(variant.local_size, limits);
+        let together = branch!("map: together", together && whole_subgroups(variant.local_size, limits));
         let together = together.then(|| map_module_together(self, strided)).flatten();
         let mut specialization = self.specialization(catalog, variant, &space, &modes);
-        specialization.extend((halves != 0).then_some((HALVES, halves)));
+        specialization.extend(branch!("map: halves", halves != 0).then_some((HALVES, halves)));
         let size = |value| graph.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
 
@@ -106,7 +108,7 @@ impl Map {
         let mut begins = self.inputs.iter().zip(&sizes).map(|(input, size)| size * u64::from(input.offset));
         let aligned = begins.all(|begin| begin.is_multiple_of(limits.offset_alignment));
         // A binding begins up to one alignment early.
-        let early = if aligned { 0 } else { limits.offset_alignment };
+        let early = if branch!("map: aligned", aligned) { 0 } else { limits.offset_alignment };
         let mut window = WINDOW_ELEMENTS.min((limits.storage_range_bytes - early) / 4);
         if variant.vecs > 1 {
             // Whole workgroups look for no end, so there must be none too many: the grid is a line.
@@ -122,7 +124,8 @@ impl Map {
         let window = window / unit * unit;
         // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
         // sizes share one.
-        let unguarded_from = if any_size.ops < OpSet::All { 0 } else { TAIL_APART_ELEMENTS };
+        let cheap = branch!("map: cheap", any_size.ops < OpSet::All);
+        let unguarded_from = if cheap { 0 } else { TAIL_APART_ELEMENTS };
         let divisions = Divisions::new(&space.extents);
         let mut scalars = [0; MAX_SCALARS];
         scalars[..self.scalars.len()].copy_from_slice(&self.scalars);
@@ -130,9 +133,12 @@ impl Map {
         while first < elements {
             let rest = window.min(elements - first);
             let without_tail = rest / unit * unit;
-            let tail_apart = variant.vecs > 1 && rest >= TAIL_APART_ELEMENTS;
+            let tail_apart = branch!("map: several", variant.vecs > 1)
+                && branch!("map: tail apart", rest >= TAIL_APART_ELEMENTS);
             let count = if tail_apart { without_tail } else { rest };
-            let whole = variant.vecs > 1 && count == without_tail && count >= unguarded_from;
+            let whole = variant.vecs > 1
+                && branch!("map: whole workgroups", count == without_tail)
+                && branch!("map: unguarded", count >= unguarded_from);
             let together = together.filter(|_| whole);
             let module = together.unwrap_or(any_size);
             let unguarded = (whole && together.is_none()).then_some((WHOLE, 1));
@@ -160,7 +166,11 @@ impl Map {
                     offset += first;
                     reach = offset..offset + count;
                 }
-                let moves = *mode == Mode::Dense || access.bytes > limits.storage_range_bytes;
+                let moves = *mode == Mode::Dense
+                    || branch!(
+                        "map: strided input beyond a binding",
+                        access.bytes > limits.storage_range_bytes
+                    );
                 if load == Load::Buffer && moves {
                     (access.offset, access.bytes) = binding(reach, sizes[k], limits);
                     offset -= access.offset / sizes[k];
@@ -192,7 +202,7 @@ impl Map {
             let touched = space.bytes_read(count, &sizes) + written;
             let in_place = self.in_place(graph, &modes, module.inputs);
             let node = Node::new(label.clone(), work, accesses).with_in_place(in_place);
-            let node = node.with_continues(first > 0);
+            let node = node.with_continues(branch!("map: continues", first > 0));
             out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
             first += count;
         }
@@ -249,7 +259,7 @@ impl Map {
         let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
         let fits = self.inputs.iter().all(|input| bytes(input) / 16 < limits.texel_elements)
             && MAX_INPUTS <= limits.texel_bindings as usize;
-        if variant.load == Load::Texel && fits {
+        if branch!("map: texels wanted", variant.load == Load::Texel) && branch!("map: texels fit", fits) {
             return Ok(Load::Texel);
         }
         // A strided input can't be cut into windows: any part of the output may need any part of it.
@@ -260,7 +270,7 @@ impl Map {
             let value = graph.value(input.value);
             let reach = space.reach(k, input.offset);
             let (_, bytes) = binding(reach, value.dtype.size_bytes() as u64, limits);
-            if bytes > limit {
+            if branch!("map: reaches too far", bytes > limit) {
                 return Err(Error::Binding { op, shape: value.shape, bytes, limit });
             }
         }
@@ -288,7 +298,7 @@ impl Map {
             ),
             (4, space.extents.len() as u32),
         ];
-        if self.steps.len() > 1 {
+        if branch!("map: several steps", self.steps.len() > 1) {
             all.push((5, self.outputs.iter().enumerate().map(|(k, o)| u32::from(o.step) << (8 * k)).sum()));
             all.push((6, self.steps.len() as u32));
             all.push((7, self.outputs.len() as u32));

@@ -81,6 +81,14 @@ impl Map {
         let outputs = smallvec![MapOutput { step: 0, value: output }];
         Map { steps: smallvec![Step { op, operands }], inputs, scalars, outputs }
     }
+
+    /// The value that it makes, if it makes one alone. That is its last step's result: every step leads to a result, and nothing
+    /// comes after the last one.
+    pub(crate) fn only_output(&self) -> Option<ValueId> {
+        let [output] = self.outputs[..] else { return None };
+        debug_assert_eq!(usize::from(output.step) + 1, self.steps.len(), "{self:?}");
+        Some(output.value)
+    }
 }
 
 /// Strides of a dense tensor, outermost first.

@@ -372,6 +372,25 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_holds_the_largest_of_its_tenants() {
+        let mut graph = Graph::default();
+        // All of one class.
+        let sizes = [1000, 1001, 1010, 1020, 1005, 1023];
+        let values = sizes.map(|elements| value(&mut graph, elements));
+        for (i, &made) in values.iter().enumerate() {
+            node(&mut graph, &values[i.saturating_sub(1)..i], made);
+        }
+        for tight in [false, true] {
+            let Assignment { homes, slots } = assign(&graph, tight);
+            assert!(slots.len() < sizes.len(), "some share a slot");
+            for (&value, elements) in values.iter().zip(sizes) {
+                let Home::Slot(slot) = homes[value as usize] else { panic!("{value} has no slot") };
+                assert!(slots[slot as usize] >= 4 * elements as u64, "{slots:?} {homes:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_slot_serves_its_own_class_only() {
         let mut graph = Graph::default();
         let (a, b, c) = (value(&mut graph, 1000), value(&mut graph, 10), value(&mut graph, 1000));
@@ -381,5 +400,15 @@ mod tests {
         let assignment = assign(&graph, false);
         assert_eq!(assignment.homes[a as usize], assignment.homes[c as usize]);
         assert_ne!(assignment.homes[a as usize], assignment.homes[b as usize]);
+
+        // Nor does a small value take a large slot that is free.
+        let mut graph = Graph::default();
+        let (a, b, small) = (value(&mut graph, 1000), value(&mut graph, 1000), value(&mut graph, 10));
+        node(&mut graph, &[], a);
+        node(&mut graph, &[a], b);
+        node(&mut graph, &[b], small);
+        for tight in [false, true] {
+            assert!(assign(&graph, tight).slots.contains(&40), "{tight}");
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! The engine: a recording is plain data until it ends; then it gets memory, barriers and one submission.
 
 pub(crate) mod accelerator;
+mod bounds;
+pub(crate) mod branches;
 pub(crate) mod catalog;
 pub(crate) mod choices;
 pub(crate) mod commands;
+mod common;
 pub(crate) mod config;
 pub(crate) mod convolution;
 pub(crate) mod core;
@@ -33,7 +36,7 @@ pub(crate) mod map;
 pub(crate) mod map_modules;
 pub(crate) mod memory;
 pub(crate) mod modules;
-mod next;
+mod needed;
 pub(crate) mod op_code;
 pub(crate) mod outputs;
 pub(crate) mod pack;
@@ -43,6 +46,7 @@ pub(crate) mod pool;
 pub(crate) mod product;
 pub(crate) mod profile;
 pub(crate) mod program;
+mod quiet;
 pub(crate) mod recording;
 pub(crate) mod reduce;
 pub(crate) mod reduction;
@@ -58,3 +62,6 @@ pub(crate) mod timeline;
 pub(crate) mod together;
 mod uploads;
 pub(crate) mod wakers;
+
+/// For the layers above, whose locks may be held for good in a forked process, too.
+pub(crate) use crate::vk::process;

@@ -3,6 +3,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::branches::branch;
 use super::catalog::{Catalog, Load};
 use super::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use super::pipelines::PipelineKey;
@@ -102,16 +103,17 @@ impl Pack {
             left: self.left,
         };
         // Windows are whole panels, or rows by fours where there is one panel only.
-        let (units, unit_blocks, unit_vecs) = if batches == 1 && self.panels == 1 {
-            (self.panel_rows.div_ceil(4), self.panel_vecs, 4 * u64::from(self.panel_vecs))
-        } else {
-            (batches * self.panels, per_panel, self.vecs() / u64::from(self.panels))
-        };
+        let (units, unit_blocks, unit_vecs) =
+            if branch!("pack: windows of rows", batches == 1 && self.panels == 1) {
+                (self.panel_rows.div_ceil(4), self.panel_vecs, 4 * u64::from(self.panel_vecs))
+            } else {
+                (batches * self.panels, per_panel, self.vecs() / u64::from(self.panels))
+            };
         let limits = &catalog.limits;
         let most = (limits.storage_range_bytes / 16 / unit_vecs).min(1 << 20) as u32;
         // By sixteens they begin where bindings may.
-        let most = if most >= units { units } else { most / 16 * 16 };
-        if most == 0 {
+        let most = if branch!("pack: one window", most >= units) { units } else { most / 16 * 16 };
+        if branch!("pack: too wide", most == 0) {
             return Err(self.too_large(graph, 16 * 16 * unit_vecs, limits.storage_range_bytes));
         }
         let is_half = graph.value(self.source).dtype == DType::F16;
@@ -142,9 +144,9 @@ impl Pack {
         let aligned = [self.strides[0], self.strides[1], stride, self.left].iter().all(|s| s % 4 == 0);
         let specialization = smallvec![
             (0, LOCAL_SIZE),
-            (1, u32::from(self.transposed)),
-            (2, u32::from(aligned)),
-            (3, u32::from(is_half)),
+            (1, u32::from(branch!("pack: transposed", self.transposed))),
+            (2, u32::from(branch!("pack: aligned", aligned))),
+            (3, u32::from(branch!("pack: half", is_half))),
         ];
         let module = match load {
             Load::Buffer => "product_pack.buffer",

@@ -5,25 +5,28 @@ mod encoding;
 use std::fmt;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use self::encoding::{Copy, Encoding, Segment};
+use self::encoding::{COPIES, Copy, Encoding, Segment};
 use super::commands::{BlockUse, Commands, Job};
 use super::core::Core;
 use super::execute::{Sent, Wish, last_labels};
 use super::graph::{Graph, Label, Work};
 use super::memory::Home;
-use super::pipelines::Making;
+use super::pipelines::{Making, PipelineKey};
 use super::pool::Lease;
 use super::profile::Profiling;
 use super::profile::ticket::{Probe, RowPlan};
-use super::program::Program;
+use super::program::{Amount, Program};
 use super::recording::foreign_tensor;
 use super::submission::Submission;
-use super::tensor::{Contents, Place, Storage, Tensor};
+use super::tensor::{Contents, Place, Standing, Storage, Tensor};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use crate::vk::buffer::MemoryKind;
+use crate::vk::pipeline::Pipeline;
+use crate::vk::process;
 use crate::vk::raw::HostSync;
 
 /// Nodes of one command buffer. When a tensor's memory has changed, only the command buffers that bind it are encoded
@@ -38,13 +41,14 @@ const SEGMENT_NODES: usize = 32;
 ///   results, and reading them waits for it. Results of an earlier submission are gone, except for whoever already
 ///   works with them (a recording, a read on another thread). To have the results of several submissions side by
 ///   side, [`bind`](Plan::bind) other tensors in between.
-/// - **In flight**: it may be submitted while earlier submissions run. Each has an encoded copy with descriptors and
-///   timestamps of its own, made when there is none idle, and used again when its submission is done. Temporaries are
-///   shared by all, so that submissions of one plan run one after the other.
+/// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs are
+///   the same memory for all, so that submissions of one plan run one after the other.
 ///
-/// Memory stays where it is as long as nothing in flight uses it: then a submission encodes and allocates nothing. An
-/// input that is written, or an output that is due again, while a submission in flight uses it moves to another
-/// block, and what binds it is encoded for that one.
+/// What is in flight moves nothing: an output that is due again is overwritten when the device has come that far, and so is an
+/// input that is [written](Tensor::write) meanwhile. So a submission encodes and allocates nothing, whether or not anybody waits.
+/// An output moves to another block, and what binds it is encoded for that one, only if something else still needs its old
+/// contents: a read under way, an open recording that uses them, another tensor that is a view of them. (While the plan is
+/// profiled, each submission in flight has an encoded copy of its own, for its timestamps.)
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -54,10 +58,10 @@ const SEGMENT_NODES: usize = 32;
 /// let y = r.add(&x, &x)?;
 /// let y = r.keep(y)?;
 /// let mut plan = r.into_plan()?;
-/// plan.submit()?;
+/// let _ = plan.submit()?; // Reading waits for it.
 /// assert_eq!(y.read::<f32>()?, [2.0, 4.0]);
 /// x.write(&[5.0f32, 6.0])?;
-/// plan.submit()?;
+/// let _ = plan.submit()?;
 /// assert_eq!(y.read::<f32>()?, [10.0, 12.0]);
 /// # Ok(()) }
 /// ```
@@ -75,14 +79,18 @@ pub struct Plan {
     segments: Vec<Segment>,
     /// In the order of their last use.
     copies: Vec<Copy>,
+    /// The sets of tensors that are expected to take turns.
+    sets: usize,
     /// The rows of a profile, with dispatches side by side and alone.
     rows: [Option<Arc<[RowPlan]>>; 2],
     labels: Arc<[Label]>,
-    barriers: u64,
+    amount: Amount,
     /// How it is profiled, if not as the accelerator is.
     profiling: Option<Profiling>,
     /// What its pipelines have cost: told by the profile of the first submission.
     making: Making,
+    /// Kept, so that no submission makes one.
+    _pipelines: Vec<Arc<Pipeline>>,
     /// What the next submission waits for and signals for the host.
     pub(super) sync: HostSync,
 }
@@ -92,7 +100,7 @@ struct Binding {
     /// The tensor that was recorded, which names the place.
     named: Arc<Storage>,
     /// The tensor that stands there.
-    tensor: Arc<Storage>,
+    tensor: Standing,
     shape: Shape,
 }
 
@@ -124,7 +132,7 @@ impl Plan {
     ) -> Result<Plan> {
         core.open()?;
         let mut program = Program::new(&core.catalog, core.fusion, graph, tensors.len())?;
-        let making = make_pipelines(core, &program.graph)?;
+        let (making, pipelines) = make_pipelines(core, &program.graph)?;
         let own = match own_blocks(core, &program) {
             Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
                 program.place(true);
@@ -132,6 +140,7 @@ impl Plan {
             }
             other => other?,
         };
+        core.counters.took(&program.temporaries());
         let (mut outputs, mut aliases) = (Vec::new(), Vec::new());
         for (id, value) in program.graph.values.iter().enumerate() {
             let Some(storage) = program.graph.kept(value) else { continue };
@@ -167,11 +176,13 @@ impl Plan {
             own,
             segments,
             copies: Vec::new(),
+            sets: COPIES,
             rows: [None, None],
             labels: last_labels(&program.graph),
-            barriers: program.barrier_count(),
+            amount: program.amount(),
             profiling,
             making,
+            _pipelines: pipelines,
             sync,
             program,
         })
@@ -196,17 +207,17 @@ impl Plan {
         let mut uses = Vec::with_capacity(external);
         let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, self.program.usage.len());
         let mut note = |block: usize, lease: Lease| {
-            blocks[block] = Some(lease.clone());
-            uses.push(BlockUse { lease, usage: probe.usage(self.program.usage[block]) });
+            uses.push(BlockUse::new(&lease, probe.usage(self.program.usage[block])));
+            blocks[block] = Some(lease);
         };
         for (block, input) in self.inputs.iter().enumerate() {
-            note(block, input.tensor.settled("submit", input.shape)?.0);
+            note(block, input.storage().settled("submit", input.shape)?.0);
         }
         // Locked from here on, so that nobody begins to read contents that are about to be overwritten.
         let mut places: SmallVec<[(Place<'_>, usize); 4]> = SmallVec::new();
         for output in &self.outputs {
-            let place = output.binding.tensor.place("submit", output.binding.shape)?;
-            let lease = match place.unshared() {
+            let place = output.binding.storage().place("submit", output.binding.shape)?;
+            let lease = match place.replaceable() {
                 Some(lease) => lease,
                 None => self.core.acquire(MemoryKind::Device, output.bytes)?,
             };
@@ -224,6 +235,7 @@ impl Plan {
             blocks: &blocks,
             probe: &probe,
             mode,
+            sets: self.sets,
         };
         let replay = encoding.choose(&mut self.copies)?.clone();
         let rows = &mut self.rows[usize::from(probe.isolates())];
@@ -234,14 +246,14 @@ impl Plan {
         let job = Job {
             commands: Commands::Replay(replay),
             uses,
-            has_barrier: self.barriers > 0 || probe.isolates(),
+            has_barrier: self.amount.barriers > 0 || probe.isolates(),
             labels: self.labels.clone(),
             ticket: ticket.clone(),
             sync: self.sync.clone(),
         };
         let value = self.core.submit(job)?;
         self.sync = HostSync::default();
-        self.core.counters.submitted(self.program.graph.nodes.len() as u64, self.barriers);
+        self.core.counters.submitted(self.amount);
         for (place, block) in places {
             place.settle(blocks[block].take(), Contents::Submitted(value));
         }
@@ -253,7 +265,8 @@ impl Plan {
 
     /// Whether there is no need to ask the device what it has finished.
     fn is_ready(&self) -> bool {
-        self.copies.iter().any(Copy::is_idle) && self.outputs.iter().all(|o| o.binding.tensor.is_unshared())
+        self.copies.iter().any(Copy::is_free)
+            && self.outputs.iter().all(|output| output.binding.storage().is_replaceable())
     }
 
     /// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded.
@@ -267,11 +280,11 @@ impl Plan {
     /// let y = r.neg(&x)?;
     /// let y = r.keep(y)?;
     /// let mut plan = r.into_plan()?;
-    /// plan.submit()?;
+    /// let _ = plan.submit()?;
     /// let other = gpu.empty([2], tidemill::DType::F32)?;
     /// plan.bind(&x, &gpu.upload(&[3.0f32, 4.0], [2])?)?;
     /// plan.bind(&y, &other)?;
-    /// plan.submit()?;
+    /// let _ = plan.submit()?;
     /// assert_eq!(y.read::<f32>()?, [-1.0, -2.0]);
     /// assert_eq!(other.read::<f32>()?, [-3.0, -4.0]);
     /// # Ok(()) }
@@ -285,12 +298,13 @@ impl Plan {
     /// [`Error::ForeignTensor`].
     pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
         let op = "bind";
+        process::check()?;
         if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
             return Err(foreign_tensor(op, &tensor.storage.core, &self.core));
         }
         let (expected, got) = (recorded.dtype(), tensor.dtype());
         if expected != got {
-            return Err(Error::Type { op, expected, got });
+            return Err(Error::of_type(op, "tensor", &[expected], got));
         }
         if recorded.shape() != tensor.shape() {
             let (lhs, rhs) = (recorded.shape(), tensor.shape());
@@ -301,7 +315,7 @@ impl Plan {
         let same = |storage: &Arc<Storage>| {
             Arc::ptr_eq(storage, &tensor.storage) || storage.shares_host_memory(&tensor.storage)
         };
-        let stands = |binding: &Binding| same(&binding.tensor) && !named(binding);
+        let stands = |binding: &Binding| same(binding.storage()) && !named(binding);
         let as_output = self.outputs.iter().any(|output| named(&output.binding));
         let is_view =
             |storage: &Arc<Storage>| self.aliases.iter().any(|(view, _)| Arc::ptr_eq(view, storage));
@@ -319,10 +333,22 @@ impl Plan {
         }
         let outputs = self.outputs.iter_mut().map(|output| &mut output.binding);
         for binding in self.inputs.iter_mut().chain(outputs).filter(|binding| named(binding)) {
-            binding.tensor = tensor.storage.clone();
+            let before = std::mem::replace(&mut binding.tensor, Standing::new(tensor.storage.clone()));
+            // No longer the plan's to write, until it is bound again.
+            if as_output && !Arc::ptr_eq(before.storage(), &tensor.storage) {
+                before.storage().release();
+            }
+        }
+        if as_output && Arc::ptr_eq(&recorded.storage, &tensor.storage) {
+            recorded.storage.promise_again();
         }
         sort(&mut self.outputs);
         Ok(())
+    }
+
+    /// Says how many sets of tensors will be bound in turn: so many encoded copies are kept.
+    pub(crate) fn expect_sets(&mut self, sets: usize) {
+        self.sets = sets.max(COPIES);
     }
 
     /// Profiles its submissions in their own way, whatever the accelerator's is.
@@ -347,7 +373,11 @@ impl Drop for Plan {
 
 impl Binding {
     fn new(storage: Arc<Storage>, shape: Shape) -> Binding {
-        Binding { named: storage.clone(), tensor: storage, shape }
+        Binding { named: storage.clone(), tensor: Standing::new(storage), shape }
+    }
+
+    fn storage(&self) -> &Arc<Storage> {
+        self.tensor.storage()
     }
 }
 
@@ -361,29 +391,25 @@ fn is_read_too(blocks: &[Option<Lease>], output: usize) -> bool {
 
 /// Two plans that lock the same tensors lock them in the same order.
 fn sort(outputs: &mut [Output]) {
-    outputs.sort_unstable_by_key(|output| Arc::as_ptr(&output.binding.tensor).addr());
+    outputs.sort_unstable_by_key(|output| Arc::as_ptr(output.binding.storage()).addr());
 }
 
 /// By the number of the block: a block for each slot that is not an output's.
 fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
-    let mut own: Vec<Option<u64>> = vec![None; program.tensors];
-    own.extend(program.assignment.slots.iter().map(|bytes| Some(*bytes)));
-    for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
-        if let (Some(_), Home::Slot(slot)) = (&value.kept, home) {
-            own[program.tensors + *slot as usize] = None;
-        }
-    }
+    let own = std::iter::repeat_n(None, program.tensors).chain(program.temporaries());
     let lease = |bytes: Option<u64>| bytes.map(|bytes| core.acquire(MemoryKind::Device, bytes)).transpose();
-    own.into_iter().map(lease).collect()
+    own.map(lease).collect()
 }
 
-/// Makes the pipelines that are not there yet.
-pub(super) fn make_pipelines(core: &Core, graph: &Graph) -> Result<Making> {
+/// All pipelines of a graph; those that are not there yet are made.
+pub(super) fn make_pipelines(core: &Core, graph: &Graph) -> Result<(Making, Vec<Arc<Pipeline>>)> {
     let mut making = Making::default();
-    for node in &graph.nodes {
-        if let Work::Dispatch { pipeline, .. } = &node.work {
-            core.pipelines.get(pipeline, &mut making)?;
-        }
-    }
-    Ok(making)
+    let keys = graph.nodes.iter().filter_map(|node| match &node.work {
+        Work::Dispatch { pipeline, .. } => Some(pipeline),
+        _ => None,
+    });
+    let keys: FxHashSet<&PipelineKey> = keys.collect();
+    let pipelines =
+        keys.into_iter().map(|key| core.pipelines.get(key, &mut making)).collect::<Result<_>>()?;
+    Ok((making, pipelines))
 }

@@ -1,22 +1,24 @@
 //! The buffer pool: size classes, blocks that come back by themselves, a cap, and statistics.
 //!
-//! A block is in the pool exactly while nobody refers to it: tensors, open recordings and submissions in flight hold
-//! a [`Lease`], and the last one to go returns the block. So nothing here has to know what the device is doing.
+//! A block is in the pool exactly while nobody refers to it: tensors, open recordings and accesses of the host's have a
+//! [`Lease`], submissions in flight a [`Hold`], and the last one to go returns the block. So nothing here has to know what the device
+//! is doing.
 
+mod lease;
 mod shelves;
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use self::shelves::State;
 use crate::error::{Error, Result};
-use crate::vk::buffer::{Buffer, MemoryKind};
+use crate::vk::buffer::{Buffer, MemoryKind, heap_and_budget};
 use crate::vk::device::Device;
 use crate::vk::raw::HostBuffer;
 
+pub(crate) use self::lease::{Hold, Lease};
 pub use self::shelves::PoolStats;
 
 /// The smallest class, and the step between classes up to 2 KiB.
@@ -51,68 +53,6 @@ pub(crate) struct Block {
     /// The last submission that wrote it, and the last that read it; 0 for none. Changed under the timeline's lock.
     pub(crate) last_write: AtomicU64,
     pub(crate) last_read: AtomicU64,
-}
-
-/// A block in use. Clones share it; the last one returns it to its pool.
-#[derive(Clone, Debug)]
-pub(crate) struct Lease(Arc<Leased>);
-
-struct Leased {
-    /// `None` only inside `drop`.
-    block: Option<Block>,
-    requested: u64,
-    /// Where the block goes back to; `None` if it is the host's memory.
-    pool: Option<Arc<Pool>>,
-}
-
-impl fmt::Debug for Leased {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leased").field("requested", &self.requested).finish_non_exhaustive()
-    }
-}
-
-impl Lease {
-    /// The block's buffer and its marks.
-    pub(crate) fn block(&self) -> &Block {
-        match &self.0.block {
-            Some(block) => block,
-            None => unreachable!("a block leaves its lease only in drop"),
-        }
-    }
-
-    /// Whether nobody else holds the block.
-    pub(crate) fn is_unshared(&self) -> bool {
-        let unshared = Arc::strong_count(&self.0) == 1;
-        if unshared {
-            // The count is read relaxed, and the host may be about to write the memory: what others did with it before they let
-            // go, on other threads, has to come before that. Their letting go is a release; this is the other half.
-            fence(Ordering::Acquire);
-        }
-        unshared
-    }
-
-    /// Whether the device may overwrite it: nobody else can see it, or it is the host's.
-    pub(crate) fn is_replaceable(&self) -> bool {
-        self.is_unshared() || self.is_pinned()
-    }
-
-    /// Whether it is memory of the host's, which stays in its place whatever uses it.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.0.pool.is_none()
-    }
-
-    /// Tells leases apart while both are alive.
-    pub(crate) fn address(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
-    }
-}
-
-impl Drop for Leased {
-    fn drop(&mut self) {
-        if let (Some(block), Some(pool)) = (self.block.take(), &self.pool) {
-            pool.put_back(block, self.requested);
-        }
-    }
 }
 
 /// Why a block can't be had right now.
@@ -154,7 +94,13 @@ impl Pool {
     }
 
     fn class_of(&self, bytes: u64) -> u64 {
-        class_bytes(if self.checks { bytes.saturating_add(GUARD_BYTES) } else { bytes })
+        class_bytes(self.exact(bytes))
+    }
+
+    /// What a block takes at the least.
+    fn exact(&self, bytes: u64) -> u64 {
+        let needed = if self.checks { bytes.saturating_add(GUARD_BYTES) } else { bytes };
+        needed.max(1).checked_next_multiple_of(GRAIN_BYTES).unwrap_or(needed)
     }
 
     /// A free block of the right class, without any Vulkan call.
@@ -200,7 +146,20 @@ impl Pool {
         };
         let serial = self.made.fetch_add(1, Ordering::Relaxed);
         let name = format!("tidemill {what} {serial}, {class} bytes");
-        let made = Buffer::new(&self.device, class, kind, &name);
+        let mut made = Buffer::new(&self.device, class, kind, &name);
+        let (rounded, exact) = (class, self.exact(bytes));
+        if matches!(made, Ok(None)) && exact < class {
+            // There may be room for what is asked for, if not for its whole class.
+            made = Buffer::new(&self.device, exact, kind, &name);
+        }
+        let class = made.as_ref().ok().and_then(|made| made.as_ref()).map_or(class, Buffer::size_bytes);
+        if class < rounded {
+            let mut state = self.state.lock();
+            state.give_back(kind, rounded, bytes);
+            state.remove(kind, rounded);
+            state.lend(kind, class, bytes);
+            state.add(kind, class);
+        }
         let Ok(Some(buffer)) = made else {
             let mut state = self.state.lock();
             state.give_back(kind, class, bytes);
@@ -218,7 +177,7 @@ impl Pool {
         if self.checks {
             poison(&block, requested);
         }
-        Lease(Arc::new(Leased { block: Some(block), requested, pool: Some(self.clone()) }))
+        Lease::new(block, requested, Some(self.clone()))
     }
 
     /// A block around memory of the host's. It never comes to the pool and counts in none of its figures.
@@ -228,7 +187,7 @@ impl Pool {
         let serial = self.made.fetch_add(1, Ordering::Relaxed);
         let (last_write, last_read) = (AtomicU64::new(0), AtomicU64::new(0));
         let block = Block { buffer, serial, kind: MemoryKind::Device, last_write, last_read };
-        Lease(Arc::new(Leased { block: Some(block), requested, pool: None }))
+        Lease::new(block, requested, None)
     }
 
     fn put_back(&self, block: Block, requested: u64) {
@@ -261,7 +220,11 @@ impl Pool {
         let (stats, requested) = (self.stats(), self.class_of(bytes));
         match (shortage, self.cap) {
             (Shortage::Cap, Some(cap)) => Error::OverCap { requested, in_use: stats.live_bytes, cap },
-            _ => Error::OutOfMemory { requested, in_use: stats.live_bytes, cached: stats.cached_bytes },
+            _ => {
+                let (in_use, cached) = (stats.live_bytes, stats.cached_bytes);
+                let (heap, budget) = heap_and_budget(&self.device, MemoryKind::Device);
+                Error::OutOfMemory { requested: self.exact(bytes), in_use, cached, heap, budget }
+            }
         }
     }
 }

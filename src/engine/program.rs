@@ -3,14 +3,15 @@
 
 use smallvec::SmallVec;
 
+use super::branches::branch;
 use super::catalog::Catalog;
+use super::common::fuse_and_merge;
 use super::fuse::fuse;
 use super::graph::{Access, Graph, Work};
 use super::hazard::{BlockAccess, Hazards};
 use super::head::absorb_heads;
 use super::memory::{Assignment, Home, assign};
-use super::next::absorb_next;
-use super::product::Product;
+use super::needed::drop_unneeded;
 use super::tail::absorb_tails;
 use crate::error::{Error, Result};
 
@@ -41,6 +42,16 @@ impl Usage {
     }
 }
 
+/// What carrying a program out once amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    /// Dispatches, copies and fills.
+    pub(crate) dispatches: u64,
+    pub(crate) barriers: u64,
+    /// Bytes that must cross the memory bus at the least, of those dispatches for which that is known.
+    pub(crate) bytes: u64,
+}
+
 /// A lowered graph with all that is decided about it. Blocks are numbered: the tensors first, then a block per slot.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -57,19 +68,18 @@ pub(crate) struct Program {
 impl Program {
     /// Decides everything for a graph that reads so many tensors.
     pub(crate) fn new(catalog: &Catalog, fusion: bool, mut graph: Graph, tensors: usize) -> Result<Program> {
+        drop_unneeded(&mut graph);
         // Together, operations may ask more of bindings than each of them alone, which was checked when it was recorded.
         let limit = catalog.limits.storage_range_bytes;
         let large =
             |graph: &Graph| graph.values.iter().any(|v| v.dtype.storage_bytes(v.shape.elements()) > limit);
         let apart = (fusion && large(&graph)).then(|| graph.clone());
         if fusion {
-            let pays = |graph: &Graph, product: &Product| {
-                product.joint_pays(graph, graph.trial.as_deref().unwrap_or(catalog))
-            };
-            fuse_all(&mut graph, pays);
+            fuse_and_merge(&mut graph, fuse_all);
         }
         match (lower(catalog, &mut graph), apart) {
             (Err(Error::Binding { .. }), Some(apart)) => {
+                branch!("program: only apart");
                 graph = apart;
                 lower(catalog, &mut graph)?;
             }
@@ -123,20 +133,36 @@ impl Program {
         }
     }
 
-    /// How many barriers there are.
-    pub(crate) fn barrier_count(&self) -> u64 {
-        self.barriers.iter().filter(|barrier| **barrier).count() as u64
+    /// What it amounts to.
+    pub(crate) fn amount(&self) -> Amount {
+        let nodes = &self.graph.nodes;
+        Amount {
+            dispatches: nodes.len() as u64,
+            barriers: self.barriers.iter().filter(|barrier| **barrier).count() as u64,
+            bytes: nodes.iter().filter_map(|node| node.cost.bytes).sum(),
+        }
+    }
+
+    /// By slot: its bytes if it holds temporaries alone, `None` if a value that is kept lives there.
+    pub(crate) fn temporaries(&self) -> SmallVec<[Option<u64>; 16]> {
+        let slots = self.assignment.slots.iter();
+        let mut temporaries: SmallVec<[Option<u64>; 16]> = slots.map(|bytes| Some(*bytes)).collect();
+        for (value, home) in self.graph.values.iter().zip(&self.assignment.homes) {
+            if let (Some(_), Home::Slot(slot)) = (&value.kept, home) {
+                temporaries[*slot as usize] = None;
+            }
+        }
+        temporaries
     }
 }
 
-/// All of fusion. `pays` says whether products that could be joined are worth it.
-pub(super) fn fuse_all(graph: &mut Graph, pays: impl Fn(&Graph, &Product) -> bool) {
+/// All of fusion.
+pub(super) fn fuse_all(graph: &mut Graph) {
     // Tails that are chains first, so that programs don't grow beyond an epilogue; then those that had to be joined.
     absorb_tails(graph);
     fuse(graph);
     absorb_tails(graph);
     absorb_heads(graph);
-    absorb_next(graph, pays);
 }
 
 /// Turns programs, products, convolutions, reductions and softmax into dispatches.
@@ -186,6 +212,7 @@ mod tests {
             graph.nodes.push(Node::new(label, Work::Map(map), SmallVec::new()));
             last = output;
         }
+        graph.values[last as usize].kept = Some(0);
         graph
     }
 
@@ -207,7 +234,7 @@ mod tests {
             let program = Program::new(&catalog, false, additions(10, elements), 1).unwrap();
             let slots = &program.assignment.slots;
             assert_eq!((program.graph.nodes.len(), slots.len()), (nodes, 1), "{variant} {elements}");
-            assert_eq!(program.barrier_count(), barriers, "{variant} {elements}");
+            assert_eq!(program.amount().barriers, barriers, "{variant} {elements}");
         }
     }
 }

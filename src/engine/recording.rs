@@ -20,6 +20,7 @@ use super::submission::Submission;
 use super::tensor::{Contents, Storage, Tensor};
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, Shape};
+use crate::vk::process;
 use crate::vk::raw::HostSync;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -62,7 +63,8 @@ impl From<&Value> for Operand<'_> {
 /// What happens between [`begin_recording`](crate::Accelerator::begin_recording) and
 /// [`end_recording`](Recording::end_recording): a list of operations, carried out in one submission.
 ///
-/// Dropping it discards it. An op that fails leaves it as it was.
+/// Dropping it discards it. An op that fails leaves it as it was. Ops that lead to nothing that is kept do not run;
+/// [`explain`](Recording::explain) lists them.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -160,23 +162,22 @@ impl Recording {
         Ok(kept)
     }
 
-    /// Makes a value a tensor that outlives the recording. It has contents once the recording has ended.
+    /// Makes a value a tensor that outlives the recording. It has contents once the recording has ended. A value that is kept
+    /// twice is two tensors, the second one a copy.
     ///
     /// # Errors
     ///
     /// [`Error::ForeignValue`] if the value belongs to another recording.
     pub fn keep(&mut self, value: Value) -> Result<Tensor> {
         let id = self.own("keep", value)?;
-        let shape = self.graph.value(id).shape;
         let root = self.graph.root(id);
-        let info = self.graph.value(root);
-        let storage = if let Some(storage) = self.graph.kept(info) {
-            storage.clone()
-        } else {
-            let storage = Storage::new(&self.core, info.dtype, None, Contents::Recorded);
-            self.graph.keep(root, storage.clone());
-            storage
-        };
+        if self.graph.value(root).kept.is_some() {
+            let copy = self.copy(value)?;
+            return self.keep(copy);
+        }
+        let (shape, dtype) = self.kind(id);
+        let storage = Storage::new(&self.core, dtype, None, Contents::Recorded);
+        self.graph.keep(root, storage.clone());
         Ok(Tensor::from_parts(storage, shape))
     }
 
@@ -238,6 +239,7 @@ impl Recording {
     ///
     /// [`Error::Binding`] if an operand is too large for the device's bindings.
     pub fn explain(&self) -> Result<Explanation> {
+        process::check()?;
         Explanation::new(&self.core, &self.graph, &self.leases)
     }
 
@@ -281,7 +283,16 @@ impl Recording {
     ///
     /// [`Error::TooLarge`].
     pub fn fill<T: Element>(&mut self, shape: impl Into<Shape>, element: T) -> Result<Value> {
-        let (op, shape) = ("fill", shape.into());
+        self.fill_as("fill", shape.into(), element)
+    }
+
+    /// The same, by the name of what the user has called.
+    pub(super) fn fill_as<T: Element>(
+        &mut self,
+        op: &'static str,
+        shape: Shape,
+        element: T,
+    ) -> Result<Value> {
         let id = self.produce(op, shape, T::DTYPE)?;
         let word = element.fill_word();
         let access = self.graph.whole(id, true);
@@ -320,6 +331,7 @@ impl Recording {
     }
 
     pub(super) fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
+        process::check()?;
         if value.recording == self.id { Ok(value.id) } else { Err(Error::ForeignValue { op }) }
     }
 
@@ -363,6 +375,7 @@ impl Recording {
 
     /// A new value that a node of this recording will write.
     pub(crate) fn produce(&mut self, op: &'static str, shape: Shape, dtype: DType) -> Result<ValueId> {
+        process::check()?;
         check_size(&self.core, op, shape, dtype)?;
         Ok(self.graph.add_value(shape, dtype, Origin::Produced))
     }
@@ -454,7 +467,11 @@ pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DTy
 
 /// The error for a tensor of another device.
 pub(crate) fn foreign_tensor(op: &'static str, theirs: &Core, ours: &Core) -> Error {
-    let name = |core: &Core| core.device.info.name.clone();
+    let same = theirs.device.info.name == ours.device.info.name;
+    let name = |core: &Core| match (&core.device.info.name, same) {
+        (name, true) => format!("{name} (accelerator {})", core.number),
+        (name, false) => name.clone(),
+    };
     Error::ForeignTensor { op, theirs: name(theirs), ours: name(ours) }
 }
 

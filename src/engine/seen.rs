@@ -1,17 +1,23 @@
-//! Pipelines that programs have used: remembered on disk beside the pipeline cache, so that the next start makes them
-//! ahead. Fused op lists are what this is for: no catalog can list them.
+//! Pipelines that an application has used: remembered on disk beside the pipeline cache, so that its next start makes them
+//! ahead. Fused op lists are what this is for: no catalog can list them. Each application has a file of its own, so that what one
+//! does costs no other anything.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use super::bounds;
 use super::catalog::Catalog;
 use super::modules::{self, MODULES};
 use super::pipelines::{PipelineKey, Specialization};
-use crate::vk::pipeline::{fnv1a, write_atomically};
+use crate::disk::{self, fnv1a};
 
 /// The most that are remembered: those used last.
 const MOST: usize = 128;
-const HEAD: &str = "tidemill pipelines 1";
+/// What was not used in so many runs of the application in a row is forgotten.
+const MOST_RUNS: u32 = 8;
+/// The most files there are, for applications, devices and versions: those written last.
+const MOST_FILES: usize = 64;
+const HEAD: &str = "tidemill pipelines 2";
 
 /// A pipeline of an embedded module: the module's index, and its specialization.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,30 +27,39 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// `None` for kernels of users' own, which are not ours to make.
+    /// `None` for kernels of users' own, which are not ours to make, and for what would not be taken from a file.
     pub(crate) fn of(key: &PipelineKey) -> Option<Entry> {
         let module = modules::find(key.kernel.name()).filter(|_| key.kernel.is_embedded())?;
-        Some(Entry { module, specialization: key.specialization.clone() })
+        let known = bounds::may_be_ours(key.kernel.name(), &key.specialization);
+        known.then(|| Entry { module, specialization: key.specialization.clone() })
     }
 }
 
-/// What was used in this process and in earlier ones.
+/// What a file has: a pipeline, and in how many runs since then it was not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    entry: Entry,
+    unused_runs: u32,
+}
+
+/// What was used in this process and in earlier ones of the application.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     file: Option<PathBuf>,
     /// Of earlier processes, the one used last first.
-    before: Vec<Entry>,
+    before: Vec<Known>,
     /// Of this process, in the order of first use.
     now: Vec<Entry>,
     saved: usize,
 }
 
 impl Seen {
-    /// Reads the file beside the pipeline cache's; one that is missing, foreign or corrupt is a miss. `key` tells
+    /// Reads the application's file beside the pipeline cache's; one that is missing, foreign or corrupt is a miss. `key` tells
     /// devices and drivers apart.
-    pub(crate) fn open(pipeline_cache: Option<&Path>, key: &str) -> Seen {
+    pub(crate) fn open(pipeline_cache: Option<&Path>, key: &str, application: &str) -> Seen {
         let Some(folder) = pipeline_cache.and_then(|file| file.parent()) else { return Seen::default() };
-        let file = folder.join(format!("seen-{:016x}.txt", fnv1a(format!("{key}|{:x}", table()).as_bytes())));
+        let hash = fnv1a(format!("{key}|{:x}|{application}", table()).as_bytes());
+        let file = folder.join(format!("seen-{}-{hash:016x}.txt", readable(application)));
         Seen { before: read(&file), file: Some(file), now: Vec::new(), saved: 0 }
     }
 
@@ -61,41 +76,89 @@ impl Seen {
             let kernel = catalog.kernel(MODULES[entry.module].name).ok()?.clone();
             Some(PipelineKey { kernel, specialization: entry.specialization.clone() })
         };
-        self.before.iter().filter_map(key).collect()
+        self.before.iter().map(|known| &known.entry).filter_map(key).collect()
     }
 
-    /// The file, and what was used in this process, the last first, if any of it was not when this was last asked.
-    fn changes(&mut self) -> Option<(PathBuf, Vec<Entry>)> {
+    /// What was used in this process, if any of it was not when this was last asked.
+    fn changes(&mut self) -> Option<Changes> {
         let file = self.file.clone().filter(|_| self.saved < self.now.len())?;
+        let first = self.saved == 0;
         self.saved = self.now.len();
-        Some((file, self.now.iter().rev().cloned().collect()))
+        Some(Changes { file, used: self.now.iter().rev().cloned().collect(), first })
     }
 
     /// Writes the file if there is something new. A disk that refuses costs the next start some time and nothing else.
     pub(crate) fn save(seen: &parking_lot::Mutex<Seen>) {
         let changes = seen.lock().changes();
-        if let Some((file, used)) = changes {
+        if let Some(Changes { file, used, first }) = changes {
             // Read again: other processes may have written what they used.
-            let all = with_older(used, read(&file));
-            write_atomically(&file, to_text(&all).as_bytes());
+            let all = with_older(used, read(&file), first);
+            disk::write(&file, to_text(&all).as_bytes());
+            if first {
+                sweep(&file);
+            }
         }
+    }
+}
+
+/// What is to be written.
+#[derive(Debug)]
+struct Changes {
+    file: PathBuf,
+    /// The last used first.
+    used: Vec<Entry>,
+    /// Whether this process has written nothing yet.
+    first: bool,
+}
+
+/// The name of the running program.
+pub(crate) fn executable() -> String {
+    let path = std::env::current_exe().ok();
+    path.as_deref()
+        .and_then(Path::file_stem)
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// As much of a name as makes a file's, for whoever looks into the folder.
+fn readable(application: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    application.chars().take(40).map(plain).collect()
+}
+
+/// Removes the files that were written longest ago, as far as there are too many.
+fn sweep(file: &Path) {
+    let Some(entries) = file.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
+    let seen = entries.flatten().filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("seen-") && name.ends_with(".txt")
+    });
+    let mut dated: Vec<_> = seen
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .filter(|(_, path)| path != file)
+        .collect();
+    dated.sort_unstable_by(|a, b| b.cmp(a));
+    for (_, old) in dated.into_iter().skip(MOST_FILES - 1) {
+        let _ = std::fs::remove_file(old);
     }
 }
 
 /// What a file has; nothing if it is missing, foreign or corrupt.
-fn read(file: &Path) -> Vec<Entry> {
-    std::fs::read_to_string(file).ok().and_then(|text| from_text(&text)).unwrap_or_default()
+fn read(file: &Path) -> Vec<Known> {
+    disk::read_text(file).and_then(|text| from_text(&text)).unwrap_or_default()
 }
 
-/// As many as are remembered: those just used, and then those that are known of old.
-fn with_older(mut used: Vec<Entry>, older: Vec<Entry>) -> Vec<Entry> {
-    for entry in older {
-        if !used.contains(&entry) {
-            used.push(entry);
+/// As many as are remembered: those just used, and then those that are known of old. In a `new_run` these have aged by one.
+fn with_older(used: Vec<Entry>, older: Vec<Known>, new_run: bool) -> Vec<Known> {
+    let mut all: Vec<_> = used.into_iter().map(|entry| Known { entry, unused_runs: 0 }).collect();
+    for mut known in older {
+        known.unused_runs += u32::from(new_run);
+        if known.unused_runs < MOST_RUNS && !all.iter().any(|other| other.entry == known.entry) {
+            all.push(known);
         }
     }
-    used.truncate(MOST);
-    used
+    all.truncate(MOST);
+    all
 }
 
 /// Changes whenever a module does: what its constants mean may have changed, too.
@@ -106,13 +169,13 @@ fn table() -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &word| (hash ^ u64::from(word)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The head with a checksum of the rest, then a line for each: the module, and `id=bits` for its constants.
-fn to_text(entries: &[Entry]) -> String {
+/// The head with a checksum of the rest, then a line for each: the runs without it, the module, and `id=bits` for its constants.
+fn to_text(all: &[Known]) -> String {
     let mut lines = String::new();
-    for entry in entries {
-        lines.push_str(MODULES[entry.module].name);
+    for Known { entry, unused_runs } in all {
+        // Writing to a string can't fail.
+        let _ = write!(lines, "{unused_runs} {}", MODULES[entry.module].name);
         for (id, bits) in &entry.specialization {
-            // Writing to a string can't fail.
             let _ = write!(lines, " {id}={bits:x}");
         }
         lines.push('\n');
@@ -121,7 +184,7 @@ fn to_text(entries: &[Entry]) -> String {
 }
 
 /// All of it or nothing.
-fn from_text(text: &str) -> Option<Vec<Entry>> {
+fn from_text(text: &str) -> Option<Vec<Known>> {
     let (head, lines) = text.split_once('\n')?;
     let sum = head.strip_prefix(HEAD)?.strip_prefix(' ')?;
     if u64::from_str_radix(sum, 16).ok()? != fnv1a(lines.as_bytes()) {
@@ -129,12 +192,16 @@ fn from_text(text: &str) -> Option<Vec<Entry>> {
     }
     let entries = lines.lines().take(MOST).map(|line| {
         let mut words = line.split(' ');
+        let unused_runs = words.next()?.parse::<u32>().ok().filter(|runs| *runs < MOST_RUNS)?;
         let module = modules::find(words.next()?)?;
         let constant = |word: &str| {
             let (id, bits) = word.split_once('=')?;
             Some((id.parse().ok()?, u32::from_str_radix(bits, 16).ok()?))
         };
-        Some(Entry { module, specialization: words.map(constant).collect::<Option<_>>()? })
+        let specialization: Specialization = words.map(constant).collect::<Option<_>>()?;
+        // A checksum tells damage, not malice.
+        let ours = bounds::may_be_ours(MODULES[module].name, &specialization);
+        ours.then_some(Known { entry: Entry { module, specialization }, unused_runs })
     });
     entries.collect()
 }
@@ -144,11 +211,10 @@ mod tests {
     use super::*;
     use smallvec::smallvec;
 
-    fn entries() -> Vec<Entry> {
-        vec![
-            Entry { module: 0, specialization: smallvec![(0, 64), (8, 0xffff_ffff)] },
-            Entry { module: 1, specialization: smallvec![] },
-        ]
+    fn entries() -> Vec<Known> {
+        let entry = Entry { module: 0, specialization: smallvec![(0, 64), (8, 0xffff_ff01)] };
+        let other = Entry { module: 1, specialization: smallvec![] };
+        vec![Known { entry, unused_runs: 0 }, Known { entry: other, unused_runs: 7 }]
     }
 
     #[test]
@@ -159,6 +225,10 @@ mod tests {
             assert_eq!(from_text(&text[..cut]), None, "cut at {cut}");
         }
         assert_eq!(from_text(&text.replace("=40", "=41")), None);
+        // With a checksum that is right.
+        let hostile = |entry| to_text(&[Known { entry, unused_runs: 0 }]);
+        assert_eq!(from_text(&hostile(Entry { module: 0, specialization: smallvec![(0, u32::MAX)] })), None);
+        assert_eq!(from_text(&hostile(Entry { module: 0, specialization: smallvec![(77, 1)] })), None);
         assert_eq!(from_text(""), None);
     }
 
@@ -172,23 +242,61 @@ mod tests {
         assert!(seen.changes().is_none(), "nothing was used");
         (90..150).for_each(|bits| seen.note(entry(bits)));
         seen.note(entry(90));
-        let written = with_older(seen.changes().unwrap().1, (0..100).map(entry).collect());
+        let known = |unused_runs: u32| move |bits: u32| Known { entry: entry(bits), unused_runs };
+        let changes = seen.changes().unwrap();
+        assert!(changes.first);
+        let written = with_older(changes.used, (0..100).map(known(0)).collect(), changes.first);
         assert_eq!(written.len(), MOST);
-        assert_eq!((&written[0], &written[59], &written[60]), (&entry(149), &entry(90), &entry(0)));
+        assert_eq!((&written[0], &written[59], &written[60]), (&known(0)(149), &known(0)(90), &known(1)(0)));
         assert!(seen.changes().is_none(), "already written");
+        seen.note(entry(200));
+        assert!(!seen.changes().unwrap().first, "one run ages the others once");
+    }
+
+    #[test]
+    fn what_no_run_uses_any_more_is_forgotten() {
+        let mut all = vec![Known { entry: entry(1), unused_runs: 0 }];
+        for run in 1..MOST_RUNS {
+            all = with_older(vec![entry(2)], all, true);
+            assert_eq!(all[1], Known { entry: entry(1), unused_runs: run });
+            all = with_older(vec![entry(2)], all, false);
+        }
+        all = with_older(vec![entry(2)], all, true);
+        assert_eq!(all, [Known { entry: entry(2), unused_runs: 0 }]);
+    }
+
+    #[test]
+    fn applications_have_files_of_their_own_and_there_are_so_many() {
+        let folder = std::env::temp_dir().join(format!("tidemill-applications-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let open = |application: &str| {
+            parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device", application))
+        };
+        for i in 0..MOST_FILES as u32 + 10 {
+            let seen = open(&format!("an application/{i}"));
+            assert_eq!(seen.lock().before, [], "what another used");
+            seen.lock().note(entry(i));
+            Seen::save(&seen);
+        }
+        let files = std::fs::read_dir(&folder).unwrap().count();
+        let last = open(&format!("an application/{}", MOST_FILES + 9)).into_inner().before;
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((files, last.len()), (MOST_FILES, 1));
     }
 
     #[test]
     fn processes_side_by_side_keep_what_the_others_used() {
         let folder = std::env::temp_dir().join(format!("tidemill-seen-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let open = || parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device"));
+        let open = || {
+            parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device", "a program"))
+        };
         let (one, other) = (open(), open());
         for (seen, bits) in [(&one, 1), (&other, 2), (&one, 3)] {
             seen.lock().note(entry(bits));
             Seen::save(seen);
         }
-        let before = open().into_inner().before;
+        let before: Vec<_> = open().into_inner().before.into_iter().map(|known| known.entry).collect();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(before, [3, 1, 2].map(entry));
     }

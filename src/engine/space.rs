@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::branches::branch;
 use super::map::{MAX_INPUTS, MapInput};
 use crate::shape::{MAX_RANK, Shape};
 
@@ -39,7 +40,7 @@ impl Space {
                 && inputs.iter().zip(&space.strides).all(|(input, strides)| {
                     input.strides[d] == strides[top - 1].wrapping_mul(space.extents[top - 1])
                 });
-            if merges {
+            if branch!("space: merges", merges) {
                 space.extents[top - 1] *= extent;
                 continue;
             }
@@ -77,6 +78,7 @@ impl Space {
     pub(super) fn mode(&self, k: usize, offset: u32) -> Mode {
         let (rank, strides) = (self.extents.len(), &self.strides[k]);
         if strides[..rank].iter().all(|&s| s == 0) {
+            branch!("space: scalar");
             return Mode::Scalar;
         }
         let mut dense = 1u32;
@@ -85,17 +87,27 @@ impl Space {
             dense = dense.wrapping_mul(*extent);
             stride == expected
         });
-        if is_dense && offset.is_multiple_of(4) {
+        if is_dense && branch!("space: dense", offset.is_multiple_of(4)) {
             return Mode::Dense;
         }
         // A last group of fewer than four elements would run over the end of its row.
-        if !self.extents[0].is_multiple_of(4) {
+        if branch!("space: gather", !self.extents[0].is_multiple_of(4)) {
             return Mode::Gather;
         }
         match strides[0] {
-            0 => Mode::Splat,
-            1 if offset.is_multiple_of(4) && strides[1..rank].iter().all(|s| s % 4 == 0) => Mode::Vector,
-            _ => Mode::Strided,
+            0 => {
+                branch!("space: splat");
+                Mode::Splat
+            }
+            1 if branch!("space: vector begins at four", offset.is_multiple_of(4))
+                && branch!("space: vectors of four", strides[1..rank].iter().all(|s| s % 4 == 0)) =>
+            {
+                Mode::Vector
+            }
+            _ => {
+                branch!("space: strided");
+                Mode::Strided
+            }
         }
     }
 }
@@ -125,6 +137,29 @@ mod tests {
         let transposed = input([96, 32, 1, 4]);
         assert_eq!(Space::collapse(&shape, &[transposed]).mode(0, 0), Mode::Strided);
         assert_eq!(Space::collapse(&shape, &[input([0; 4])]).mode(0, 0), Mode::Scalar);
+    }
+
+    /// The shader loads groups of four elements, which begin at multiples of four.
+    #[test]
+    fn only_whole_groups_of_four_are_read_as_such() {
+        let mode = |shape: Shape, strides: [u32; 4], offset: u32| {
+            Space::collapse(&shape, &[input(strides)]).mode(0, offset)
+        };
+        for (offset, dense) in [(0, true), (1, false), (2, false), (3, false), (4, true), (1 << 20, true)] {
+            assert_eq!(mode([16].into(), [1, 0, 0, 0], offset) == Mode::Dense, dense, "{offset}");
+            assert_eq!(mode([3, 16].into(), [20, 1, 0, 0], offset) == Mode::Vector, dense, "{offset}");
+        }
+        for (stride, whole) in [(17, false), (18, false), (19, false), (20, true), (16 * 3, true), (0, true)]
+        {
+            let found = mode([3, 16].into(), [stride, 1, 0, 0], 0);
+            assert_eq!(found == Mode::Vector, whole, "{stride}: {found:?}");
+        }
+        assert_eq!(mode([3, 15].into(), [20, 1, 0, 0], 0), Mode::Gather, "rows end within a group");
+        assert_eq!(
+            mode([3, 15].into(), [1, 0, 0, 0], 0),
+            Mode::Gather,
+            "and so does an element for each row"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Work along one axis: a tensor seen as `[outer, extent, inner]`, cut into parts that fit loops, bindings and grids.
 
+use super::branches::branch;
 use super::catalog::{Catalog, Load};
 use super::graph::{Access, Graph, ValueId};
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ impl Cut {
     /// About so many parts, of a multiple of `grain` each, and none larger than `most` (itself such a multiple).
     pub(crate) fn new(extent: u64, parts: u64, grain: u64, most: u64) -> Cut {
         let chunk = extent.div_ceil(parts.max(1)).next_multiple_of(grain).min(most.max(grain));
-        if chunk >= extent {
+        if branch!("span: one part", chunk >= extent) {
             Cut { chunk: extent, parts: 1 }
         } else {
             Cut { chunk, parts: extent.div_ceil(chunk) }
@@ -50,7 +51,8 @@ pub(crate) struct Window {
 pub(crate) struct Layout {
     pub(crate) geometry: Geometry,
     pub(crate) cut: Cut,
-    /// Bytes written per column and part: a result, a state, or a whole chunk.
+    /// Bytes written per column and part: a result, a state, or a whole chunk. Whoever cuts sees to it that a window holds those
+    /// of all columns, or at least of four.
     pub(crate) out_bytes: u64,
 }
 
@@ -78,20 +80,18 @@ impl Layout {
         let fours = inner.div_ceil(4);
         let by_output = range / (self.out_bytes * inner);
         let by_input = if windowed { range / (4 * self.cut.chunk * inner) } else { u64::MAX };
-        if by_input == 0 {
+        if branch!("span: a part of the input is too long", by_input == 0) {
             let bytes = 4 * self.cut.chunk * inner;
             return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
         }
         let per_slab = by_output.min(by_input).clamp(1, units);
         // One part's results alone are too many: a slab has some of the columns then.
-        let per_slab_fours = if by_output == 0 { range / (4 * self.out_bytes) } else { fours };
-        if per_slab_fours == 0 {
-            let bytes = 4 * self.out_bytes;
-            return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
-        }
+        let per_slab_fours =
+            if branch!("span: some columns", by_output == 0) { range / (4 * self.out_bytes) } else { fours };
+        debug_assert!(per_slab_fours > 0, "{self:?} in windows of {range} bytes");
         let mut slabs = Vec::new();
         for begin in (0..units).step_by(per_slab as usize) {
-            for first_four in (0..fours).step_by(per_slab_fours as usize) {
+            for first_four in (0..fours).step_by(per_slab_fours.max(1) as usize) {
                 let units = per_slab.min(units - begin);
                 slabs.push(Slab { begin, units, first_four, fours: per_slab_fours.min(fours - first_four) });
             }
@@ -104,7 +104,12 @@ impl Layout {
 pub(crate) fn load_of(wanted: Load, graph: &Graph, inputs: &[ValueId], limits: &Limits) -> Load {
     let fits = inputs.iter().all(|&input| graph.bytes(graph.root(input)) / 16 < limits.texel_elements);
     match wanted {
-        Load::Texel if fits && inputs.len() <= limits.texel_bindings as usize => Load::Texel,
+        Load::Texel
+            if branch!("span: texels fit", fits)
+                && branch!("span: texel bindings", inputs.len() <= limits.texel_bindings as usize) =>
+        {
+            Load::Texel
+        }
         _ => Load::Buffer,
     }
 }
@@ -118,7 +123,9 @@ pub(crate) fn input_window(
     limits: &Limits,
 ) -> Window {
     let whole = graph.whole(value, false);
-    if load == Load::Texel || whole.bytes <= limits.storage_range_bytes {
+    if branch!("span: texels", load == Load::Texel)
+        || branch!("span: whole input", whole.bytes <= limits.storage_range_bytes)
+    {
         return Window { access: whole, origin: 0, last: (whole.bytes.max(1).div_ceil(16) - 1) as u32 };
     }
     window(whole, words, 4, limits)
@@ -133,7 +140,7 @@ pub(crate) fn output_window(
     limits: &Limits,
 ) -> Window {
     let whole = graph.whole(value, true);
-    if whole.bytes <= limits.storage_range_bytes {
+    if branch!("span: whole output", whole.bytes <= limits.storage_range_bytes) {
         return Window { access: whole, origin: 0, last: 0 };
     }
     window(whole, elements, bytes, limits)
@@ -160,6 +167,8 @@ pub(crate) fn subgroup(catalog: &Catalog) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::graph::Origin;
+    use crate::shape::DType;
 
     #[test]
     fn shapes_are_seen_as_three_extents() {
@@ -225,9 +234,19 @@ mod tests {
             let slabs = layout.slabs(windowed, shape, "test", &limits()).expect("fits");
             let covered: u64 = slabs.iter().map(|s| s.units * s.fours).sum();
             assert_eq!(covered, outer * cut.parts * inner.div_ceil(4));
+            let parts: Vec<_> = (0..outer * cut.parts).map(|unit| layout.elements(unit)).collect();
+            assert!(parts.windows(2).all(|two| two[0].end == two[1].start), "one part behind the other");
+            assert_eq!(parts.last().map(|part| part.end), Some(outer * extent * inner));
             for slab in &slabs {
                 let columns = (4 * slab.fours).min(inner);
                 assert!(slab.units * columns * out_bytes <= 1 << 20, "{slab:?}");
+                // As reductions bind it: from a multiple of the alignment on.
+                let begin = slab.begin * inner + 4 * slab.first_four;
+                let end = (slab.begin + slab.units - 1) * inner + (4 * slab.first_four + columns).min(inner);
+                let whole = Access { value: 0, offset: 0, bytes: u64::MAX, write: true };
+                let Access { offset, bytes, .. } = window(whole, begin..end, out_bytes, &limits()).access;
+                assert!(offset.is_multiple_of(64) && offset <= begin * out_bytes, "{slab:?}");
+                assert!(offset + bytes >= end * out_bytes && bytes <= 1 << 20, "{slab:?}");
                 let last = layout.elements(slab.begin + slab.units - 1).end;
                 assert!(!windowed || 4 * (last - layout.elements(slab.begin).start) <= 1 << 20, "{slab:?}");
             }
@@ -238,12 +257,25 @@ mod tests {
             out_bytes: 4,
         };
         assert!(wide.slabs(true, shape, "test", &limits()).is_err());
-        let long = Layout {
-            geometry: Geometry { outer: 1, extent: 1 << 20, inner: 1 },
-            cut: Cut { chunk: 1 << 20, parts: 1 },
-            out_bytes: 4 << 20,
+    }
+
+    #[test]
+    fn inputs_are_texels_where_all_of_them_may_be() {
+        let load = |inputs: usize, elements: u64, wanted: Load| {
+            let mut graph = Graph::default();
+            let mut value =
+                |elements: usize| graph.add_value([elements].into(), DType::F32, Origin::Produced);
+            let mut values: Vec<ValueId> = (1..inputs).map(|_| value(4)).collect();
+            values.push(value(elements as usize));
+            load_of(wanted, &graph, &values, &limits())
         };
-        assert!(long.slabs(false, shape, "test", &limits()).is_err());
+        let Limits { texel_bindings, texel_elements, .. } = limits();
+        let (most, largest) = (texel_bindings as usize, 4 * texel_elements - 4);
+        assert_eq!(load(most, largest, Load::Texel), Load::Texel);
+        assert_eq!(load(most, largest, Load::Buffer), Load::Buffer);
+        assert_eq!(load(most + 1, 4, Load::Texel), Load::Buffer, "too many");
+        assert_eq!(load(1, 4 * texel_elements + 4, Load::Texel), Load::Buffer, "too large");
+        assert_eq!(load(2, 4 * texel_elements + 4, Load::Texel), Load::Buffer, "the second is too large");
     }
 
     #[test]

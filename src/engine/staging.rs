@@ -16,37 +16,56 @@ use crate::vk::command::{Barrier, Bound};
 /// Pieces that are copied to staging memory ahead of the one that the host reads.
 const READ_AHEAD: usize = 3;
 
+/// How the host writes a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In its place where it is mapped: nothing pending uses it.
+    InPlace,
+    /// By a copy in the queue, behind whatever uses it.
+    Queued,
+}
+
+impl Way {
+    /// Whether it is the host that writes the block's own memory.
+    pub(crate) fn is_direct(self, lease: &Lease) -> bool {
+        self == Way::InPlace && lease.block().buffer.is_mapped()
+    }
+}
+
 impl Core {
-    /// Copies host data to a block that nothing pending uses. Waits only if there is as much in staging memory as there
-    /// may be, for the oldest of that.
-    pub(crate) fn fill_from(&self, lease: &Lease, data: &[u8]) -> Result<()> {
+    /// Copies host data to a block, and says what it holds then. Waits only if there is as much in staging memory as there may
+    /// be, for the oldest of that.
+    pub(crate) fn fill_from(&self, lease: &Lease, way: Way, data: &[u8]) -> Result<Contents> {
         let _span = self.profiler.span("upload");
         self.counters.bytes_up.fetch_add(data.len() as u64, Ordering::Relaxed);
         let copy = |bytes: &mut [u8]| bytes.copy_from_slice(data);
-        match lease.block().buffer.with_mapped(data.len() as u64, copy) {
-            Some(copied) => copied,
-            None => self.stage(lease, data),
+        if !way.is_direct(lease) {
+            return self.stage(lease, data);
         }
+        let copied = lease.block().buffer.with_mapped(data.len() as u64, copy);
+        copied.unwrap_or(Err(Error::Closed)).map(|()| Contents::Host)
     }
 
-    /// The same with what a closure writes: straight into mapped memory, unless the host can't reach the block and no
+    /// The same with what a closure writes: straight into mapped memory, unless the host can't reach the block, or must not, and no
     /// single piece of staging memory holds so much.
     pub(crate) fn fill_with(
         &self,
         lease: &Lease,
+        way: Way,
         bytes: u64,
         write: impl FnOnce(&mut [u8]) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Contents> {
         let _span = self.profiler.span("upload");
         self.counters.bytes_up.fetch_add(bytes, Ordering::Relaxed);
-        let buffer = &lease.block().buffer;
-        if buffer.is_mapped() {
-            return buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))?;
+        if way.is_direct(lease) {
+            lease.block().buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))??;
+            return Ok(Contents::Host);
         }
         if bytes <= PIECE_BYTES {
             let staging = self.acquire(MemoryKind::Upload, bytes)?;
             staging.block().buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))??;
-            return self.timeline.upload(staging, lease.clone(), 0, bytes);
+            self.timeline.upload(&staging, lease, 0, bytes)?;
+            return Ok(Contents::Queued);
         }
         // As words, so that any element type is aligned.
         let mut words = vec![0u32; bytes.div_ceil(4) as usize];
@@ -55,17 +74,17 @@ impl Core {
         self.stage(lease, data)
     }
 
-    /// Copies to memory that the host can't reach.
-    fn stage(&self, lease: &Lease, data: &[u8]) -> Result<()> {
+    /// Copies to memory that the host can't reach, or must not.
+    fn stage(&self, lease: &Lease, data: &[u8]) -> Result<Contents> {
         let piece_bytes = piece_bytes(data.len());
         for (i, piece) in data.chunks(PIECE_BYTES as usize).enumerate() {
             let staging = self.acquire(MemoryKind::Upload, piece_bytes)?;
             let copy = |bytes: &mut [u8]| bytes.copy_from_slice(piece);
             let bytes = piece.len() as u64;
             staging.block().buffer.with_mapped(bytes, copy).unwrap_or(Err(Error::Closed))?;
-            self.timeline.upload(staging, lease.clone(), i as u64 * PIECE_BYTES, bytes)?;
+            self.timeline.upload(&staging, lease, i as u64 * PIECE_BYTES, bytes)?;
         }
-        Ok(())
+        Ok(Contents::Queued)
     }
 
     /// Copies a block's contents to the host, once they are there.
@@ -82,6 +101,10 @@ impl Core {
                 Contents::Submitted(value) => {
                     let _span = self.profiler.span("wait");
                     self.timeline.wait(value, u64::MAX)?;
+                }
+                Contents::Queued => {
+                    let _span = self.profiler.span("wait");
+                    self.timeline.wait_uploaded(lease)?;
                 }
                 Contents::Hosted => self.timeline.wait_hosted(lease)?,
                 _ => {}
@@ -127,7 +150,7 @@ impl Core {
         slot.end_label();
         slot.barrier(Barrier::Host);
         slot.end()?;
-        let uses = vec![BlockUse::reading(from.clone()), BlockUse::writing(staging.clone())];
+        let uses = vec![BlockUse::reading(from.hold()), BlockUse::writing(staging.hold())];
         self.timeline.submit(Job::plain(slot, uses))
     }
 

@@ -11,7 +11,9 @@ use super::execute::Sent;
 use super::profile::row::Profile;
 use super::profile::ticket::Ticket;
 use super::timeline::Timeline;
+use super::wakers::WaitingPlace;
 use crate::error::{ProfileError, Result};
+use crate::vk::process;
 
 /// Work that was handed to the device: a number on its timeline.
 ///
@@ -38,6 +40,7 @@ pub struct Submission {
     core: Arc<Core>,
     value: u64,
     ticket: Option<Arc<Ticket>>,
+    waits: WaitingPlace,
 }
 
 impl fmt::Debug for Submission {
@@ -48,7 +51,7 @@ impl fmt::Debug for Submission {
 
 impl Submission {
     pub(crate) fn new(core: Arc<Core>, sent: Sent) -> Submission {
-        Submission { core, value: sent.value, ticket: sent.ticket }
+        Submission { core, value: sent.value, ticket: sent.ticket, waits: WaitingPlace::default() }
     }
 
     /// Its number on the timeline; numbers complete in order.
@@ -126,12 +129,22 @@ impl Submission {
 impl Future for Submission {
     type Output = Result<()>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         if self.is_complete()? {
             return Poll::Ready(Ok(()));
         }
-        self.core.wakers.register(&self.core, self.value, context.waker());
+        let Submission { core, value, waits, .. } = &mut *self;
+        core.wakers.register(core, waits, *value, context.waker());
         // It may have been done before the waker was known.
         if self.is_complete()? { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Submission {
+    fn drop(&mut self) {
+        if process::is_forked() {
+            return;
+        }
+        self.core.wakers.forget(&mut self.waits);
     }
 }

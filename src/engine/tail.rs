@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use super::branches::branch;
 use super::epilogue::{self, Epilogue, Extra, Source};
 use super::fuse::{Places, joined_label, position_or_push, reads_whole};
 use super::graph::{Graph, Node, ValueId, Work};
@@ -20,7 +21,7 @@ struct Head<'a> {
 impl Head<'_> {
     fn of(work: &Work) -> Option<Head<'_>> {
         match work {
-            Work::Product(product) if product.joint.next.is_none() => {
+            Work::Product(product) => {
                 let [outer, inner] = product.batch;
                 let extents = [outer, inner, product.m, product.n];
                 Some(Head { extents, epilogue: &product.epilogue, output: product.output })
@@ -30,8 +31,7 @@ impl Head<'_> {
                 let extents = [1, images, channels, pixels];
                 Some(Head { extents, epilogue: &convolution.epilogue, output: convolution.output })
             }
-            Work::Product(_)
-            | Work::Map(_)
+            Work::Map(_)
             | Work::Reduce(_)
             | Work::Softmax(_)
             | Work::Dispatch { .. }
@@ -44,15 +44,17 @@ impl Head<'_> {
 /// Gives the node the program behind it as its tail.
 fn join(graph: &Graph, node: &mut Node, tail: &Node, epilogue: Epilogue) {
     let Work::Map(program) = &tail.work else { return };
-    let [output] = program.outputs[..] else { return };
+    let Some(output) = program.only_output() else { return };
     let head = match &mut node.work {
         Work::Product(product) => {
+            branch!("tail: of a product");
             product.epilogue = epilogue;
-            std::mem::replace(&mut product.output, output.value)
+            std::mem::replace(&mut product.output, output)
         }
         Work::Convolution(convolution) => {
+            branch!("tail: of a convolution");
             convolution.epilogue = epilogue;
-            std::mem::replace(&mut convolution.output, output.value)
+            std::mem::replace(&mut convolution.output, output)
         }
         Work::Map(_)
         | Work::Reduce(_)
@@ -66,7 +68,7 @@ fn join(graph: &Graph, node: &mut Node, tail: &Node, epilogue: Epilogue) {
     node.accesses.retain(|access| !access.write);
     let others = program.inputs.iter().filter(|other| graph.root(other.value) != root);
     node.accesses.extend(others.map(|other| graph.whole(other.value, false)));
-    node.accesses.push(graph.whole(output.value, true));
+    node.accesses.push(graph.whole(output, true));
 }
 
 /// Puts every tail that fits into the epilogue before it. What is joined stands at the tail's place: all that the tail
@@ -93,18 +95,18 @@ pub(crate) fn absorb_tails(graph: &mut Graph) {
 /// The place of a node that can take the program at `i` as its tail, and the epilogue that it has then.
 fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Option<(usize, Epilogue)> {
     let Work::Map(program) = &nodes[i].work else { return None };
-    let [output] = program.outputs[..] else { return None };
+    let output = program.only_output()?;
     // Products and convolutions store words.
-    let half = graph.value(output.value).dtype == DType::F16;
-    if half || usize::from(output.step) + 1 != program.steps.len() {
+    if branch!("tail: half", graph.value(output).dtype == DType::F16) {
         return None;
     }
     program.inputs.iter().find_map(|input| {
         let root = graph.root(input.value);
         let place = places.place_of_writer(root)?;
         let head = Head::of(&nodes[place as usize].work).filter(|head| graph.root(head.output) == root)?;
-        let only_here = graph.value(root).kept.is_none() && !places.read_elsewhere(root, [i as u32; 2]);
-        if !only_here {
+        if branch!("tail: kept", graph.value(root).kept.is_some())
+            || branch!("tail: read elsewhere", places.read_elsewhere(root, [i as u32; 2]))
+        {
             return None;
         }
         Some((place as usize, joined_epilogue(graph, &head, program)?))
@@ -123,7 +125,7 @@ fn joined_epilogue(graph: &Graph, head: &Head<'_>, program: &Map) -> Option<Epil
         inputs.push(if graph.root(input.value) != root {
             let extra = extra(graph, head, program, input)?;
             Source::Extra(position_or_push(&mut joined.extras, extra))
-        } else if reads_whole(graph, program, input) {
+        } else if branch!("tail: reads whole", reads_whole(graph, program, input)) {
             result
         } else {
             return None;
@@ -141,7 +143,7 @@ fn joined_epilogue(graph: &Graph, head: &Head<'_>, program: &Map) -> Option<Epil
     };
     let steps = program.steps.iter();
     joined.steps.extend(steps.map(|s| epilogue::Step { op: s.op, operands: s.operands.map(source) }));
-    joined.fits().then_some(joined)
+    branch!("tail: fits", joined.fits()).then_some(joined)
 }
 
 /// A further input of the program as the epilogue finds its elements.
@@ -156,20 +158,26 @@ fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Opt
         // The pixels of a convolution are rows of columns, and one dimension of its epilogue.
         while covered < extent {
             let (outer, outer_step) = left.pop()?;
-            if u64::from(outer_step) != u64::from(step) * u64::from(covered) {
+            if branch!(
+                "extra: pieces of a row",
+                u64::from(outer_step) != u64::from(step) * u64::from(covered)
+            ) {
                 return None;
             }
             covered = covered.checked_mul(outer)?;
         }
-        if covered != extent {
+        if branch!("extra: another shape", covered != extent) {
             return None;
         }
         *stride = step;
     }
     let [outer, inner, row, column] = strides;
     let forward = strides.iter().all(|stride| *stride < 1 << 31);
-    let fits = input.offset == 0 && column <= 1 && forward && left.is_empty();
-    let half = graph.value(input.value).dtype == DType::F16;
+    let fits = branch!("extra: from the first", input.offset == 0)
+        && branch!("extra: columns side by side", column <= 1)
+        && forward
+        && left.is_empty();
+    let half = branch!("extra: half", graph.value(input.value).dtype == DType::F16);
     fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, half })
 }
 
@@ -179,7 +187,7 @@ mod tests {
     use crate::engine::fuse::fuse;
     use crate::engine::graph::{Label, LabelName, Origin};
     use crate::engine::map::{OpCode, dense_strides};
-    use crate::engine::product::{Factor, Joint, Product};
+    use crate::engine::product::{Factor, Product};
     use crate::shape::Shape;
     use smallvec::smallvec;
 
@@ -210,7 +218,6 @@ mod tests {
                 rhs: factor(b, false),
                 alpha: 1.0,
                 epilogue: Epilogue::default(),
-                joint: Joint::default(),
                 output,
             };
             let accesses =
@@ -308,6 +315,31 @@ mod tests {
         assert_eq!(nodes.len(), 1, "an alias of the same shape is the same element");
         let tail = epilogue(&nodes[0]);
         assert_eq!((tail.extras.len(), tail.steps[0].operands), (0, [Source::Product; 3]));
+    }
+
+    #[test]
+    fn what_begins_elsewhere_stays_a_program() {
+        for (offset, nodes) in [(0, 1), (1, 2), (8, 2)] {
+            let mut b = Build(Graph::default());
+            let (product, long) = (b.product(), b.tensor([2 * N]));
+            b.op(OpCode::AddF32, product, Some((long, [0, 1])));
+            let Some(Node { work: Work::Map(map), .. }) = b.0.nodes.last_mut() else { panic!("no program") };
+            map.inputs[1].offset = offset;
+            assert_eq!(b.absorbed().len(), nodes, "{offset}");
+        }
+    }
+
+    #[test]
+    fn an_epilogue_knows_which_of_its_inputs_are_halves() {
+        let mut b = Build(Graph::default());
+        let (mut last, shape) = (b.product(), Shape::from([N]));
+        for dtype in [DType::F16, DType::F32] {
+            let bias = b.0.add_value(shape, dtype, Origin::Tensor(0));
+            last = b.op(OpCode::AddF32, last, Some((bias, [0, 1])));
+        }
+        let nodes = b.absorbed();
+        let halves: Vec<bool> = epilogue(&nodes[0]).extras.iter().map(|extra| extra.half).collect();
+        assert_eq!((nodes.len(), halves), (1, vec![true, false]));
     }
 
     #[test]

@@ -10,9 +10,11 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::accelerator::Accelerator;
 use super::core::Core;
 use super::pool::Lease;
+use super::staging::Way;
 use crate::error::{Error, Result};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::buffer::MemoryKind;
+use crate::vk::process;
 
 /// A dense, row-major tensor in device memory.
 ///
@@ -49,6 +51,8 @@ struct State {
     /// It is the host's memory: written in place, and never left. Views of it begin there, too, but leave when they are
     /// written.
     wrapped: bool,
+    /// The places in plans where it stands.
+    places: usize,
 }
 
 /// Where a tensor's contents come from.
@@ -64,6 +68,8 @@ pub(crate) enum Contents {
     Discarded,
     /// The host wrote them.
     Host,
+    /// The host wrote them, and a copy that is queued or submitted brings them there.
+    Queued,
     /// The host is writing them in place, on this thread.
     Writing(ThreadId),
     /// The submission of this number writes them.
@@ -86,7 +92,7 @@ impl Storage {
         contents: Contents,
     ) -> Arc<Storage> {
         let wrapped = lease.as_ref().is_some_and(Lease::is_pinned);
-        let state = Mutex::new(State { lease, contents, wrapped });
+        let state = Mutex::new(State { lease, contents, wrapped, places: 0 });
         core.tensors.fetch_add(1, Ordering::Relaxed);
         Arc::new(Storage { core: core.clone(), dtype, state, written: Condvar::new() })
     }
@@ -94,12 +100,13 @@ impl Storage {
     /// The memory and the contents, once there are any; an error that says why not otherwise. Waits for a write in
     /// place on another thread.
     pub(crate) fn settled(&self, op: &'static str, shape: Shape) -> Result<(Lease, Contents)> {
+        process::check()?;
         let mut state = self.state.lock();
         while matches!(state.contents, Contents::Writing(thread) if thread != thread::current().id()) {
             self.written.wait(&mut state);
         }
         match (state.contents, &state.lease) {
-            (Contents::Host | Contents::Submitted(_) | Contents::Hosted, Some(lease)) => {
+            (Contents::Host | Contents::Queued | Contents::Submitted(_) | Contents::Hosted, Some(lease)) => {
                 Ok((lease.clone(), state.contents))
             }
             (Contents::Recorded | Contents::Planned, _) => Err(Error::NotSubmitted { op, shape }),
@@ -108,30 +115,36 @@ impl Storage {
         }
     }
 
-    /// The memory, to be overwritten in place, if nobody else can see it: no submission in flight, no open recording.
-    /// It is taken out, so that the host's closure runs under no lock.
-    fn take_unshared(&self, op: &'static str, shape: Shape) -> Result<Option<InPlace<'_>>> {
+    /// The memory that the tensor stays in when the host overwrites it: what nobody else refers to, and in a plan what work in
+    /// flight alone refers to, so that what is encoded for it stays right. It is taken out, so that the host's closure runs under
+    /// no lock.
+    fn take_replaceable(&self, op: &'static str, shape: Shape) -> Result<Option<InPlace<'_>>> {
         let mut state = self.state.lock();
         if matches!(state.contents, Contents::Recorded | Contents::Planned) {
             return Err(Error::NotSubmitted { op, shape });
         }
-        let lease = match &state.lease {
-            // Written by a copy on the device, after whatever uses it now.
-            Some(lease) if state.wrapped => lease.clone(),
-            Some(lease) if lease.is_unshared() && !lease.is_pinned() => lease.clone(),
+        let (lease, way) = match &state.lease {
+            Some(lease) if state.wrapped => (lease, Way::Queued),
+            Some(lease) if lease.is_pinned() => return Ok(None),
+            Some(lease) if lease.is_unshared() => (lease, Way::InPlace),
+            Some(lease) if state.places > 0 && lease.is_replaceable() => (lease, Way::Queued),
             _ => return Ok(None),
         };
+        let lease = lease.clone();
         let old = state.contents;
         if !state.wrapped {
             state.lease = None;
             state.contents = Contents::Writing(thread::current().id());
         }
         let last_write = lease.block().last_write.load(Ordering::Acquire);
-        Ok(Some(InPlace { storage: self, lease, old, last_write }))
+        Ok(Some(InPlace { storage: self, lease, way, old, last_write }))
     }
 
     /// Settles what a recording promised, or what the host wrote.
     pub(crate) fn settle(&self, lease: Option<Lease>, contents: Contents) {
+        if process::is_forked() {
+            return;
+        }
         self.state.lock().settle(lease, contents);
         self.written.notify_all();
     }
@@ -159,6 +172,7 @@ impl Storage {
 struct InPlace<'a> {
     storage: &'a Storage,
     lease: Lease,
+    way: Way,
     old: Contents,
     /// The number of the submission that wrote the block last.
     last_write: u64,
@@ -168,7 +182,7 @@ impl InPlace<'_> {
     /// Whether the old contents are still there: nothing was written yet, and nothing is on its way.
     fn is_intact(&self) -> bool {
         let block = self.lease.block();
-        !block.buffer.is_mapped()
+        !self.way.is_direct(&self.lease)
             && !self.storage.core.timeline.uploads_to(&self.lease)
             && block.last_write.load(Ordering::Acquire) == self.last_write
     }
@@ -178,6 +192,9 @@ impl Drop for InPlace<'_> {
     /// Gives the tensor back if the write has failed: as it was, where staging memory was all that is written, and without
     /// contents, where the block itself may be half written.
     fn drop(&mut self) {
+        if process::is_forked() {
+            return;
+        }
         let mut state = self.storage.state.lock();
         if state.contents == Contents::Writing(thread::current().id()) {
             let intact = self.is_intact();
@@ -200,7 +217,7 @@ impl State {
         }
     }
 
-    /// The memory that the device may overwrite: nobody else can see it, or the tensor is the host's memory.
+    /// The memory that the device may overwrite: nobody else wants what it holds, or the tensor is the host's memory.
     fn replaceable(&self) -> Option<&Lease> {
         let lease = self.lease.as_ref()?;
         (lease.is_replaceable() && (self.wrapped || !lease.is_pinned())).then_some(lease)
@@ -218,8 +235,27 @@ impl Storage {
         self.state.lock().contents = Contents::Planned;
     }
 
+    /// The plan writes another tensor in its place. If it has not written this one yet, others may.
+    pub(crate) fn release(&self) {
+        let mut state = self.state.lock();
+        if state.contents == Contents::Planned {
+            state.contents = Contents::Unwritten;
+        }
+    }
+
+    /// The plan is to write it after all.
+    pub(crate) fn promise_again(&self) {
+        let mut state = self.state.lock();
+        if state.contents == Contents::Unwritten {
+            state.contents = Contents::Planned;
+        }
+    }
+
     /// The plan is gone. What it has written stays.
     pub(crate) fn break_promise(&self) {
+        if process::is_forked() {
+            return;
+        }
         let mut state = self.state.lock();
         if state.contents == Contents::Planned {
             let lease = state.lease.clone();
@@ -227,8 +263,8 @@ impl Storage {
         }
     }
 
-    /// Whether there is memory that may be overwritten.
-    pub(crate) fn is_unshared(&self) -> bool {
+    /// Whether there is memory that the device may overwrite.
+    pub(crate) fn is_replaceable(&self) -> bool {
         self.state.lock().replaceable().is_some()
     }
 
@@ -243,14 +279,37 @@ impl Storage {
 }
 
 impl Place<'_> {
-    /// The memory, if nobody else can see it, or if it is the host's.
-    pub(crate) fn unshared(&self) -> Option<Lease> {
+    /// The memory, if the device may overwrite it.
+    pub(crate) fn replaceable(&self) -> Option<Lease> {
         self.state.replaceable().cloned()
     }
 
     /// Says what the tensor holds from now on.
     pub(crate) fn settle(mut self, lease: Option<Lease>, contents: Contents) {
         self.state.settle(lease, contents);
+    }
+}
+
+/// A tensor that stands in a plan: the host's writes leave it where it is.
+pub(crate) struct Standing(Arc<Storage>);
+
+impl Standing {
+    pub(crate) fn new(storage: Arc<Storage>) -> Standing {
+        storage.state.lock().places += 1;
+        Standing(storage)
+    }
+
+    pub(crate) fn storage(&self) -> &Arc<Storage> {
+        &self.0
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        if process::is_forked() {
+            return;
+        }
+        self.0.state.lock().places -= 1;
     }
 }
 
@@ -329,8 +388,13 @@ impl Tensor {
         self.storage.core.read_back(&lease, contents, bytemuck::cast_slice_mut(data))
     }
 
-    /// Overwrites the contents. Does not wait for what uses the old contents: they stay as they are for it, and the tensor gets
-    /// new memory. What it may wait for is room in staging memory, as [`upload`](Accelerator::upload) says.
+    /// Overwrites the contents. Does not wait for what uses the old contents: they stay as they are for it. What it may wait for is
+    /// room in staging memory, as [`upload`](Accelerator::upload) says.
+    ///
+    /// Where nothing uses the tensor, its memory is written in place. Where work in flight does, a tensor that stands in a
+    /// [`Plan`](crate::Plan) stays in its memory: the new contents go through staging memory, and a copy that is queued behind that
+    /// work brings them there, so that the plan is not encoded again. Any other tensor gets other memory, and so does one whose
+    /// contents an open recording, a read under way or another tensor still needs.
     ///
     /// While one thread writes, others that read the tensor or use it in an op get the old contents or wait for the
     /// new ones; of two that write at once, the last one to end wins. Without memory for the new contents, the old ones
@@ -343,7 +407,7 @@ impl Tensor {
     pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
         let op = "write";
         self.check::<T>(op, data.len())?;
-        self.write_block(op, |core, lease| core.fill_from(lease, bytemuck::cast_slice(data)))
+        self.write_block(op, |core, lease, way| core.fill_from(lease, way, bytemuck::cast_slice(data)))
     }
 
     /// Overwrites the contents with what a closure writes straight into mapped memory, as
@@ -355,29 +419,42 @@ impl Tensor {
     /// As [`write`](Tensor::write), and [`Error::Incomplete`] if the closure leaves elements unwritten; then the tensor
     /// may be left unwritten, as it may be if the closure panics.
     pub fn write_with<T: Element>(&self, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
-        let op = "write_with";
-        self.check::<T>(op, self.shape.elements())?;
-        let bytes = self.size_bytes();
-        self.write_block(op, |core, lease| core.fill_with(lease, bytes, |bytes| Filler::run(op, bytes, fill)))
+        self.write_as("write_with", fill)
     }
 
-    fn write_block(&self, op: &'static str, write: impl FnOnce(&Core, &Lease) -> Result<()>) -> Result<()> {
+    /// The same, by the name of what the user has called.
+    pub(crate) fn write_as<T: Element>(
+        &self,
+        op: &'static str,
+        fill: impl FnOnce(&mut Filler<'_, T>),
+    ) -> Result<()> {
+        self.check::<T>(op, self.shape.elements())?;
+        let bytes = self.size_bytes();
+        let fill = |bytes: &mut [u8]| Filler::run(op, bytes, fill);
+        self.write_block(op, |core, lease, way| core.fill_with(lease, way, bytes, fill))
+    }
+
+    fn write_block(
+        &self,
+        op: &'static str,
+        write: impl FnOnce(&Core, &Lease, Way) -> Result<Contents>,
+    ) -> Result<()> {
         let core = &self.storage.core;
         core.open()?;
         core.timeline.reclaim()?;
-        let in_place = self.storage.take_unshared(op, self.shape)?;
-        let lease = match &in_place {
-            Some(in_place) => in_place.lease.clone(),
-            None => core.acquire(MemoryKind::Device, self.size_bytes())?,
+        let in_place = self.storage.take_replaceable(op, self.shape)?;
+        let (lease, way) = match &in_place {
+            Some(in_place) => (in_place.lease.clone(), in_place.way),
+            None => (core.acquire(MemoryKind::Device, self.size_bytes())?, Way::InPlace),
         };
-        write(core, &lease)?;
-        self.storage.settle(Some(lease), Contents::Host);
+        let contents = write(core, &lease, way)?;
+        self.storage.settle(Some(lease), contents);
         Ok(())
     }
 
     fn check<T: Element>(&self, op: &'static str, len: usize) -> Result<()> {
         if T::DTYPE != self.storage.dtype {
-            return Err(Error::Type { op, expected: T::DTYPE, got: self.storage.dtype });
+            return Err(Error::of_type(op, "data", &[self.storage.dtype], T::DTYPE));
         }
         if len != self.shape.elements() {
             return Err(Error::Length { op, shape: self.shape, got: len });
@@ -387,10 +464,16 @@ impl Tensor {
 }
 
 /// Writes a tensor's elements in order, straight into mapped memory. What was there before can't be seen.
-#[derive(Debug)]
 pub struct Filler<'a, T> {
     elements: &'a mut [T],
     written: usize,
+}
+
+impl<T> fmt::Debug for Filler<'_, T> {
+    /// How far it has come. What is not written yet is what a dropped tensor left.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Filler({} of {} written)", self.written, self.elements.len())
+    }
 }
 
 impl<'a, T: Element> Filler<'a, T> {

@@ -1,6 +1,7 @@
 //! Submissions as numbers: who holds what until which number is reached.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -15,7 +16,7 @@ use super::uploads::{Upload, encode_uploads};
 use crate::error::{Error, HostError, Result};
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
-use crate::vk::physical::DeviceKind;
+use crate::vk::process;
 use crate::vk::queue::Queue;
 use crate::vk::raw::TimelinePoint;
 
@@ -46,7 +47,7 @@ struct Unread {
     ticket: Arc<Ticket>,
 }
 
-/// What a finished submission lets go of, outside the lock: leases return their blocks when they are dropped.
+/// What a finished submission lets go of, outside the lock: blocks go back when the last one lets go.
 type Done = (Vec<BlockUse>, Option<Arc<Replay>>);
 
 #[derive(Debug, Default)]
@@ -90,7 +91,8 @@ impl State {
     fn recycle(&mut self, uploads: Option<CommandSlot>, commands: Commands) -> Option<Arc<Replay>> {
         self.used_slots.extend(uploads);
         match commands {
-            Commands::Once(slot) => {
+            Commands::Once(mut slot) => {
+                slot.let_go_of_pipelines();
                 self.used_slots.push(slot);
                 None
             }
@@ -130,8 +132,9 @@ impl Timeline {
         })
     }
 
-    /// An error if the device is lost.
+    /// An error if the device is lost, or another process's.
     pub(crate) fn alive(&self) -> Result<()> {
+        process::check()?;
         self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
@@ -224,10 +227,10 @@ impl Timeline {
     }
 
     /// Queues a staged upload in front of the next submission; a large backlog is sent at once.
-    pub(crate) fn upload(&self, staging: Lease, to: Lease, offset: u64, bytes: u64) -> Result<()> {
+    pub(crate) fn upload(&self, staging: &Lease, to: &Lease, offset: u64, bytes: u64) -> Result<()> {
         let mut state = self.state.lock();
         state.upload_bytes += bytes;
-        state.uploads.push(Upload { staging, to, offset, bytes });
+        state.uploads.push(Upload { staging: staging.hold(), to: to.hold(), offset, bytes });
         if state.upload_bytes < PENDING_UPLOAD_BYTES && state.uploads.len() <= PENDING_UPLOADS {
             return Ok(());
         }
@@ -242,6 +245,7 @@ impl Timeline {
 
     /// Sends queued uploads without waiting for a submission to ride on.
     pub(crate) fn flush_uploads(&self) -> Result<()> {
+        process::check()?;
         if self.state.lock().uploads.is_empty() {
             return Ok(());
         }
@@ -250,10 +254,19 @@ impl Timeline {
         self.submit(Job::plain(slot, Vec::new())).map(drop)
     }
 
+    /// Waits until the copies that were queued to a block are done. The caller has a lease on it, so that no others come.
+    pub(crate) fn wait_uploaded(&self, to: &Lease) -> Result<()> {
+        if self.uploads_to(to) {
+            self.flush_uploads()?;
+        }
+        // Noted when they were submitted, by whomever.
+        self.wait(to.block().last_write.load(Ordering::Acquire), u64::MAX).map(drop)
+    }
+
     /// Refuses work for the host's command buffer whose inputs are still to be uploaded.
-    pub(crate) fn check_uploaded(&self, uses: &[BlockUse]) -> Result<()> {
+    pub(crate) fn check_uploaded(&self, blocks: &[Lease]) -> Result<()> {
         let state = self.state.lock();
-        let used = |upload: &&Upload| uses.iter().any(|u| u.lease.address() == upload.to.address());
+        let used = |upload: &&Upload| blocks.iter().any(|block| block.address() == upload.to.address());
         let (uploads, bytes) = state
             .uploads
             .iter()
@@ -291,24 +304,24 @@ impl Timeline {
 
     /// Lets go of what finished submissions held; `true` if there was any.
     pub(crate) fn reclaim(&self) -> Result<bool> {
+        process::check()?;
         let mut done: SmallVec<[Done; 2]> = SmallVec::new();
+        let hosted;
         {
             let mut state = self.state.lock();
             if state.in_flight.is_empty() && state.hosted.is_empty() {
                 return Ok(false);
             }
-            let hosted = state.hosted.take_done(|point| self.queue.is_reached(point));
-            let asked = hosted.and_then(|hosted| Ok((hosted, self.queue.completed()?)));
-            let completed = match asked {
-                Ok((hosted, completed)) => {
-                    done.extend(hosted.into_iter().map(|uses| (uses, None)));
-                    completed
-                }
+            let over = state.hosted.take_done(|point| self.queue.is_reached(point));
+            let asked = over.and_then(|over| Ok((over, self.queue.completed()?)));
+            let completed;
+            match asked {
+                Ok(answer) => (hosted, completed) = answer,
                 Err(error) => {
                     drop(state);
                     return self.seal(Err(error));
                 }
-            };
+            }
             while state.in_flight.front().is_some_and(|oldest| oldest.value <= completed) {
                 let Some(finished) = state.in_flight.pop_front() else { break };
                 let InFlight { uploads, commands, uses, ticket, .. } = finished;
@@ -321,13 +334,11 @@ impl Timeline {
                 };
                 done.push((uses, replay));
             }
-            // A software driver may empty its queue before it answers (lavapipe does): asked between two submissions of
-            // many, it would keep the device waiting for the host.
-            if self.device.info.kind != DeviceKind::Cpu || state.unread.len() >= UNREAD {
+            if !self.device.info.workarounds.queries_drain_queue || state.unread.len() >= UNREAD {
                 self.read_times_locked(&mut state, &mut done);
             }
         }
-        Ok(!done.is_empty())
+        Ok(!done.is_empty() || !hosted.is_empty())
     }
 
     /// Reads the times of everything that is finished.

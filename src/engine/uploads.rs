@@ -1,16 +1,16 @@
 //! Staged uploads: what the timeline puts in front of a submission.
 
 use super::commands::BlockUse;
-use super::pool::Lease;
+use super::pool::Hold;
 use crate::error::Result;
 use crate::vk::command::{Barrier, Bound, CommandSlot};
 use crate::vk::query::Stamp;
 
-/// A host write on its way to memory that the host can't reach.
+/// A host write on its way to memory that the host can't reach, or that work in flight uses.
 #[derive(Debug)]
 pub(super) struct Upload {
-    pub(super) staging: Lease,
-    pub(super) to: Lease,
+    pub(super) staging: Hold,
+    pub(super) to: Hold,
     /// Where in the block it begins.
     pub(super) offset: u64,
     pub(super) bytes: u64,
@@ -54,6 +54,9 @@ pub(super) fn encode_uploads(
         slot.timestamp(Stamp::Done)?;
     }
     slot.barrier(Barrier::Device);
+    if uploads.iter().any(|upload| upload.to.block().buffer.is_mapped()) {
+        slot.barrier(Barrier::Host);
+    }
     slot.end_label();
     slot.end()?;
     Ok(uses)

@@ -18,10 +18,20 @@ struct Shared {
     changed: Condvar,
 }
 
+/// A future that waits. It has one waker, that of its last poll, as futures do.
+#[derive(Debug)]
+struct Waiting {
+    future: u64,
+    value: u64,
+    waker: Waker,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Who is to be woken when which number is reached.
-    waiting: Vec<(u64, Waker)>,
+    waiting: Vec<Waiting>,
+    /// The number of the last future that waited.
+    futures: u64,
     /// Kept while somebody waits, so that the timeline is there to be waited for.
     core: Option<Arc<Core>>,
     stop: bool,
@@ -34,14 +44,33 @@ pub(crate) struct Wakers {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// Where a future waits, if it does. A clone is another future.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingPlace(Option<u64>);
+
+impl Clone for WaitingPlace {
+    fn clone(&self) -> WaitingPlace {
+        WaitingPlace::default()
+    }
+}
+
 impl Wakers {
-    /// Wakes the task once the number is reached or the device is lost; at once if there can be no thread.
-    pub(crate) fn register(&self, core: &Arc<Core>, value: u64, waker: &Waker) {
+    /// Wakes the task once the number is reached or the device is lost; at once if there can be no thread. A future that waits
+    /// already is woken by this waker only, from now on.
+    pub(crate) fn register(&self, core: &Arc<Core>, place: &mut WaitingPlace, value: u64, waker: &Waker) {
         let mut state = self.shared.state.lock();
-        match state.waiting.iter_mut().find(|(v, known)| *v == value && known.will_wake(waker)) {
-            Some(_) => return,
-            None => state.waiting.push((value, waker.clone())),
+        if let Some(known) = state.waiting.iter_mut().find(|waiting| Some(waiting.future) == place.0) {
+            let old =
+                (!known.waker.will_wake(waker)).then(|| std::mem::replace(&mut known.waker, waker.clone()));
+            drop(state);
+            // Whoever made it may do anything when it goes.
+            drop(old);
+            return;
         }
+        state.futures += 1;
+        let future = state.futures;
+        place.0 = Some(future);
+        state.waiting.push(Waiting { future, value, waker: waker.clone() });
         state.core.get_or_insert_with(|| core.clone());
         drop(state);
         let mut thread = self.thread.lock();
@@ -49,12 +78,27 @@ impl Wakers {
             let shared = self.shared.clone();
             *thread = Builder::new().name("tidemill wakers".to_owned()).spawn(move || work(&shared)).ok();
         }
-        if thread.is_none() {
+        let is_there = thread.is_some();
+        drop(thread);
+        if is_there {
+            self.shared.changed.notify_one();
+        } else {
             // The task polls until it is done, then.
+            self.forget(place);
             waker.wake_by_ref();
         }
-        drop(thread);
-        self.shared.changed.notify_one();
+    }
+
+    /// Forgets a future that does not wait any more.
+    pub(crate) fn forget(&self, place: &mut WaitingPlace) {
+        let Some(future) = place.0.take() else { return };
+        let mut state = self.shared.state.lock();
+        let found = state.waiting.iter().position(|waiting| waiting.future == future);
+        let waiting = found.map(|i| state.waiting.swap_remove(i));
+        // The thread may sleep and never see that nobody waits any more: the accelerator would stay for good.
+        let released = if state.waiting.is_empty() { state.core.take() } else { None };
+        drop(state);
+        drop((waiting, released));
     }
 
     /// Stops the thread and waits for it. Whoever still waits is woken.
@@ -69,6 +113,14 @@ impl Wakers {
         if let Some(other) = other {
             let _ = other.join();
         }
+    }
+}
+
+impl Wakers {
+    /// Lets go of the accelerator until somebody waits again.
+    pub(crate) fn pause(&self) {
+        self.stop();
+        self.shared.state.lock().stop = false;
     }
 }
 
@@ -89,19 +141,17 @@ fn work(shared: &Shared) {
         // Nobody waits for less than the next number, so nobody is woken late.
         let reached = core.as_ref().map(|core| core.timeline.wait_for_next(STEP_NS));
         let mut state = shared.state.lock();
-        let due: Vec<Waker> = match reached {
-            Some(Ok(completed)) => state
-                .waiting
-                .extract_if(.., |(value, _)| *value <= completed)
-                .map(|(_, waker)| waker)
-                .collect(),
+        let due: Vec<Waiting> = match reached {
+            Some(Ok(completed)) => {
+                state.waiting.extract_if(.., |waiting| waiting.value <= completed).collect()
+            }
             // Lost, or the end: they find out for themselves.
-            _ => state.waiting.drain(..).map(|(_, waker)| waker).collect(),
+            _ => state.waiting.drain(..).collect(),
         };
         let released = if state.waiting.is_empty() { state.core.take() } else { None };
         let stop = state.stop;
         drop(state);
-        due.into_iter().for_each(Waker::wake);
+        due.into_iter().for_each(|waiting| waiting.waker.wake());
         // Outside the lock: these may be the last references.
         drop((core, released));
         if stop {

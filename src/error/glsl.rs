@@ -33,8 +33,18 @@ pub enum GlslError {
         /// What was given.
         name: String,
     },
-    /// There is no way to keep its accesses inside its bindings.
-    #[error("{kernel} {why}; this can't be kept inside its bindings, so only `compile_unguarded` takes it")]
+    /// A source that would take the compiler too much memory, or too deep.
+    #[error("{what}: {got}, {most} are the most")]
+    TooLarge {
+        /// The file, and what is counted.
+        what: String,
+        /// How much there is.
+        got: usize,
+        /// How much there may be.
+        most: usize,
+    },
+    /// There is no way to keep its accesses inside its bindings, or it is too much for drivers.
+    #[error("{kernel} {why}; only `compile_unguarded` takes it")]
     Unguardable {
         /// The kernel's name.
         kernel: String,

@@ -1,6 +1,7 @@
 //! Mistakes in the use of kernels.
 
 use super::List;
+use crate::shape::DType;
 
 /// What disagrees between a dispatch's arguments and a kernel's reflection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +25,16 @@ pub enum KernelMismatch {
         /// What was given.
         given: &'static str,
     },
+    /// A tensor of other elements than the shader's block has.
+    #[error("binding {binding} holds {declared} in the shader, the tensor holds {given}")]
+    ElementType {
+        /// The binding's number.
+        binding: u32,
+        /// What the shader declares.
+        declared: DType,
+        /// What was given.
+        given: DType,
+    },
     /// A fixed-size binding that the tensor is too small for.
     #[error("binding {binding} needs at least {needs} bytes, the tensor has {got}")]
     BindingSize {
@@ -31,6 +42,19 @@ pub enum KernelMismatch {
         binding: u32,
         /// What the shader's block takes.
         needs: u64,
+        /// The tensor's size.
+        got: u64,
+    },
+    /// A tensor whose last texel would reach past its end.
+    #[error(
+        "binding {binding} takes texels of {texel_bytes} bytes, the tensor has {got}, which is no whole number of them; \
+         pad it, or declare a format of one component"
+    )]
+    Texels {
+        /// The binding's number.
+        binding: u32,
+        /// The size of a texel in the shader's format.
+        texel_bytes: u64,
         /// The tensor's size.
         got: u64,
     },

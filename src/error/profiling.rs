@@ -81,6 +81,14 @@ pub enum ProfileError {
         /// What is missing, and how to get it.
         missing: String,
     },
+    /// Only one capture is made at a time, and nothing is tuned in it.
+    #[error(
+        "a capture is under way: {call} would be part of it, or wait for its end for ever; call it outside of `capture`"
+    )]
+    Capturing {
+        /// The call that was refused.
+        call: &'static str,
+    },
     /// RenderDoc was there and made no capture.
     #[error("RenderDoc made no capture: {detail}")]
     CaptureFailed {

@@ -7,6 +7,14 @@ pub enum StreamError {
     /// A stream needs somewhere to put a batch.
     #[error("a stream of 0 slots: 1 does one batch after the other, 3 keep the device busy")]
     NoSlots,
+    /// More slots than a stream has.
+    #[error("a stream of {slots} slots: {most} are the most, and 3 keep the device busy")]
+    TooManySlots {
+        /// What was asked for.
+        slots: usize,
+        /// The most there can be.
+        most: usize,
+    },
     /// Every slot holds a batch that was not popped yet, and it is the caller who would have to.
     #[error(
         "all {slots} slots hold batches: pop one before the next push, or split the stream for two threads"
@@ -18,6 +26,12 @@ pub enum StreamError {
     /// The other half of the stream is gone.
     #[error("the stream's consumer is gone: nobody will pop what is pushed")]
     Closed,
+    /// [`StreamControl::finish`](crate::StreamControl::finish) was called.
+    #[error("the stream was finished: nothing more can be pushed")]
+    Finished,
+    /// [`StreamControl::cancel`](crate::StreamControl::cancel) was called.
+    #[error("the stream was cancelled: nothing more can be pushed or popped")]
+    Cancelled,
     /// A batch was pushed without one of its inputs.
     #[error("batch {batch}: input {input} was not written")]
     NotFilled {

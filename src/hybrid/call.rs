@@ -10,6 +10,7 @@ use super::{Hybrid, Ran, Side};
 use crate::cpu::View;
 use crate::cpu::view::check_length;
 use crate::engine::accelerator::Accelerator;
+use crate::engine::process;
 use crate::engine::recording::{Operand, Recording, Value, foreign_tensor};
 use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
@@ -115,6 +116,7 @@ impl Hybrid {
         on_cpu: impl FnOnce(&[View<'_, A>], &[View<'_, B>], &mut [R]) -> Result<Shape>,
         on_gpu: impl FnOnce(&mut Recording, &[Operand<'_>], &[Operand<'_>]) -> Result<Value>,
     ) -> Result<Ran> {
+        process::check()?;
         let (a, b) = (self.moved(op, first)?, self.moved(op, second)?);
         let elements = a.elements + b.elements;
         let work = Work {
@@ -172,7 +174,7 @@ impl Hybrid {
             check_home(op.name(), tensor, &self.gpu)?;
             let (expected, got) = (T::DTYPE, tensor.dtype());
             if expected != got {
-                return Err(Error::Type { op: op.name(), expected, got });
+                return Err(Error::of_type(op.name(), "operand", &[expected], got));
             }
             moved.device_bytes += bytes;
         }

@@ -10,6 +10,7 @@ use super::{Decision, Hybrid, Input, Side};
 use crate::cpu::view::check_length;
 use crate::cpu::{Number, View};
 use crate::engine::accelerator::Accelerator;
+use crate::engine::process;
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
@@ -131,7 +132,7 @@ impl<'a> Chain<'a> {
 
     pub(super) fn check_type(&self, op: &'static str, link: Link, expected: DType) -> Result<()> {
         let got = self.dtype(link)?;
-        if got == expected { Ok(()) } else { Err(Error::Type { op, expected, got }) }
+        if got == expected { Ok(()) } else { Err(Error::of_type(op, "operand", &[expected], got)) }
     }
 
     /// An operation on operands of one type.
@@ -275,7 +276,7 @@ pub(super) fn whole_words(op: &'static str, dtype: DType) -> Result<DType> {
 }
 
 fn not_whole_words(op: &'static str) -> Error {
-    Error::Type { op, expected: DType::F32, got: DType::F16 }
+    Error::of_type(op, "operand", &[DType::F32, DType::I32, DType::U32], DType::F16)
 }
 
 /// The tensor of an input, in its own type.
@@ -300,6 +301,7 @@ impl Hybrid {
     ///
     /// Those of the operations, and those of the device if they run there.
     pub fn chain<'a>(&self, record: impl FnOnce(&mut Chain<'a>) -> Result<()>) -> Result<Decision> {
+        process::check()?;
         let mut chain = Chain { gpu: self.gpu.clone(), links: Vec::new(), outputs: Vec::new() };
         record(&mut chain)?;
         let (moved, steps) = chain.works();

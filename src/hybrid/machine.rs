@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::calibration::Calibration;
 use super::measure::Probe;
 use super::work::Class;
-use crate::cpu;
+use crate::cpu::{self, parallel};
 use crate::engine::accelerator::Accelerator;
 use crate::engine::kept;
 use crate::engine::tensor::Tensor;
@@ -170,7 +170,7 @@ fn name() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model(&info).or_else(other_model).unwrap_or_default();
     let plain: String = model.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("calibration-{}-{plain}-{}", std::env::consts::ARCH, rayon::current_num_threads())
+    format!("calibration-{}-{plain}-{}", std::env::consts::ARCH, parallel::threads())
 }
 
 /// The CPU by Linux's description: its name where that is known (x86), otherwise the numbers of its maker for each kind of
@@ -263,6 +263,6 @@ mod tests {
         for word in words {
             assert!(name().contains(word), "{} has no {word}", name());
         }
-        assert!(name().ends_with(&format!("-{}", rayon::current_num_threads())));
+        assert!(name().ends_with(&format!("-{}", parallel::threads())));
     }
 }

@@ -110,10 +110,10 @@ impl Recording {
         let (mask, a, b) = (self.resolve(op, mask)?, self.resolve(op, a)?, self.resolve(op, b)?);
         let ((_, got), (_, expected), (_, other)) = (self.kind(mask), self.kind(a), self.kind(b));
         if got != DType::U32 {
-            return Err(Error::Type { op, expected: DType::U32, got });
+            return Err(Error::of_type(op, "mask", &[DType::U32], got));
         }
         if expected != other {
-            return Err(Error::Type { op, expected, got: other });
+            return Err(Error::of_type(op, "operand b", &[expected], other));
         }
         self.elementwise(op, OpCode::Select, &[Arg::Value(mask), Arg::Value(a), Arg::Value(b)], expected)
     }

@@ -223,7 +223,7 @@ impl Recording {
 
     fn images(&self, id: ValueId) -> Result<(Shape, DType)> {
         let (shape, dtype) = self.kind(id);
-        check_float(OP, dtype)?;
+        check_float(OP, "input", dtype)?;
         if shape.rank() != 4 {
             return Err(Error::Dimensions { op: OP, what: "input", shape, expected: 4 });
         }
@@ -274,7 +274,7 @@ fn parameter(op: &'static str, name: &'static str, value: usize, rule: String) -
 
 /// Four dimensions with something in each, and rows that the groups divide.
 fn check_weights(op: &'static str, (shape, got): (Shape, DType), groups: usize) -> Result<()> {
-    check_float(op, got)?;
+    check_float(op, "weight tensor", got)?;
     if shape.rank() != 4 || shape.elements() == 0 {
         return Err(Error::Dimensions { op, what: "weights", shape, expected: 4 });
     }

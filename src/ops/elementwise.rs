@@ -34,14 +34,21 @@ impl Codes {
         Codes { f32: Some(f32), i32: Some(i32), u32: Some(u32) }
     }
 
-    fn of(self, op: &'static str, got: DType) -> Result<OpCode> {
-        let (code, other) = match got {
+    fn code(self, dtype: DType) -> Option<OpCode> {
+        match dtype {
             // Halves are widened as they are loaded.
-            DType::F32 | DType::F16 => (self.f32, DType::I32),
-            DType::I32 => (self.i32, DType::F32),
-            DType::U32 => (self.u32, if self.i32.is_some() { DType::I32 } else { DType::F32 }),
-        };
-        code.ok_or(Error::Type { op, expected: other, got })
+            DType::F32 | DType::F16 => self.f32,
+            DType::I32 => self.i32,
+            DType::U32 => self.u32,
+        }
+    }
+
+    fn of(self, op: &'static str, operand: &str, got: DType) -> Result<OpCode> {
+        self.code(got).ok_or_else(|| {
+            let mut takes = vec![DType::F32, DType::F16, DType::I32, DType::U32];
+            takes.retain(|dtype| self.code(*dtype).is_some());
+            Error::of_type(op, operand, &takes, got)
+        })
     }
 }
 
@@ -67,10 +74,10 @@ pub(super) fn broadcast_strides(from: &Shape, to: &Shape) -> [u32; MAX_RANK] {
 }
 
 /// Refuses what is neither f32 nor f16.
-pub(super) fn check_float(op: &'static str, got: DType) -> Result<()> {
+pub(super) fn check_float(op: &'static str, operand: &str, got: DType) -> Result<()> {
     match got {
         DType::F32 | DType::F16 => Ok(()),
-        DType::I32 | DType::U32 => Err(Error::Type { op, expected: DType::F32, got }),
+        DType::I32 | DType::U32 => Err(Error::of_type(op, operand, &[DType::F32, DType::F16], got)),
     }
 }
 
@@ -91,7 +98,7 @@ impl Recording {
     ) -> Result<Value> {
         let id = self.resolve(op, operand)?;
         let (_, dtype) = self.kind(id);
-        let code = codes.of(op, dtype)?;
+        let code = codes.of(op, "operand", dtype)?;
         let mut args: SmallVec<[Arg; 3]> = SmallVec::from_slice(&[Arg::Value(id)]);
         args.extend(parameters.iter().map(|p| Arg::Scalar(p.to_bits())));
         self.elementwise(op, code, &args, dtype)
@@ -110,9 +117,9 @@ impl Recording {
     ) -> Result<Value> {
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((shape, expected), (other, got)) = (self.kind(a), self.kind(b));
-        let code = codes.of(op, expected)?;
+        let code = codes.of(op, "lhs", expected)?;
         if expected != got {
-            return Err(Error::Type { op, expected, got });
+            return Err(Error::of_type(op, "rhs", &[expected], got));
         }
         // Refused in the user's order.
         broadcast(op, shape, other)?;
@@ -132,9 +139,10 @@ impl Recording {
     ) -> Result<Value> {
         let id = self.resolve(op, operand)?;
         let (_, got) = self.kind(id);
-        let code = codes.of(op, got)?;
+        let code = codes.of(op, "operand", got)?;
         if got != T::DTYPE && (got, T::DTYPE) != (DType::F16, DType::F32) {
-            return Err(Error::Type { op, expected: T::DTYPE, got });
+            let takes: &[DType] = if got == DType::F16 { &[DType::F16, DType::F32] } else { &[got] };
+            return Err(Error::of_type(op, "scalar", takes, T::DTYPE));
         }
         let (bits, _) = scalar_bits(scalar);
         let mut args = [Arg::Value(id), Arg::Scalar(bits)];

@@ -279,7 +279,7 @@ fn resolve_float(
 ) -> Result<(ValueId, Shape, bool)> {
     let value: ValueId = recording.resolve(name, operand)?;
     let (shape, dtype) = recording.kind(value);
-    check_float(name, dtype)?;
+    check_float(name, "operand", dtype)?;
     Ok((value, shape, dtype == DType::F16))
 }
 

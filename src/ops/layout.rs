@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::place::Place;
+use crate::engine::branches::branch;
 use crate::engine::division::division;
 use crate::engine::graph::{Access, Node, ValueId, Work};
 use crate::engine::linear::Linear;
@@ -29,8 +30,9 @@ struct GatherPush {
 type Operands = (SmallVec<[ValueId; 8]>, SmallVec<[Shape; 8]>, DType);
 
 /// Refuses halves: these kernels move whole words.
-fn check_words(op: &'static str, got: DType) -> Result<()> {
-    if got == DType::F16 { Err(Error::Type { op, expected: DType::F32, got }) } else { Ok(()) }
+fn check_words(op: &'static str, operand: &str, got: DType) -> Result<()> {
+    let takes = [DType::F32, DType::I32, DType::U32];
+    if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, &takes, got)) }
 }
 
 impl Recording {
@@ -160,12 +162,12 @@ impl Recording {
         }
         let &first = ids.first().ok_or(Error::NoOperands { op })?;
         let (_, expected) = self.kind(first);
-        check_words(op, expected)?;
+        check_words(op, "operand 0", expected)?;
         let mut shapes: SmallVec<[Shape; 8]> = SmallVec::new();
-        for &id in &ids {
+        for (k, &id) in ids.iter().enumerate() {
             let (shape, got) = self.kind(id);
             if got != expected {
-                return Err(Error::Type { op, expected, got });
+                return Err(Error::of_type(op, format!("operand {k}"), &[expected], got));
             }
             shapes.push(shape);
         }
@@ -237,9 +239,9 @@ impl Recording {
         let id = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(id);
         if dtype != T::DTYPE {
-            return Err(Error::Type { op, expected: T::DTYPE, got: dtype });
+            return Err(Error::of_type(op, "element", &[dtype], T::DTYPE));
         }
-        check_words(op, dtype)?;
+        check_words(op, "operand", dtype)?;
         let whole = layout::pad(shape, pads)?;
         let mut corner = [0; MAX_RANK];
         corner.iter_mut().zip(pads).for_each(|(corner, (before, _))| *corner = *before);
@@ -284,9 +286,9 @@ impl Recording {
         let (table, rows) = (self.resolve(op, table)?, self.resolve(op, rows)?);
         let ((shape, dtype), (wanted, rows_dtype)) = (self.kind(table), self.kind(rows));
         if rows_dtype != DType::U32 {
-            return Err(Error::Type { op, expected: DType::U32, got: rows_dtype });
+            return Err(Error::of_type(op, "row list", &[DType::U32], rows_dtype));
         }
-        check_words(op, dtype)?;
+        check_words(op, "table", dtype)?;
         let whole = layout::gather_rows(shape, wanted)?;
         let (height, row) = (shape.dims()[0], &shape.dims()[1..]);
         let output = self.produce(op, whole, dtype)?;
@@ -294,10 +296,10 @@ impl Recording {
         let (elements, width) = (whole.elements() as u64, product(row) as u32);
         self.append(|graph, catalog| {
             let target = graph.whole(output, true);
-            if elements == 0 {
+            if branch!("gather: nothing", elements == 0) {
                 return Ok(Vec::new());
             }
-            if height == 0 {
+            if branch!("gather: from nothing", height == 0) {
                 return Ok(vec![Node::new(label, Work::Fill { word: 0 }, smallvec![target])]);
             }
             let inputs: [Access; 2] = [graph.whole(table, false), graph.whole(rows, false)];
@@ -306,7 +308,7 @@ impl Recording {
             let linear = Linear::new(catalog, elements, &inputs.map(|input| input.bytes));
             linear.check_inputs(op, &[shape, wanted])?;
             let mut nodes = Vec::new();
-            let aligned = width.is_multiple_of(4);
+            let aligned = branch!("gather: aligned", width.is_multiple_of(4));
             for (first, count, together) in linear.windows_together(elements, aligned) {
                 let push = GatherPush {
                     count: count as u32,
@@ -316,7 +318,8 @@ impl Recording {
                     shift,
                     height: height as u32,
                 };
-                let specialization = [(3, u32::from(aligned)), (4, u32::from(width == 1))];
+                let single = branch!("gather: single", width == 1);
+                let specialization = [(3, u32::from(aligned)), (4, u32::from(single))];
                 let work = linear.dispatch(catalog, ("gather", together), &specialization, &push, count)?;
                 let mut accesses: SmallVec<[Access; 4]> = SmallVec::from_slice(&inputs);
                 accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });

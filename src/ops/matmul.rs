@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
 use crate::engine::graph::{Access, Label, LabelName, Node, Work};
-use crate::engine::product::{Factor, Joint, Product};
+use crate::engine::product::{Factor, Product};
 use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
 use crate::shape::{DType, MAX_RANK, Shape};
@@ -134,8 +134,8 @@ impl Recording {
         let (op, with) = ("matmul", with.into());
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((lhs, lhs_dtype), (rhs, rhs_dtype)) = (self.kind(a), self.kind(b));
-        check_float(op, lhs_dtype)?;
-        check_float(op, rhs_dtype)?;
+        check_float(op, "lhs", lhs_dtype)?;
+        check_float(op, "rhs", rhs_dtype)?;
         // Sums are in f32, and are rounded once, in the end.
         let halves = lhs_dtype == DType::F16 && rhs_dtype == DType::F16;
         let left = Matrix::new(lhs, with.transpose_lhs, true).ok_or(Error::NotMatrix { op, shape: lhs })?;
@@ -185,7 +185,6 @@ impl Recording {
             rhs: Factor { value: b, along_k: with.transpose_rhs, batch: strides(&right) },
             alpha: with.alpha,
             epilogue,
-            joint: Joint::default(),
             output,
         };
         let mut sizes: SmallVec<[usize; MAX_RANK]> = SmallVec::from_slice(&[m, n, k]);

@@ -3,6 +3,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::engine::branches::branch;
 use crate::engine::catalog::{Catalog, Load};
 use crate::engine::division::Divisions;
 use crate::engine::graph::{Access, Graph, Label, Node, ValueId, Work};
@@ -60,7 +61,9 @@ impl Piece {
         for d in (0..shape.rank()).rev().filter(|&d| shape.dims()[d] != 1) {
             let (extent, stride) = (shape.dims()[d] as u32, strides[d] as u32);
             match (piece.extents.last_mut(), piece.steps.last()) {
-                (Some(inner), Some(step)) if stride == step * *inner => *inner *= extent,
+                (Some(inner), Some(step)) if branch!("place: merges", stride == step * *inner) => {
+                    *inner *= extent
+                }
                 _ => {
                     piece.extents.push(extent);
                     piece.steps.push(stride);
@@ -114,12 +117,12 @@ impl Piece {
     /// left.
     fn cut_together(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
         let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
-        let fits = linear.together
-            && self.extents.len() > 1
-            && self.steps[0] == 1
-            && whole_walks(self.extents[0])
-            && self.to.is_multiple_of(8)
-            && self.steps[1..].iter().all(|step| step.is_multiple_of(8));
+        let fits = branch!("place: together", linear.together)
+            && branch!("place: rows", self.extents.len() > 1)
+            && branch!("place: neighbours", self.steps[0] == 1)
+            && branch!("place: rows walked in whole", whole_walks(self.extents[0]))
+            && branch!("place: begins at eight", self.to.is_multiple_of(8))
+            && branch!("place: rows at eights", self.steps[1..].iter().all(|step| step.is_multiple_of(8)));
         if !fits {
             return Some(self);
         }
@@ -130,7 +133,10 @@ impl Piece {
         let output = room.output.min(8 * MOST_SUBGROUPS);
         let at_once = self.rows_at_once(Room { input: linear.most_together(), output }) / unit * unit;
         let whole = rows / unit * unit;
-        if at_once == 0 || (whole < rows && whole * row < TAIL_APART_ELEMENTS) {
+        if branch!("place: no room together", at_once == 0)
+            || (branch!("place: rows left", whole < rows)
+                && branch!("place: few together", whole * row < TAIL_APART_ELEMENTS))
+        {
             return Some(self);
         }
         for begin in (0..whole).step_by(at_once as usize) {
@@ -141,12 +147,16 @@ impl Piece {
 
     /// Appends pieces that have room; runs always do, since copies need no bindings.
     fn cut(self, room: Room, pieces: &mut Vec<Piece>) {
-        if self.is_run() || (self.elements() <= room.input && self.span() <= room.output) {
+        if branch!("place: run", self.is_run())
+            || (branch!("place: room for input", self.elements() <= room.input)
+                && branch!("place: room for output", self.span() <= room.output))
+        {
             pieces.push(self);
             return;
         }
         let rows = u64::from(self.extents[self.extents.len() - 1]);
         let at_once = self.rows_at_once(room);
+        branch!("place: a row is too long", at_once == 0);
         for begin in (0..rows).step_by(at_once.max(1) as usize) {
             let n = at_once.max(1).min(rows - begin);
             self.rows(begin, n).cut(room, pieces);
@@ -175,7 +185,7 @@ impl Place {
         nodes: &mut Vec<Node>,
     ) -> Result<()> {
         let elements = self.shape.elements() as u64;
-        if elements == 0 {
+        if branch!("place: nothing", elements == 0) {
             return Ok(());
         }
         let (from, to) = (graph.whole(self.input, false), graph.whole(self.output, true));
@@ -186,7 +196,7 @@ impl Place {
         let input_windowed = linear.load == Load::Buffer && from.bytes > limits.storage_range_bytes;
         let most = linear.most_elements();
         let room = Room {
-            input: if input_windowed { most.min(window) } else { most },
+            input: if branch!("place: input in windows", input_windowed) { most.min(window) } else { most },
             output: if to.bytes > limits.storage_range_bytes { window } else { u64::MAX },
         };
         let (mut together, mut pieces) = (Vec::new(), Vec::new());
@@ -226,8 +236,8 @@ impl Place {
             let whole_groups = [piece.extents[0], first, corner].iter().all(|n| n % 4 == 0)
                 && piece.steps[1..].iter().all(|step| step % 4 == 0);
             let fit = match (piece.steps[0], piece.extents[0]) {
-                (1, _) if whole_groups => Fit::Aligned,
-                (1, 4..) => Fit::Rows,
+                (1, _) if branch!("place: whole groups", whole_groups) => Fit::Aligned,
+                (1, extent) if branch!("place: rows of four", extent >= 4) => Fit::Rows,
                 _ => Fit::Single,
             };
             let specialization = [(3, fit as u32), (4, piece.extents.len() as u32)];

@@ -184,8 +184,8 @@ impl Recording {
         let op = "dot";
         let (lhs, rhs) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((shape, dtype), (other, other_dtype)) = (self.kind(lhs), self.kind(rhs));
-        for got in [dtype, other_dtype] {
-            Types::F32.check(op, got)?;
+        for (operand, got) in [("lhs", dtype), ("rhs", other_dtype)] {
+            Types::F32.check(op, operand, got)?;
         }
         if shape.rank() != 1 || shape != other {
             let why = match (shape.dims(), other.dims()) {
@@ -227,7 +227,7 @@ impl Recording {
         let (op, axes) = ("variance", axes.into());
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
-        Types::F32.check(op, dtype)?;
+        Types::F32.check(op, "operand", dtype)?;
         let (geometry, result) = axes.apply(op, &shape)?;
         let output = self.produce(op, result, DType::F32)?;
         let means = self.produce(op, result, DType::F32)?;
@@ -255,7 +255,7 @@ impl Recording {
     ) -> Result<Value> {
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
-        types.check(op, dtype)?;
+        types.check(op, "operand", dtype)?;
         let (geometry, result) = axes.apply(op, &shape)?;
         if geometry.extent == 0 && geometry.results() > 0 && of_nothing(reduction).is_none() {
             return Err(Error::Nothing { op, shape });
@@ -309,10 +309,11 @@ enum Types {
 }
 
 impl Types {
-    fn check(self, op: &'static str, got: DType) -> Result<()> {
-        match (self, got) {
-            (Types::All, DType::F32 | DType::I32 | DType::U32) | (Types::F32, DType::F32) => Ok(()),
-            (Types::All | Types::F32, _) => Err(Error::Type { op, expected: DType::F32, got }),
-        }
+    fn check(self, op: &'static str, operand: &str, got: DType) -> Result<()> {
+        let takes: &[DType] = match self {
+            Types::F32 => &[DType::F32],
+            Types::All => &[DType::F32, DType::I32, DType::U32],
+        };
+        if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, takes, got)) }
     }
 }

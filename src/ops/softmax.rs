@@ -68,7 +68,7 @@ impl Recording {
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
         if dtype != DType::F32 {
-            return Err(Error::Type { op, expected: DType::F32, got: dtype });
+            return Err(Error::of_type(op, "operand", &[DType::F32], dtype));
         }
         let geometry = Geometry::along(&shape, resolve_axis(op, axis, shape.rank())?);
         let output = self.produce(op, shape, dtype)?;

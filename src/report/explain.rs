@@ -21,7 +21,8 @@ impl Explanation {
     }
 
     /// The recording as it will run, in the language of Graphviz: `dot -Tsvg` makes a picture of it. Values are
-    /// ellipses, with their block if they are stored, and dispatches are boxes; a bold frame stands for a barrier.
+    /// ellipses, with their block if they are stored, and dispatches are boxes; a bold frame stands for a barrier, a dotted
+    /// one for an operation that was recorded and will not run.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -49,7 +50,7 @@ impl Explanation {
         }
         for (i, step) in self.run.iter().enumerate() {
             let frame = if step.barrier { ", penwidth=3" } else { "" };
-            let label = step.label.replace('\\', "\\\\").replace('"', "\\\"");
+            let label = escaped(&step.label);
             let kernel = step.kernel.as_deref().unwrap_or("");
             let _ = writeln!(out, "  s{i} [shape=box, label=\"{label}\\n{kernel}\"{frame}];");
             for read in &step.reads {
@@ -59,9 +60,31 @@ impl Explanation {
                 let _ = writeln!(out, "  s{i} -> v{written};");
             }
         }
+        for (i, step) in self.recorded.iter().enumerate().filter(|(_, step)| step.dropped) {
+            let label = escaped(&step.label);
+            let _ = writeln!(out, "  d{i} [shape=box, style=dotted, label=\"{label}\\n{DROPPED}\"];");
+        }
         out.push_str("}\n");
         out
     }
+
+    /// `5 operations`, and how many of them are dropped.
+    pub(super) fn count_recorded(&self) -> String {
+        let (all, dropped) = (self.recorded.len(), self.recorded.iter().filter(|step| step.dropped).count());
+        let operations = if all == 1 { "operation" } else { "operations" };
+        match dropped {
+            0 => format!("{all} {operations}"),
+            _ => format!("{all} {operations}, {dropped} dropped"),
+        }
+    }
+}
+
+/// What is said of an operation that will not run.
+pub(super) const DROPPED: &str = "dropped: nothing that is kept needs it";
+
+/// For Graphviz.
+fn escaped(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// `t0: 64x256 f32, 65,536 bytes, block 4`.
@@ -105,6 +128,9 @@ fn write_step(f: &mut fmt::Formatter<'_>, step: &ExplainedStep, names: &[String]
     if let Some(bytes) = step.bytes {
         write!(f, " {} bytes", thousands(bytes))?;
     }
+    if step.dropped {
+        write!(f, "  ({DROPPED})")?;
+    }
     writeln!(f)
 }
 
@@ -115,7 +141,7 @@ impl fmt::Display for Explanation {
         for (value, name) in self.values.iter().zip(&names) {
             writeln!(f, "  {}", describe(value, name))?;
         }
-        writeln!(f, "recorded: {} operations", self.recorded.len())?;
+        writeln!(f, "recorded: {}", self.count_recorded())?;
         for step in &self.recorded {
             write_step(f, step, &names)?;
         }

@@ -22,6 +22,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// let run = session.finish()?;
 /// let page = tidemill::html_report("My report", &[&run]);
 /// assert!(page.starts_with("<!doctype html>"));
+/// assert_eq!(b.read::<f32>()?, [2.0; 1000]);
 /// # Ok(()) }
 /// ```
 pub fn html_report(title: &str, runs: &[&Run]) -> String {

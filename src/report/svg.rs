@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::explain::{home, kind, thousands};
+use super::explain::{DROPPED, home, kind, thousands};
 use super::layout::{Item, Layout, arrange};
 use crate::engine::explain::{ExplainedStep, Explanation, Role};
 
@@ -27,7 +27,7 @@ const SIDE_BY_SIDE: f64 = 1120.0;
 impl Explanation {
     /// A picture of the recording as it was recorded and as it will run, for browsers and documents: an SVG that holds
     /// everything it needs, in light and dark. Boxes are inputs and steps with the values that these write; frames of
-    /// what is kept are bold, of what is never stored dashed. A dashed line across is a barrier: all above it is
+    /// what is kept are bold, of what is never stored dashed, and of operations that will not run dotted. A dashed line across is a barrier: all above it is
     /// done before anything below it begins.
     ///
     /// ```
@@ -43,7 +43,7 @@ impl Explanation {
     /// # Ok(()) }
     /// ```
     pub fn to_svg(&self) -> String {
-        let recorded = Panel::new(self, count(self.recorded.len(), "operation"), &self.recorded, false);
+        let recorded = Panel::new(self, self.count_recorded(), &self.recorded, false);
         let dispatches = ["dispatch", "dispatches"][usize::from(self.run.len() != 1)];
         let will_run = format!("{} {dispatches}, {}", self.run.len(), count(self.barriers, "barrier"));
         let run = Panel::new(self, will_run, &self.run, true);
@@ -205,7 +205,9 @@ impl Panel {
 
 fn step_card(explanation: &Explanation, step: &ExplainedStep, names: &[String]) -> Card {
     let values = || step.writes.iter().map(|&i| &explanation.values[i]);
-    let class = if values().any(|value| value.role == Role::Output) {
+    let class = if step.dropped {
+        "dropped"
+    } else if values().any(|value| value.role == Role::Output) {
         "kept"
     } else if values().all(|value| value.block.is_none()) {
         "fused"
@@ -215,6 +217,10 @@ fn step_card(explanation: &Explanation, step: &ExplainedStep, names: &[String]) 
     let mut lines = vec![("name", shortened(&step.label))];
     lines.extend(step.kernel.iter().map(|kernel| ("", kernel.clone())));
     lines.extend(step.bytes.map(|bytes| ("", format!("moves {} bytes", thousands(bytes)))));
+    if step.dropped {
+        lines.push(("", DROPPED.to_owned()));
+        return Card { class, lines, tip: step.label.clone() };
+    }
     for &written in &step.writes {
         let value = &explanation.values[written];
         let (class, kept) = if value.role == Role::Output { ("kept", ", kept") } else { ("result", "") };
@@ -269,7 +275,7 @@ mod tests {
 
     fn step(label: &str, reads: &[usize], writes: &[usize], barrier: bool) -> ExplainedStep {
         let (label, reads, writes) = (label.to_owned(), reads.to_vec(), writes.to_vec());
-        ExplainedStep { label, reads, writes, kernel: None, bytes: None, barrier }
+        ExplainedStep { label, reads, writes, kernel: None, bytes: None, barrier, dropped: false }
     }
 
     fn explanation(values: Vec<ExplainedValue>, steps: Vec<ExplainedStep>) -> Explanation {
@@ -321,6 +327,21 @@ mod tests {
         ] {
             assert!(svg.contains(&format!(">{text}</text>")), "no `{text}` in\n{svg}");
         }
+    }
+
+    #[test]
+    fn what_will_not_run_is_drawn_as_such() {
+        let values = vec![value(Role::Output, Some(0)), value(Role::Temporary, None)];
+        let mut steps = vec![step("fill 8x8 f32", &[], &[0], false), step("neg 8x8 f32", &[0], &[1], false)];
+        steps[1].dropped = true;
+        let mut it = explanation(values, steps);
+        it.run.truncate(1);
+        let svg = it.to_svg();
+        assert_eq!(["kept", "dropped"].map(|class| boxes(&svg, class)), [2, 1], "{svg}");
+        assert!(svg.contains("recorded: 2 operations, 1 dropped"));
+        assert!(svg.contains(">dropped: nothing that is kept needs it</text>"));
+        let dot = it.to_dot();
+        assert!(dot.contains("[shape=box, style=dotted, label=\"neg 8x8 f32\\ndropped: "), "{dot}");
     }
 
     #[test]

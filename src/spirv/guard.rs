@@ -1,4 +1,4 @@
-//! Keeps every access of a module inside what it accesses: the reason why GLSL can be compiled and run by safe code.
+//! Keeps every access of a module inside what it accesses: the reason why safe code can run kernels of its own.
 //!
 //! Indices that are not known to be inside are clamped: into arrays by their length, into the array at the end of a
 //! buffer by the length of what is bound, into texel buffers by their size, into vectors by their components. So an
@@ -9,9 +9,10 @@ use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind};
 use rspirv::spirv::{Capability, Decoration, Dim, Op, StorageClass};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::shared::SharedMemory;
+use super::shared::{SharedMemory, SharedVariable};
 
 mod clamp;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +43,7 @@ pub(crate) fn guard(words: &[u32]) -> Result<(Vec<u32>, SharedMemory), Refusal> 
             module.check_declarations()?;
         }
         module.note(op, instruction)?;
+        module.measure(op, instruction)?;
         if in_functions {
             module.rewrite(op, instruction, &mut bodies)?;
         } else {
@@ -51,6 +53,7 @@ pub(crate) fn guard(words: &[u32]) -> Result<(Vec<u32>, SharedMemory), Refusal> 
             head.extend_from_slice(instruction);
         }
     }
+    module.check_size()?;
     let shared = std::mem::take(&mut module.shared);
     Ok((module.assemble(header, head, &bodies), shared))
 }
@@ -92,6 +95,37 @@ enum Type {
     },
 }
 
+/// Size and alignment by the rules of std430.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    bytes: u64,
+    alignment: u64,
+}
+
+impl Extent {
+    fn scalar(bytes: u64) -> Extent {
+        Extent { bytes, alignment: bytes.max(1) }
+    }
+
+    /// Three components are aligned as four are.
+    fn vector(component_bytes: u64, count: u64) -> Extent {
+        let alignment = component_bytes.saturating_mul(count.next_power_of_two()).max(1);
+        Extent { bytes: component_bytes.saturating_mul(count), alignment }
+    }
+
+    /// So many of them, each padded to the next.
+    fn times(self, count: u64) -> Extent {
+        let stride = self.bytes.checked_next_multiple_of(self.alignment).unwrap_or(u64::MAX);
+        Extent { bytes: stride.saturating_mul(count), ..self }
+    }
+
+    /// With another one behind it.
+    fn followed_by(self, next: Extent) -> Extent {
+        let begin = self.bytes.checked_next_multiple_of(next.alignment).unwrap_or(u64::MAX);
+        Extent { bytes: begin.saturating_add(next.bytes), alignment: self.alignment.max(next.alignment) }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Module {
     next_id: u32,
@@ -105,6 +139,9 @@ struct Module {
     spec_ids: FxHashMap<u32, u32>,
     shared: SharedMemory,
     local_bytes: u64,
+    sizes: size::Sizes,
+    /// How deep each type is made of others.
+    depths: FxHashMap<u32, u32>,
     uint: Option<u32>,
     glsl: Option<u32>,
     has_glsl: bool,
@@ -182,6 +219,12 @@ impl Module {
         if !made_of.iter().all(|part| self.types.contains_key(part)) || self.types.contains_key(&at(1)?) {
             return Err(damaged());
         }
+        let depth = 1 + made_of.iter().filter_map(|part| self.depths.get(part)).max().copied().unwrap_or(0);
+        if depth > size::MOST_TYPE_DEPTH {
+            let most = size::MOST_TYPE_DEPTH;
+            return Err(format!("has types that are nested {depth} deep, {most} are the most"));
+        }
+        self.depths.insert(at(1)?, depth);
         self.types.insert(at(1)?, declared);
         Ok(())
     }
@@ -229,15 +272,11 @@ impl Module {
         let mut lengths = Vec::new();
         match class {
             Some(StorageClass::Workgroup) => {
-                let bytes = self.bytes(to, &mut lengths)?;
-                if lengths.is_empty() {
-                    self.shared.fixed_bytes = self.shared.fixed_bytes.saturating_add(bytes);
-                } else {
-                    self.shared.sized.push((bytes, lengths));
-                }
+                let Extent { bytes, alignment } = self.extent(to, &mut lengths)?;
+                self.shared.variables.push(SharedVariable { bytes, alignment, lengths });
             }
             Some(StorageClass::Function | StorageClass::Private) => {
-                let bytes = self.bytes(to, &mut lengths)?;
+                let bytes = self.extent(to, &mut lengths)?.bytes;
                 if !lengths.is_empty() {
                     return Err("has a local array whose length is a specialization constant".to_owned());
                 }
@@ -254,33 +293,40 @@ impl Module {
         Ok(())
     }
 
-    /// What a value takes without padding; times those lengths that are not known yet.
-    fn bytes(&self, of: u32, lengths: &mut Vec<(u32, u32)>) -> Result<u64, Refusal> {
+    /// What a value takes as std430 lays it out; times those lengths that are not known yet.
+    fn extent(&self, of: u32, lengths: &mut Vec<(u32, u32)>) -> Result<Extent, Refusal> {
         Ok(match self.types.get(&of) {
-            Some(&(Type::Int { bits } | Type::Other { bits })) => u64::from(bits / 8),
-            Some(&Type::Few { part, count }) => self.bytes(part, lengths)?.saturating_mul(count.into()),
+            Some(&(Type::Int { bits } | Type::Other { bits })) => Extent::scalar(u64::from(bits / 8)),
+            Some(&Type::Few { part, count }) => {
+                let part_extent = self.extent(part, lengths)?;
+                match self.types.get(&part) {
+                    // A matrix: columns, one behind the other.
+                    Some(Type::Few { .. }) => part_extent.times(u64::from(count)),
+                    _ => Extent::vector(part_extent.bytes, u64::from(count)),
+                }
+            }
             Some(&Type::Array { element, length }) => {
                 let known = self.constants.get(&length).map(|&length| u64::from(length));
                 if known.is_none() {
                     let computed = "has an array whose length is computed from a specialization constant";
                     lengths.push(*self.specialized.get(&length).ok_or(computed)?);
                 }
-                self.bytes(element, lengths)?.saturating_mul(known.unwrap_or(1))
+                self.extent(element, lengths)?.times(known.unwrap_or(1))
             }
             Some(Type::Struct(members)) => {
                 let before = lengths.len();
-                let mut sum = 0u64;
+                let mut all = Extent::scalar(0);
                 for &member in members {
-                    sum = sum.saturating_add(self.bytes(member, lengths)?);
+                    all = all.followed_by(self.extent(member, lengths)?);
                 }
                 if lengths.len() > before {
                     return Err(
                         "has a struct with an array whose length is a specialization constant".to_owned()
                     );
                 }
-                sum
+                all.times(1)
             }
-            _ => 0,
+            _ => Extent::scalar(0),
         })
     }
 

@@ -7,6 +7,7 @@ use rspirv::dr::{Instruction, ModuleHeader, Operand};
 use rspirv::spirv::{Decoration, Dim, ExecutionModel, ImageFormat, Op, StorageClass};
 
 use super::{Access, Capability, ReflectError, SpecializationKind};
+use crate::shape::DType;
 
 /// Reads a stream that `scan::declarations` has made.
 pub(super) fn read(declarations: &[u32]) -> Result<Reader, ReflectError> {
@@ -31,6 +32,8 @@ pub(super) struct Reader {
     pub(super) decorations: HashMap<Id, Decorations>,
     pub(super) members: HashMap<(Id, u32), Decorations>,
     pub(super) types: HashMap<Id, Type>,
+    /// The type of all numbers in a type, if that is one, and one that tensors have.
+    pub(super) elements: HashMap<Id, DType>,
     pub(super) constants: HashMap<Id, Constant>,
     pub(super) composites: HashMap<Id, [Id; 3]>,
     pub(super) variables: Vec<(Id, Id)>,
@@ -200,6 +203,9 @@ impl Reader {
             }
             opcode => {
                 let declared = self.declared_type(opcode, result?, operands)?;
+                if let Some(element) = self.element(&declared, operands) {
+                    self.elements.entry(result?).or_insert(element);
+                }
                 self.types.entry(result?).or_insert(declared);
             }
         }
@@ -259,6 +265,24 @@ impl Reader {
             },
             _ => return None,
         })
+    }
+
+    /// The type of all numbers in a type that is being declared.
+    fn element(&self, declared: &Type, operands: &[Operand]) -> Option<DType> {
+        let part = |operand: &Operand| self.elements.get(&id(Some(operand))?).copied();
+        match declared {
+            Type::Int { bits: 32, signed } => Some(if *signed { DType::I32 } else { DType::U32 }),
+            Type::Float { bits: 32 } => Some(DType::F32),
+            Type::Float { bits: 16 } => Some(DType::F16),
+            Type::Vector { .. } | Type::Matrix { .. } | Type::Array { .. } | Type::RuntimeArray { .. } => {
+                part(operands.first()?)
+            }
+            Type::Struct { .. } => {
+                let first = part(operands.first()?)?;
+                operands.iter().all(|member| part(member) == Some(first)).then_some(first)
+            }
+            _ => None,
+        }
     }
 
     fn declared_struct(&self, result: Id, operands: &[Operand]) -> Type {

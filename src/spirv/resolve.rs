@@ -4,6 +4,7 @@ use rspirv::spirv::{Dim, ExecutionModel, ImageFormat, StorageClass};
 
 use super::reader::{Id, LocalSizeOperand, Reader, Type, access};
 use super::{Access, Binding, BindingKind, LocalSize, ReflectError, Reflection, Specialization, TexelFormat};
+use crate::shape::DType;
 
 impl Reader {
     pub(super) fn finish(mut self) -> Result<Reflection, ReflectError> {
@@ -106,7 +107,11 @@ impl Reader {
             _ => Access::ReadWrite.without(decorations.non_readable, decorations.non_writable),
         };
         let name = own_name.or(self.names.get(&declared)).cloned().unwrap_or_default();
-        Ok(Binding { set, binding, kind, access, count, name })
+        let element = match kind {
+            BindingKind::StorageTexel { format } => texel_element(format),
+            _ => self.elements.get(&declared).copied(),
+        };
+        Ok(Binding { set, binding, kind, element, access, count, name })
     }
 
     fn kind(&self, class: StorageClass, declared: Id) -> BindingKind {
@@ -192,6 +197,7 @@ fn merge(mut bindings: Vec<Binding>) -> Result<Vec<Binding>, ReflectError> {
             return Err(ReflectError::Conflict { set: binding.set, binding: binding.binding, first, second });
         };
         known.kind = kind;
+        known.element = known.element.filter(|_| known.element == binding.element);
         if known.access != binding.access {
             known.access = Access::ReadWrite;
         }
@@ -200,6 +206,17 @@ fn merge(mut bindings: Vec<Binding>) -> Result<Vec<Binding>, ReflectError> {
         }
     }
     Ok(merged)
+}
+
+/// The type of a texel's numbers, if tensors have it.
+fn texel_element(format: TexelFormat) -> Option<DType> {
+    match format {
+        TexelFormat::Rgba32f | TexelFormat::Rg32f | TexelFormat::R32f => Some(DType::F32),
+        TexelFormat::Rgba16f | TexelFormat::R16f => Some(DType::F16),
+        TexelFormat::Rgba32i | TexelFormat::R32i => Some(DType::I32),
+        TexelFormat::Rgba32ui | TexelFormat::Rg32ui | TexelFormat::R32ui => Some(DType::U32),
+        TexelFormat::Rgba8ui | TexelFormat::Unstated | TexelFormat::Other(_) => None,
+    }
 }
 
 fn narrow(bytes: u64) -> u32 {

@@ -33,7 +33,7 @@ fn changed(bytes: &[u8], mut change: impl FnMut(Op, &[u32]) -> Vec<Vec<u32>>) ->
 }
 
 fn summary(binding: &Binding) -> (u32, u32, &str, BindingKind, Access, u32) {
-    let Binding { set, binding, kind, access, count, name } = binding;
+    let Binding { set, binding, kind, access, count, name, .. } = binding;
     (*set, *binding, name, *kind, *access, *count)
 }
 
@@ -60,6 +60,9 @@ fn bindings_have_kind_access_and_count() {
         ]
     );
     assert_eq!(found.binding(1, 1).map(|binding| binding.count), Some(3));
+    let elements: Vec<_> = found.bindings.iter().map(|binding| binding.element).collect();
+    let (float, word) = (Some(DType::F32), Some(DType::U32));
+    assert_eq!((elements[0], elements[4], elements[5]), (float, float, word), "{elements:?}");
     assert_eq!(found.binding(1, 9), None);
 }
 

@@ -24,6 +24,31 @@ pub(super) fn split(shared: Arc<Shared>) -> (Producer, Consumer) {
     (Producer { shared: shared.clone() }, Consumer { shared })
 }
 
+/// Ends a [`Stream`](crate::Stream) from any thread, whatever its ends are waiting for.
+#[derive(Clone, Debug)]
+pub struct StreamControl {
+    shared: Arc<Shared>,
+}
+
+impl StreamControl {
+    pub(super) fn new(shared: Arc<Shared>) -> StreamControl {
+        StreamControl { shared }
+    }
+
+    /// Says that no more batches will come, as dropping the producer does: a push that waits for a slot, and every later one, is
+    /// [`StreamError::Finished`](crate::StreamError::Finished). What was pushed can be popped.
+    pub fn finish(&self) {
+        self.shared.end(|ends| ends.finished = true);
+    }
+
+    /// Ends it at once: a push or a pop that waits, and every later one, is
+    /// [`StreamError::Cancelled`](crate::StreamError::Cancelled). (A pop that waits for the device returns when the batch is done.)
+    /// Batches that were popped stay good; the others are lost.
+    pub fn cancel(&self) {
+        self.shared.end(|ends| ends.cancelled = true);
+    }
+}
+
 impl Producer {
     /// Has a closure write the inputs of a batch, and hands it to the device. Waits only if every slot holds a batch.
     ///
@@ -38,7 +63,7 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// As [`Stream::push`](crate::Stream::push).
+    /// As [`push`](Producer::push).
     pub fn try_push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<bool> {
         self.shared.try_push(fill)
     }
@@ -57,6 +82,11 @@ impl Producer {
     /// What happened so far.
     pub fn stats(&self) -> StreamStats {
         self.shared.stats()
+    }
+
+    /// To end the stream from another thread.
+    pub fn control(&self) -> StreamControl {
+        StreamControl::new(self.shared.clone())
     }
 }
 
@@ -115,13 +145,13 @@ impl Consumer {
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        self.shared.close(|producer_gone, _| *producer_gone = true);
+        self.shared.end(|ends| ends.producer_gone = true);
     }
 }
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        self.shared.close(|_, consumer_gone| *consumer_gone = true);
+        self.shared.end(|ends| ends.consumer_gone = true);
     }
 }
 

@@ -17,13 +17,15 @@ use crate::error::{Result, StreamError};
 use crate::shape::{DType, Element, Shape};
 use shared::{Buffers, Shared};
 
-pub use half::{Consumer, Producer};
+pub use half::{Consumer, Producer, StreamControl};
 pub use report::{IdleTime, StreamReport};
 pub use shared::StreamStats;
 pub use slot::{Batch, Slot};
 
 /// Slots unless something else is said: one is prepared, one runs, one is consumed.
 const SLOTS: usize = 3;
+/// Beyond some, slots only take memory: results come in order, and each has its own inputs and outputs.
+const MOST_SLOTS: usize = 1024;
 
 impl Accelerator {
     /// Begins a [`Stream`]: the same work on batch after batch.
@@ -50,8 +52,8 @@ struct Input {
 }
 
 impl StreamBuilder {
-    /// How many batches may be on their way, 3 unless said. Each slot has inputs and outputs of its own; the memory of
-    /// temporaries is shared.
+    /// How many batches may be on their way, 3 unless said, and 1024 at the most. Each slot has inputs and outputs of its own; the
+    /// memory of temporaries is shared.
     pub fn slots(mut self, slots: usize) -> StreamBuilder {
         self.slots = slots;
         self
@@ -69,13 +71,16 @@ impl StreamBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the operations; [`StreamError::NoSlots`]; errors of memory and of the device.
+    /// Those of the operations; [`StreamError::NoSlots`] and [`StreamError::TooManySlots`]; errors of memory and of the device.
     pub fn record<V: IntoIterator<Item = Value>>(
         self,
         record: impl FnOnce(&mut Recording, &[Tensor]) -> Result<V>,
     ) -> Result<Stream> {
         if self.slots == 0 {
             return Err(StreamError::NoSlots.into());
+        }
+        if self.slots > MOST_SLOTS {
+            return Err(StreamError::TooManySlots { slots: self.slots, most: MOST_SLOTS }.into());
         }
         let gpu = self.gpu;
         let inputs = self.inputs.iter();
@@ -84,6 +89,7 @@ impl StreamBuilder {
         let values = record(&mut r, &named)?;
         let outputs = r.keep_apart(values)?;
         let mut plan = r.into_plan()?;
+        plan.expect_sets(self.slots);
         let named = Buffers { inputs: named, outputs };
         let mut slots = Vec::with_capacity(self.slots);
         for _ in 0..self.slots {
@@ -141,7 +147,8 @@ impl Stream {
     /// # Errors
     ///
     /// [`StreamError::Full`] if every slot holds a batch; what the closure returns; [`StreamError::NotFilled`] if it
-    /// left an input out; errors of the device. Then the batch is not pushed, and those before it are as they were.
+    /// left an input out; errors of the device. Then the batch is not pushed, and those before it are as they were. So it is
+    /// when the closure panics.
     pub fn push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
         if self.try_push(fill)? { Ok(()) } else { Err(StreamError::Full { slots: self.slots() }.into()) }
     }
@@ -203,6 +210,11 @@ impl Stream {
     /// For two threads: one that pushes and one that pops.
     pub fn split(self) -> (Producer, Consumer) {
         half::split(self.shared)
+    }
+
+    /// To end it from anywhere.
+    pub fn control(&self) -> StreamControl {
+        StreamControl::new(self.shared.clone())
     }
 
     /// Whether every slot holds a batch that was not popped yet, or whose [`Batch`] is still there.

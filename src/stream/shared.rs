@@ -12,6 +12,7 @@ use super::report::{Event, StreamReport};
 use super::slot::{Batch, Slot};
 use crate::engine::accelerator::Accelerator;
 use crate::engine::plan::Plan;
+use crate::engine::process;
 use crate::engine::profile::run::Run;
 use crate::engine::submission::Submission;
 use crate::engine::tensor::Tensor;
@@ -65,16 +66,47 @@ struct Flight {
     submission: Submission,
 }
 
+/// What has become of the two ends.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    pub(super) producer_gone: bool,
+    pub(super) consumer_gone: bool,
+    pub(super) finished: bool,
+    pub(super) cancelled: bool,
+}
+
+impl Ends {
+    /// An error if nothing can be pushed any more.
+    fn check_push(&self) -> Result<()> {
+        match self {
+            Ends { cancelled: true, .. } => Err(StreamError::Cancelled.into()),
+            Ends { finished: true, .. } => Err(StreamError::Finished.into()),
+            Ends { consumer_gone: true, .. } => Err(StreamError::Closed.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// An error if nothing can be popped any more.
+    fn check_pop(&self) -> Result<()> {
+        if self.cancelled { Err(StreamError::Cancelled.into()) } else { Ok(()) }
+    }
+
+    /// Whether no more batches will come.
+    fn no_more(&self) -> bool {
+        self.producer_gone || self.finished
+    }
+}
+
 /// Who holds what.
 #[derive(Debug, Default)]
 struct Queue {
     free: VecDeque<usize>,
     flying: VecDeque<Flight>,
     stats: StreamStats,
-    producer_gone: bool,
-    consumer_gone: bool,
-    /// Tasks that wait for anything to change.
-    tasks: Vec<Waker>,
+    ends: Ends,
+    /// The tasks that wait for anything to change: one that pushes and one that pops, each as its end last said.
+    pushes: Option<Waker>,
+    pops: Option<Waker>,
     /// What happened to each batch, while the accelerator is profiled.
     events: Vec<Event>,
 }
@@ -115,46 +147,51 @@ impl Shared {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.queue.lock().free.is_empty()
+        !process::is_forked() && self.queue.lock().free.is_empty()
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.queue.lock().flying.len()
+        self.stats().in_flight
     }
 
     pub(super) fn stats(&self) -> StreamStats {
+        if process::is_forked() {
+            return StreamStats { slots: self.slots.len(), ..StreamStats::default() };
+        }
         let queue = self.queue.lock();
         StreamStats { in_flight: queue.flying.len(), ..queue.stats }
     }
 
     pub(super) fn report(&self, run: &Run) -> Result<StreamReport> {
+        process::check()?;
         StreamReport::new(run, &self.queue.lock().events)
     }
 
     /// No more batches will come, or none will be popped.
-    pub(super) fn close(&self, mark: impl FnOnce(&mut bool, &mut bool)) {
+    pub(super) fn end(&self, mark: impl FnOnce(&mut Ends)) {
+        if process::is_forked() {
+            return;
+        }
         let mut queue = self.queue.lock();
-        let Queue { producer_gone, consumer_gone, .. } = &mut *queue;
-        mark(producer_gone, consumer_gone);
+        mark(&mut queue.ends);
         self.announce(queue);
     }
 
     /// Tells everybody who waits, on a thread or as a task, that something has changed.
     fn announce(&self, mut queue: MutexGuard<'_, Queue>) {
-        let tasks = std::mem::take(&mut queue.tasks);
+        let tasks = [queue.pushes.take(), queue.pops.take()];
         drop(queue);
         self.changed.notify_all();
-        tasks.into_iter().for_each(Waker::wake);
+        tasks.into_iter().flatten().for_each(Waker::wake);
     }
 
     /// Whether a slot is free; if not, the task is woken when something changes.
     pub(super) fn poll_free(&self, context: &Context<'_>) -> Poll<Result<()>> {
+        process::check()?;
         let mut queue = self.queue.lock();
-        if queue.consumer_gone {
-            return Poll::Ready(Err(StreamError::Closed.into()));
-        }
+        queue.ends.check_push()?;
         if queue.free.is_empty() {
-            queue.tasks.push(context.waker().clone());
+            queue.pushes = Some(context.waker().clone());
             return Poll::Pending;
         }
         Poll::Ready(Ok(()))
@@ -162,12 +199,14 @@ impl Shared {
 
     /// The oldest batch, when it is done; `None` when the producer is gone and nothing is left.
     pub(super) fn poll_pop(self: &Arc<Shared>, context: &mut Context<'_>) -> Poll<Result<Option<Batch>>> {
+        process::check()?;
         let mut queue = self.queue.lock();
+        queue.ends.check_pop()?;
         let Some(flight) = queue.flying.front_mut() else {
-            if queue.producer_gone {
+            if queue.ends.no_more() {
                 return Poll::Ready(Ok(None));
             }
-            queue.tasks.push(context.waker().clone());
+            queue.pops = Some(context.waker().clone());
             return Poll::Pending;
         };
         match Pin::new(&mut flight.submission).poll(context) {
@@ -178,8 +217,10 @@ impl Shared {
     }
 
     pub(super) fn try_push(&self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<bool> {
+        process::check()?;
         let began = Instant::now();
         let queue = self.queue.lock();
+        queue.ends.check_push()?;
         if queue.free.is_empty() {
             return Ok(false);
         }
@@ -188,17 +229,14 @@ impl Shared {
 
     /// Waits until a slot is free, however long that takes.
     pub(super) fn push(&self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
+        process::check()?;
         let began = Instant::now();
         let mut queue = self.queue.lock();
-        if queue.consumer_gone {
-            return Err(StreamError::Closed.into());
-        }
+        queue.ends.check_push()?;
         if queue.free.is_empty() {
             while queue.free.is_empty() {
                 self.changed.wait(&mut queue);
-                if queue.consumer_gone {
-                    return Err(StreamError::Closed.into());
-                }
+                queue.ends.check_push()?;
             }
             queue.stats.push_waits += 1;
             queue.stats.push_wait += began.elapsed();
@@ -215,27 +253,19 @@ impl Shared {
         let Some(slot) = queue.free.pop_front() else { return Ok(()) };
         let number = queue.stats.pushed;
         drop(queue);
+        let filling = Filling { shared: self, slot };
         let acquired = Instant::now();
-        let sent = self.send(slot, number, fill);
+        let (submission, rows) = self.send(slot, number, fill)?;
+        std::mem::forget(filling);
         let submitted = Instant::now();
         let profiler = &self.gpu.core().profiler;
         profiler.note_activity("prepare", || format!("prepare {number}"), acquired, submitted);
         let mut queue = self.queue.lock();
-        match sent {
-            Ok((submission, rows)) => {
-                if profiler.is_on() {
-                    queue.events.push(Event::new(number, submission.number(), [began, acquired, submitted]));
-                }
-                queue.flying.push_back(Flight { slot, number, rows, submission });
-                queue.stats.pushed += 1;
-            }
-            Err(error) => {
-                // Nothing of it is on its way.
-                queue.free.push_front(slot);
-                self.announce(queue);
-                return Err(error);
-            }
+        if profiler.is_on() {
+            queue.events.push(Event::new(number, submission.number(), [began, acquired, submitted]));
         }
+        queue.flying.push_back(Flight { slot, number, rows, submission });
+        queue.stats.pushed += 1;
         self.announce(queue);
         Ok(())
     }
@@ -257,7 +287,9 @@ impl Shared {
     }
 
     pub(super) fn try_pop(self: &Arc<Shared>) -> Result<Option<Batch>> {
+        process::check()?;
         let queue = self.queue.lock();
+        queue.ends.check_pop()?;
         match queue.flying.front() {
             Some(flight) if flight.submission.is_complete()? => Ok(self.take(queue)),
             _ => Ok(None),
@@ -267,14 +299,16 @@ impl Shared {
     /// Waits for the oldest batch, and for there to be one; `None` when the producer is gone and nothing is left, or
     /// when the time is over. Nothing has changed then.
     pub(super) fn pop(self: &Arc<Shared>, timeout: Option<Duration>) -> Result<Option<Batch>> {
+        process::check()?;
         let began = Instant::now();
         let deadline = timeout.and_then(|timeout| began.checked_add(timeout));
         let mut queue = self.queue.lock();
         let submission = loop {
+            queue.ends.check_pop()?;
             if let Some(flight) = queue.flying.front() {
                 break flight.submission.clone();
             }
-            if queue.producer_gone {
+            if queue.ends.no_more() {
                 return Ok(None);
             }
             match deadline {
@@ -296,6 +330,7 @@ impl Shared {
             return Ok(None);
         }
         let mut queue = self.queue.lock();
+        queue.ends.check_pop()?;
         if waits {
             queue.stats.pop_waits += 1;
             queue.stats.pop_wait += began.elapsed();
@@ -317,6 +352,9 @@ impl Shared {
 
     /// A popped batch is done with.
     pub(super) fn release(&self, slot: usize, number: u64, popped: Instant) {
+        if process::is_forked() {
+            return;
+        }
         let released = Instant::now();
         let profiler = &self.gpu.core().profiler;
         profiler.note_activity("consume", || format!("consume {number}"), popped, released);
@@ -328,5 +366,23 @@ impl Shared {
         }
         queue.free.push_back(slot);
         self.announce(queue);
+    }
+}
+
+/// A slot whose inputs are being written. If that fails, by an error or by a panic, the slot is free again.
+struct Filling<'a> {
+    shared: &'a Shared,
+    slot: usize,
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        if process::is_forked() {
+            return;
+        }
+        // Nothing of it is on its way.
+        let mut queue = self.shared.queue.lock();
+        queue.free.push_front(self.slot);
+        self.shared.announce(queue);
     }
 }

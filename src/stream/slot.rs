@@ -54,14 +54,15 @@ impl<'a> Slot<'a> {
     ///
     /// # Errors
     ///
-    /// [`StreamError::NoSuchInput`], [`Error::Type`], [`Error::Length`].
+    /// [`StreamError::NoSuchInput`]; [`Error::Input`] with [`Error::Type`] or [`Error::Length`].
     pub fn write<T: Element>(&mut self, input: usize, data: &[T]) -> Result<()> {
+        let op = "Slot::write";
         let tensor = self.input(input)?;
-        let expected = self.elements(tensor);
+        let (expected, shape) = (self.elements(tensor), tensor.shape());
         if data.len() != expected {
-            return Err(Error::Length { op: "push", shape: tensor.shape(), got: data.len() });
+            return Err(self.refused(input, Error::Length { op, shape, got: data.len() }));
         }
-        self.fill(input, |f: &mut Filler<'_, T>| {
+        self.fill_as(op, input, |f: &mut Filler<'_, T>| {
             f.extend_from_slice(data);
         })
     }
@@ -70,24 +71,44 @@ impl<'a> Slot<'a> {
     ///
     /// # Errors
     ///
-    /// [`StreamError::NoSuchInput`], [`Error::Type`], [`Error::Incomplete`] if the closure leaves elements unwritten.
+    /// [`StreamError::NoSuchInput`]; [`Error::Input`] with [`Error::Type`], or with [`Error::Incomplete`] if the closure leaves
+    /// elements unwritten.
     pub fn fill<T: Element>(&mut self, input: usize, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
+        self.fill_as("Slot::fill", input, fill)
+    }
+
+    fn fill_as<T: Element>(
+        &mut self,
+        op: &'static str,
+        input: usize,
+        fill: impl FnOnce(&mut Filler<'_, T>),
+    ) -> Result<()> {
         let tensor = self.input(input)?;
         let (elements, missing) = (self.elements(tensor), tensor.shape().elements() - self.elements(tensor));
         let mut left = 0;
-        tensor.write_with(|f: &mut Filler<'_, T>| {
+        let written = tensor.write_as(op, |f: &mut Filler<'_, T>| {
             fill(f);
             left = f.remaining();
             if left <= missing {
                 f.rest();
             }
-        })?;
+        });
         if left > missing {
             let written = elements - (left - missing);
-            return Err(Error::Incomplete { op: "push", written, expected: elements });
+            return Err(self.refused(input, Error::Incomplete { op, written, expected: elements }));
         }
+        written.map_err(|error| match error {
+            Error::Type { .. } => self.refused(input, error),
+            // What happens to the device or to memory is not about an input.
+            error => error,
+        })?;
         self.written[input] = true;
         Ok(())
+    }
+
+    /// The error with the batch and the input that it is about.
+    fn refused(&self, input: usize, error: Error) -> Error {
+        Error::Input { batch: self.batch, input, error: Box::new(error) }
     }
 
     fn input(&self, input: usize) -> Result<&'a Tensor> {

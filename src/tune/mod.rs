@@ -63,13 +63,14 @@ impl Accelerator {
     /// # Errors
     ///
     /// [`ProfileError::NoTimestamps`] where the device has no clock; [`Error::NoSuchVariant`] for a family that is not
-    /// there; [`Error::OutOfMemory`]; [`Error::DeviceLost`].
+    /// there; [`ProfileError::Capturing`] inside a capture; [`Error::OutOfMemory`]; [`Error::DeviceLost`].
     pub fn tune(
         &self,
         options: &TuneOptions,
         mut progress: impl FnMut(&TuneProgress<'_>) -> ControlFlow<()>,
     ) -> Result<Tuning> {
         let core = self.core();
+        core.open()?;
         if self.device().timestamps.is_none() {
             return Err(ProfileError::NoTimestamps { device: self.device().name.clone() }.into());
         }
@@ -182,7 +183,7 @@ impl Accelerator {
         best_ns: Option<u64>,
     ) -> Result<TrialOutcome> {
         // Background work stays away.
-        let _quiet = self.core().quiet.lock();
+        let _quiet = self.core().quiet.hold("tune")?;
         let catalog = Arc::new(self.core().catalog.trying(family, variant));
         match self.time_variant(problem, &catalog, best_ns) {
             Err(error @ (Error::DeviceLost { .. } | Error::OutOfMemory { .. } | Error::Closed)) => Err(error),
@@ -220,7 +221,7 @@ impl Accelerator {
     fn play_off(&self, problem: &Problem, trials: &mut [Trial]) -> Result<()> {
         let default = trials.iter().position(|trial| trial.is_default);
         let (Some(best), Some(default)) = (best_of(trials), default) else { return Ok(()) };
-        let _quiet = self.core().quiet.lock();
+        let _quiet = self.core().quiet.hold("tune")?;
         let pair = [best, default].map(|i| {
             let catalog = self.core().catalog.trying(trials[i].family, trials[i].variant);
             (i, Arc::new(catalog))

@@ -2,13 +2,13 @@
 //! every run, and a check of the result against f64.
 
 use super::check::{Images, TAPS, is_convolution, is_product};
+use crate::Shape;
 use crate::engine::accelerator::Accelerator;
 use crate::engine::choices::Class;
 use crate::engine::recording::{Recording, Value};
 use crate::engine::tensor::Tensor;
 use crate::error::Result;
 use crate::ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
-use crate::{DeviceKind, Shape};
 
 /// Rows of reductions and softmax.
 const ROW: usize = 1024;
@@ -96,7 +96,7 @@ pub(super) fn numbers(count: usize, seed: u64) -> Vec<f32> {
 
 impl Problem {
     pub(super) fn new(gpu: &Accelerator, family: &str, class: Class) -> Result<Problem> {
-        let work = Work::new(family, class, gpu.device().kind == DeviceKind::Cpu);
+        let work = Work::new(family, class, gpu.device().workarounds.runs_on_host_cores);
         let (mut host, mut tensors) = (Vec::new(), Vec::new());
         for (i, shape) in work.operands().into_iter().enumerate() {
             let data = numbers(shape.elements(), i as u64 + 1);

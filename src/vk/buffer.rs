@@ -8,10 +8,9 @@ use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
 use gpu_allocator::{AllocationError, MemoryLocation};
 use parking_lot::Mutex;
 
-use super::check;
 use super::device::Device;
-use super::physical::DeviceKind;
 use super::raw::{BUFFER_USAGE, HostBuffer};
+use super::{check, process};
 use crate::error::{Error, Result};
 
 /// The format of the engine's own texel views: 16 raw bytes, so that one view serves every element type and a load
@@ -57,6 +56,8 @@ pub(crate) struct Buffer {
     whole_view: OnceLock<vk::BufferView>,
     other_views: Mutex<Vec<(vk::Format, u64, u64, vk::BufferView)>>,
     allocation: Option<Allocation>,
+    /// What it takes, if it is staging memory.
+    staging_bytes: u64,
     /// It is the host's, and so not ours to destroy.
     adopted: bool,
     device: Arc<Device>,
@@ -124,6 +125,12 @@ fn memory_type(
         .map(|(_, std::cmp::Reverse(i))| i as u32)
 }
 
+/// The bytes of the heap that memory of a kind comes from, and what the system grants this process of them, where it says.
+pub(crate) fn heap_and_budget(device: &Device, kind: MemoryKind) -> (u64, Option<u64>) {
+    let index = memory_type(&device.memory_types, &device.heaps, kind, u32::MAX);
+    index.map_or((0, None), |index| device.heap_and_budget(index))
+}
+
 impl Buffer {
     /// Makes a buffer. `Ok(None)` is out of memory, or beyond the process's budget, which the caller has means against.
     pub(crate) fn new(
@@ -137,10 +144,8 @@ impl Buffer {
             MemoryKind::Device => BUFFER_USAGE,
             MemoryKind::Upload | MemoryKind::Readback => Usage::TRANSFER_SRC | Usage::TRANSFER_DST,
         };
-        // lavapipe (22.3) compiles a kernel anew for each combination of bound texel buffers whose sizes are powers of
-        // two and that are not. So that once is enough, none is.
-        let unlike = u64::from(device.info.kind == DeviceKind::Cpu && size_bytes.is_power_of_two());
-        let info = vk::BufferCreateInfo::default().size(size_bytes + 16 * unlike).usage(usage);
+        let odd = device.info.workarounds.odd_buffer_sizes && size_bytes.is_power_of_two();
+        let info = vk::BufferCreateInfo::default().size(size_bytes + 16 * u64::from(odd)).usage(usage);
         // SAFETY: contracts 1, 6 and 7.
         let raw = unsafe { device.raw.create_buffer(&info, None) };
         let raw = match raw {
@@ -159,6 +164,7 @@ impl Buffer {
             whole_view: OnceLock::new(),
             other_views: Mutex::new(Vec::new()),
             allocation: None,
+            staging_bytes: 0,
             adopted: false,
             device: device.clone(),
         };
@@ -178,10 +184,16 @@ impl Buffer {
         let flags = device.memory_types[index as usize].property_flags;
         buffer.coherent = flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
         buffer.cached = flags.contains(vk::MemoryPropertyFlags::HOST_CACHED);
-        let allocate = |requirements, allocation_scheme| {
+        let allocate = |requirements: vk::MemoryRequirements, allocation_scheme| {
             let location = MemoryLocation::Unknown;
             let desc = AllocationCreateDesc { name, requirements, location, linear: true, allocation_scheme };
-            device.allocator.lock().as_mut().map(|allocator| allocator.allocate(&desc))
+            let apart = allocation_scheme != AllocationScheme::GpuAllocatorManaged;
+            device.allocator.lock().as_mut().map(|allocator| {
+                match device.room.has_room(kind, requirements.size, apart, allocator.capacity()) {
+                    true => allocator.allocate(&desc),
+                    false => Err(AllocationError::OutOfMemory),
+                }
+            })
         };
         let mut shared = requirements;
         if !buffer.coherent {
@@ -190,13 +202,13 @@ impl Buffer {
             shared.alignment = requirements.alignment.max(atom);
             shared.size = requirements.size.next_multiple_of(atom);
         }
-        let apart = device.blocks_apart && !kind.is_staging();
+        let apart = device.room.is_apart(kind, requirements.size);
         let mut allocation = match apart {
             true => allocate(requirements, AllocationScheme::DedicatedBuffer(raw)),
             false => allocate(shared, AllocationScheme::GpuAllocatorManaged),
         };
         if !apart && matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
-            // The allocator asks for large pieces to cut up; there may be room for just this one.
+            // What is shared comes in large pieces; there may be room for just this one.
             allocation = allocate(requirements, AllocationScheme::DedicatedBuffer(raw));
         }
         let allocation = match allocation {
@@ -209,6 +221,10 @@ impl Buffer {
         // SAFETY: the allocation stays in this buffer until `Drop` frees it.
         let memory = unsafe { allocation.memory() };
         let offset = allocation.offset();
+        if kind.is_staging() {
+            buffer.staging_bytes = allocation.size();
+            device.room.staging_made(buffer.staging_bytes);
+        }
         buffer.allocation = Some(allocation);
         // SAFETY: contract 2; a fresh buffer and the memory that was allocated for it.
         check("vkBindBufferMemory", unsafe { device.raw.bind_buffer_memory(raw, memory, offset) })?;
@@ -228,6 +244,7 @@ impl Buffer {
             whole_view: OnceLock::new(),
             other_views: Mutex::new(Vec::new()),
             allocation: None,
+            staging_bytes: 0,
             adopted: true,
             device: device.clone(),
         }
@@ -353,6 +370,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        if process::is_forked() {
+            std::mem::forget(self.allocation.take());
+            return;
+        }
         let views = self.whole_view.take().into_iter();
         for view in views.chain(self.other_views.get_mut().drain(..).map(|v| v.3)) {
             // SAFETY: contracts 1 and 4.
@@ -367,6 +388,7 @@ impl Drop for Buffer {
         {
             // Freeing fails only for an allocation of another allocator.
             let _ = allocator.free(allocation);
+            self.device.room.staging_freed(self.staging_bytes);
         }
     }
 }

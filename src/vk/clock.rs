@@ -1,5 +1,6 @@
 //! The device's clock, read by the host.
 
+use std::ffi::CStr;
 use std::fmt;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use ash::vk;
 use super::check;
 use super::device::Device;
 use super::instance::Instance;
+use super::loader;
 use super::physical::DeviceInfo;
 use crate::error::Result;
 
@@ -36,22 +38,38 @@ pub(crate) struct ClockSample {
 /// Readings of which the tightest is taken.
 const READINGS: usize = 4;
 
-impl Calibration {
-    /// `None` if the extension is not there, or can't read the clock of the timestamps.
-    pub(crate) fn new(instance: &Instance, device: &ash::Device, info: &DeviceInfo) -> Option<Calibration> {
-        let (entry, raw) = (instance.entry(), &instance.raw);
-        let (domains, calibration) = if info.calibration? == ash::khr::calibrated_timestamps::NAME {
+/// The extension, if it can read the clock of the timestamps.
+pub(super) fn readable(instance: &Instance, info: &DeviceInfo) -> Result<Option<&'static CStr>> {
+    let Some(name) = info.calibration else { return Ok(None) };
+    let (entry, raw) = (instance.entry(), &instance.raw);
+    let domains = loader::searching(|| {
+        if name == ash::khr::calibrated_timestamps::NAME {
             let khr = ash::khr::calibrated_timestamps::Instance::new(entry, raw);
             // SAFETY: contract 1.
-            let domains = unsafe { khr.get_physical_device_calibrateable_time_domains(info.raw) };
-            (domains, Calibration::Khr(ash::khr::calibrated_timestamps::Device::new(raw, device)))
+            unsafe { khr.get_physical_device_calibrateable_time_domains(info.raw) }
         } else {
             let ext = ash::ext::calibrated_timestamps::Instance::new(entry, raw);
             // SAFETY: contract 1.
-            let domains = unsafe { ext.get_physical_device_calibrateable_time_domains(info.raw) };
-            (domains, Calibration::Ext(ash::ext::calibrated_timestamps::Device::new(raw, device)))
-        };
-        domains.is_ok_and(|domains| domains.contains(&vk::TimeDomainKHR::DEVICE)).then_some(calibration)
+            unsafe { ext.get_physical_device_calibrateable_time_domains(info.raw) }
+        }
+    });
+    let domains = check("vkGetPhysicalDeviceCalibrateableTimeDomains", domains)?;
+    Ok(domains.contains(&vk::TimeDomainKHR::DEVICE).then_some(name))
+}
+
+impl Calibration {
+    /// `None` unless the clock is [`readable`].
+    pub(super) fn new(
+        instance: &Instance,
+        device: &ash::Device,
+        name: Option<&'static CStr>,
+    ) -> Option<Calibration> {
+        let raw = &instance.raw;
+        Some(if name? == ash::khr::calibrated_timestamps::NAME {
+            Calibration::Khr(ash::khr::calibrated_timestamps::Device::new(raw, device))
+        } else {
+            Calibration::Ext(ash::ext::calibrated_timestamps::Device::new(raw, device))
+        })
     }
 
     fn ticks(&self) -> VkResult<u64> {

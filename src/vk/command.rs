@@ -11,6 +11,7 @@ use super::check;
 use super::debug::c_name;
 use super::device::Device;
 use super::pipeline::{Pipeline, SlotKind};
+use super::process;
 use super::query::{Stamp, TimestampStore};
 use super::raw::HostCommands;
 use crate::error::Result;
@@ -23,6 +24,8 @@ pub(crate) struct CommandSlot {
     pool: vk::CommandPool,
     descriptors: DescriptorStore,
     timestamps: TimestampStore,
+    /// What was bound: kept until the commands are done with.
+    pipelines: Vec<Arc<Pipeline>>,
     device: Arc<Device>,
 }
 
@@ -61,6 +64,7 @@ impl CommandSlot {
             pool,
             descriptors: DescriptorStore::default(),
             timestamps: TimestampStore::default(),
+            pipelines: Vec::new(),
             device: device.clone(),
         };
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
@@ -77,6 +81,7 @@ impl CommandSlot {
             pool: vk::CommandPool::null(),
             descriptors: DescriptorStore::default(),
             timestamps: TimestampStore::default(),
+            pipelines: Vec::new(),
             device: device.clone(),
         }
     }
@@ -92,12 +97,18 @@ impl CommandSlot {
 
     /// Makes the slot ready to be recorded anew. Contract 4: nothing of it may be pending.
     pub(crate) fn reset(&mut self) -> Result<()> {
+        self.let_go_of_pipelines();
         self.descriptors.reset(&self.device)?;
         self.timestamps.reset(&self.device);
         // SAFETY: contracts 3 and 4.
         let reset =
             unsafe { self.device.raw.reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty()) };
         check("vkResetCommandPool", reset)
+    }
+
+    /// Pipelines may go from now on. Contract 4: nothing of it may be pending, and it is reset before it is recorded or submitted again.
+    pub(crate) fn let_go_of_pipelines(&mut self) {
+        self.pipelines.clear();
     }
 
     /// Begins a command buffer that is submitted once.
@@ -149,7 +160,8 @@ impl CommandSlot {
         self.device.pipeline_barrier(self.raw, &info);
     }
 
-    pub(crate) fn bind_pipeline(&mut self, pipeline: &Pipeline) {
+    pub(crate) fn bind_pipeline(&mut self, pipeline: &Arc<Pipeline>) {
+        self.pipelines.push(pipeline.clone());
         let point = vk::PipelineBindPoint::COMPUTE;
         // SAFETY: contracts 2, 3 and 4.
         unsafe { self.device.raw.cmd_bind_pipeline(self.raw, point, pipeline.raw()) };
@@ -261,6 +273,11 @@ impl CommandSlot {
         self.device.debug_utils().is_some()
     }
 
+    /// Whether anybody reads the name of the command buffer.
+    pub(crate) fn wants_name(&self) -> bool {
+        self.wants_labels() && self.device.names_objects
+    }
+
     pub(crate) fn begin_label(&mut self, text: &str) {
         if let Some(utils) = self.device.debug_utils() {
             let name = c_name(text);
@@ -280,6 +297,9 @@ impl CommandSlot {
 
 impl Drop for CommandSlot {
     fn drop(&mut self) {
+        if process::is_forked() {
+            return;
+        }
         self.descriptors.destroy(&self.device);
         self.timestamps.destroy(&self.device);
         // SAFETY: contracts 1 and 4; frees its command buffer too. A null pool is none.

@@ -4,36 +4,10 @@ use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
 
 use ash::vk;
-use parking_lot::Mutex;
 
 use super::device::Device;
-
-/// Who hears the messages of the validation layer.
-pub(crate) type MessageSink = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// Messages of the validation layer, in the order in which they came; or passed on to somebody.
-#[derive(Default)]
-pub(crate) struct MessageLog {
-    kept: Mutex<Vec<String>>,
-    sink: Option<MessageSink>,
-}
-
-impl MessageLog {
-    pub(crate) fn new(sink: Option<MessageSink>) -> MessageLog {
-        MessageLog { kept: Mutex::default(), sink }
-    }
-
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.kept.lock())
-    }
-
-    fn push(&self, message: String) {
-        match &self.sink {
-            Some(sink) => sink(&message),
-            None => self.kept.lock().push(message),
-        }
-    }
-}
+use super::loader;
+use super::messages::MessageLog;
 
 /// What the instance is told to report, and where to.
 pub(crate) fn messenger_info(log: &Arc<MessageLog>) -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
@@ -55,6 +29,7 @@ unsafe extern "system" fn on_message(
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     log: *mut c_void,
 ) -> vk::Bool32 {
+    // No code of the host's runs below, and nothing here panics: the caller is a driver.
     // SAFETY: contract 1: the instance that owns the messenger holds the log's Arc.
     let log = unsafe { &*log.cast::<MessageLog>() };
     // SAFETY: the layer passes a valid structure for the length of the call.
@@ -76,10 +51,10 @@ pub(crate) fn c_name(name: &str) -> CString {
 impl Device {
     /// Gives an object the name that validation messages and RenderDoc show. Costs nothing where nobody looks.
     pub(crate) fn name_object<H: vk::Handle>(&self, handle: H, name: &str) {
-        let Some(utils) = self.debug_utils() else { return };
+        let Some(utils) = self.debug_utils().filter(|_| self.names_objects) else { return };
         let name = c_name(name);
         let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(handle).object_name(&name);
-        // SAFETY: contracts 2 and 6. A name that can't be set is no reason to fail.
-        let _ = unsafe { utils.set_debug_utils_object_name(&info) };
+        // SAFETY: contracts 2, 6 and 10. A name that can't be set is no reason to fail.
+        let _ = loader::searching(|| unsafe { utils.set_debug_utils_object_name(&info) });
     }
 }

@@ -5,25 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ash::vk;
-use gpu_allocator::AllocationSizes;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use parking_lot::Mutex;
 
-use super::check;
-use super::clock::Calibration;
+use super::clock::{self, Calibration};
 use super::instance::Instance;
 use super::physical::{DeviceInfo, describe};
 use super::raw::{FeatureChain, HostDevice, QueueLock, wanted_extensions};
+use super::room::{FIRST_SHARED_BYTES, MemoryRoom};
+use super::{check, loader, process};
 use crate::error::{Error, HostError, Result};
-
-/// What gpu-allocator counts the sizes of shared memory objects in.
-const GRAIN_BYTES: u64 = 4 << 20;
-/// The first shared memory object of a memory type; each one more is twice as large. A block that is larger than the next one
-/// would be has an object of its own, so drivers that allow 4096 of them still give 32 GiB.
-pub(crate) const FIRST_SHARED_BYTES: u64 = 8 << 20;
-const MOST_SHARED_BYTES: u64 = 32 << 20;
-/// Under a cap as small as this, no two tensors share a memory object: 1024 blocks are the most there can be.
-const MOST_APART_BYTES: u64 = 256 << 10;
 
 /// The logical device with the allocator of its memory.
 pub(crate) struct Device {
@@ -34,9 +25,11 @@ pub(crate) struct Device {
     pub(crate) push_descriptor: Option<ash::khr::push_descriptor::Device>,
     /// `None` once the device is being destroyed.
     pub(crate) allocator: Mutex<Option<Allocator>>,
-    /// Tensors' blocks have memory objects of their own.
-    pub(crate) blocks_apart: bool,
+    /// Where blocks go in memory objects.
+    pub(super) room: MemoryRoom,
     debug_utils: Option<ash::ext::debug_utils::Device>,
+    /// Objects get names; labels go without.
+    pub(super) names_objects: bool,
     /// The functions of Vulkan 1.3 under their names of 1.2, where the device is shown as such.
     synchronization2: Option<ash::khr::synchronization2::Device>,
     /// Tells what pipelines were compiled to, if the device was made for that.
@@ -61,7 +54,9 @@ pub(crate) struct HostQueue {
 /// What a device is made for, besides its work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Uses {
-    /// Objects and dispatches are named for tools that look.
+    /// Dispatches have labels, for tools that look.
+    pub(crate) labels: bool,
+    /// Objects have names, for the same tools.
     pub(crate) names: bool,
     /// Pipelines keep what they were compiled to. Only where the device offers that.
     pub(crate) executables: bool,
@@ -85,7 +80,8 @@ impl fmt::Debug for Device {
 
 impl Device {
     /// Makes the logical device.
-    pub(crate) fn new(instance: Arc<Instance>, info: DeviceInfo, uses: Uses) -> Result<Arc<Device>> {
+    pub(crate) fn new(instance: Arc<Instance>, mut info: DeviceInfo, uses: Uses) -> Result<Arc<Device>> {
+        info.calibration = clock::readable(&instance, &info)?;
         let priorities = [1.0];
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(info.queue_family)
@@ -113,23 +109,25 @@ impl Device {
         let mut executables = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default()
             .pipeline_executable_info(true);
         let create = if uses.executables { create.push_next(&mut executables) } else { create };
-        // SAFETY: contracts 1, 6 and 7.
-        let raw = unsafe { instance.raw.create_device(info.raw, &create, None) };
+        // SAFETY: contracts 1, 6, 7 and 10.
+        let raw = loader::changing(|| unsafe { instance.raw.create_device(info.raw, &create, None) });
         let raw = check("vkCreateDevice", raw)?;
-        let allocator = match new_allocator(&instance, &info, &raw, uses.cap_bytes) {
+        let room = MemoryRoom::new(uses.cap_bytes);
+        let allocator = match new_allocator(&instance, &info, &raw, &room) {
             Ok(allocator) => allocator,
             Err(e) => {
-                // SAFETY: contract 1: nothing was made from it yet.
-                unsafe { raw.destroy_device(None) };
+                // SAFETY: contracts 1 and 10: nothing was made from it yet.
+                loader::changing(|| unsafe { raw.destroy_device(None) });
                 return Err(e);
             }
         };
-        Ok(Device::around(instance, info, raw, allocator, uses, None))
+        Ok(Device::around(instance, info, raw, (allocator, room), uses, None))
     }
 
     /// Lives on a device of the host's, if that has what is needed.
     pub(crate) fn adopt(host: HostDevice, cap_bytes: Option<u64>) -> Result<Arc<Device>> {
-        let HostDevice { handles, lock, enabled, debug_utils } = host;
+        process::claim()?;
+        let HostDevice { handles, lock, enabled, debug_utils, quiet } = host;
         let mut info = describe(&handles.instance, 0, handles.physical_device, Some(handles.queue_family));
         let mut missing = std::mem::take(&mut info.refused);
         if handles.api_version < vk::API_VERSION_1_3 {
@@ -142,45 +140,51 @@ impl Device {
             return Err(HostError::DeviceLacks { device: info.name, missing }.into());
         }
         let instance = Instance::adopt(handles.entry, handles.instance, debug_utils);
-        let allocator = new_allocator(&instance, &info, &handles.device, cap_bytes)?;
-        let uses = Uses { names: debug_utils, executables: false, cap_bytes };
+        info.calibration = clock::readable(&instance, &info)?;
+        let room = MemoryRoom::new(cap_bytes);
+        let allocator = new_allocator(&instance, &info, &handles.device, &room)?;
+        let uses = Uses { labels: debug_utils, names: debug_utils && quiet, executables: false, cap_bytes };
         let queue = HostQueue { raw: handles.queue, lock };
-        Ok(Device::around(instance, info, handles.device, allocator, uses, Some(queue)))
+        Ok(Device::around(instance, info, handles.device, (allocator, room), uses, Some(queue)))
     }
 
     fn around(
         instance: Arc<Instance>,
         info: DeviceInfo,
         raw: ash::Device,
-        allocator: Allocator,
+        (allocator, room): (Allocator, MemoryRoom),
         uses: Uses,
         host_queue: Option<HostQueue>,
     ) -> Arc<Device> {
         // SAFETY: contract 1.
         let memory = unsafe { instance.raw.get_physical_device_memory_properties(info.raw) };
-        Arc::new(Device {
-            memory_types: memory.memory_types_as_slice().to_vec(),
-            heaps: memory.memory_heaps_as_slice().to_vec(),
-            push_descriptor: info
-                .features
-                .push_descriptors
-                .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
-            debug_utils: (uses.names && instance.debug_utils)
-                .then(|| ash::ext::debug_utils::Device::new(&instance.raw, &raw)),
-            synchronization2: info
-                .clamped
-                .then(|| ash::khr::synchronization2::Device::new(&instance.raw, &raw)),
-            executables: uses
-                .executables
-                .then(|| ash::khr::pipeline_executable_properties::Device::new(&instance.raw, &raw)),
-            grown: Growth::default(),
-            calibration: Calibration::new(&instance, &raw, &info),
-            allocator: Mutex::new(Some(allocator)),
-            blocks_apart: uses.cap_bytes.is_some_and(|cap| cap <= MOST_APART_BYTES),
-            host_queue,
-            info,
-            raw,
-            instance,
+        // Looks its functions up by the device, contract 10.
+        loader::searching(|| {
+            Arc::new(Device {
+                memory_types: memory.memory_types_as_slice().to_vec(),
+                heaps: memory.memory_heaps_as_slice().to_vec(),
+                push_descriptor: info
+                    .features
+                    .push_descriptors
+                    .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
+                debug_utils: (uses.labels && instance.debug_utils)
+                    .then(|| ash::ext::debug_utils::Device::new(&instance.raw, &raw)),
+                names_objects: uses.names,
+                synchronization2: info
+                    .clamped
+                    .then(|| ash::khr::synchronization2::Device::new(&instance.raw, &raw)),
+                executables: uses
+                    .executables
+                    .then(|| ash::khr::pipeline_executable_properties::Device::new(&instance.raw, &raw)),
+                grown: Growth::default(),
+                calibration: Calibration::new(&instance, &raw, info.calibration),
+                allocator: Mutex::new(Some(allocator)),
+                room,
+                host_queue,
+                info,
+                raw,
+                instance,
+            })
         })
     }
 
@@ -193,14 +197,28 @@ impl Device {
         let Some(heap) = self.memory_types.get(memory_type as usize).map(|t| t.heap_index as usize) else {
             return true;
         };
+        let (budget, usage) = self.budget(heap);
+        let heap_bytes = self.heaps.get(heap).map_or(0, |heap| heap.size);
+        within_budget(budget, usage, heap_bytes, bytes)
+    }
+
+    /// The bytes of a memory type's heap, and what the system grants this process of them, where it says.
+    pub(crate) fn heap_and_budget(&self, memory_type: u32) -> (u64, Option<u64>) {
+        let heap = self.memory_types.get(memory_type as usize).map_or(0, |t| t.heap_index as usize);
+        let bytes = self.heaps.get(heap).map_or(0, |heap| heap.size);
+        let budget = self.info.features.memory_budget.then(|| self.budget(heap).0);
+        (bytes, budget.filter(|budget| *budget > 0))
+    }
+
+    /// A heap's budget, and what is in use of it, as the driver tells by `VK_EXT_memory_budget`.
+    fn budget(&self, heap: usize) -> (u64, u64) {
         let mut told = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
         let mut properties = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut told);
         // SAFETY: contracts 1 and 7.
         unsafe {
             self.instance.raw.get_physical_device_memory_properties2(self.info.raw, &mut properties);
         }
-        let heap_bytes = self.heaps.get(heap).map_or(0, |heap| heap.size);
-        within_budget(told.heap_budget[heap], told.heap_usage[heap], heap_bytes, bytes)
+        (told.heap_budget[heap], told.heap_usage[heap])
     }
 
     pub(crate) fn pipeline_barrier(&self, commands: vk::CommandBuffer, info: &vk::DependencyInfo<'_>) {
@@ -240,7 +258,7 @@ impl Device {
         }
     }
 
-    /// Where to send names and labels, if anybody looks.
+    /// Where to send labels, and names if `names_objects`, if anybody looks.
     pub(crate) fn debug_utils(&self) -> Option<&ash::ext::debug_utils::Device> {
         self.debug_utils.as_ref()
     }
@@ -256,8 +274,8 @@ impl Drop for Device {
         // The allocator frees its memory blocks, so it goes before the device.
         drop(self.allocator.lock().take());
         if self.host_queue.is_none() {
-            // SAFETY: contracts 1 and 4: every child holds an Arc of this and so is gone, and the queue's owner has waited.
-            unsafe { self.raw.destroy_device(None) };
+            // SAFETY: contracts 1, 4 and 10: every child holds an Arc of this and so is gone, and the queue's owner has waited.
+            loader::changing(|| unsafe { self.raw.destroy_device(None) });
         }
     }
 }
@@ -268,20 +286,11 @@ fn within_budget(budget: u64, usage: u64, heap_bytes: u64, bytes: u64) -> bool {
     budget == 0 || usage > heap_bytes || usage.saturating_add(bytes) <= budget
 }
 
-/// The sizes of memory objects that several blocks share. gpu-allocator (0.28) never frees the last one of a memory type, so what
-/// stays after a trim is one of these at the most; and it takes no less than 4 MiB.
-fn shared_sizes(cap_bytes: Option<u64>) -> AllocationSizes {
-    let most =
-        (cap_bytes.unwrap_or(u64::MAX) / GRAIN_BYTES * GRAIN_BYTES).clamp(GRAIN_BYTES, MOST_SHARED_BYTES);
-    let first = most.min(FIRST_SHARED_BYTES);
-    AllocationSizes::new(first, first).with_max_device_memblock_size(most).with_max_host_memblock_size(most)
-}
-
 fn new_allocator(
     instance: &Instance,
     info: &DeviceInfo,
     device: &ash::Device,
-    cap_bytes: Option<u64>,
+    room: &MemoryRoom,
 ) -> Result<Allocator> {
     let mut debug_settings = gpu_allocator::AllocatorDebugSettings::default();
     debug_settings.log_leaks_on_shutdown = false;
@@ -291,7 +300,7 @@ fn new_allocator(
         physical_device: info.raw,
         debug_settings,
         buffer_device_address: false,
-        allocation_sizes: shared_sizes(cap_bytes),
+        allocation_sizes: room.shared_sizes(),
     });
     allocator.map_err(|e| Error::Vulkan { call: "gpu_allocator::Allocator::new", result: e.to_string() })
 }

@@ -12,6 +12,8 @@ use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 
+use super::process;
+
 type Hook = Arc<dyn Fn() + Send + Sync>;
 
 static HOOKS: Mutex<Vec<(u64, Hook)>> = Mutex::new(Vec::new());
@@ -24,6 +26,10 @@ unsafe extern "C" {
 }
 
 extern "C" fn run_hooks() {
+    // The parent's threads are not there to be waited for, and the lock may be held for good.
+    if process::is_forked() {
+        return;
+    }
     let hooks = std::mem::take(&mut *HOOKS.lock());
     for (_, hook) in hooks {
         hook();

@@ -4,6 +4,9 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod limits;
+
+use parking_lot::Mutex;
 use shaderc::{
     CompileOptions, Compiler, EnvVersion, IncludeType, OptimizationLevel, ResolvedInclude, ShaderKind,
     SpirvVersion, TargetEnv,
@@ -70,7 +73,8 @@ impl Glsl {
     }
 
     /// Looks for `#include`d files here, too: folders in the order given, after the folder of the including file.
-    /// `#include <x>` looks only here.
+    /// `#include <x>` looks only here. Only files in these folders, and in the folder of the file that is compiled, are included:
+    /// absolute paths, `..` and links that lead out of them are mistakes.
     pub fn include_dir(mut self, path: impl Into<PathBuf>) -> Glsl {
         self.include_dirs.push(path.into());
         self
@@ -84,16 +88,24 @@ impl Glsl {
     /// before such a kernel runs, and tensors of no elements are refused as its arguments. What is left to a kernel's
     /// mistakes are wrong numbers and [`Error::DeviceLost`](crate::Error::DeviceLost), for one that never ends.
     ///
+    /// It is compiled on a thread of its own, whose stack holds whatever is within these limits: 1 MiB of source with all that it
+    /// includes, before and after macros are expanded; 256 levels of parentheses, brackets and braces; 65,536 words and signs in
+    /// a statement. Drivers put functions where they are called and copy arrays element by element: 131,072 instructions
+    /// in all, counted so, are the most.
+    ///
     /// # Errors
     ///
     /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read; mistakes, each with file and line; something that
     /// can't be kept inside its bindings: a binding declared twice, an array in a buffer whose length is a
-    /// specialization constant, more than 64 KiB of local variables, `GL_EXT_spirv_intrinsics`. [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.
+    /// specialization constant, more than 64 KiB of local variables, `GL_EXT_spirv_intrinsics`; more than the limits above.
+    /// [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.
     pub fn compile(&self) -> Result<Kernel> {
-        let (name, words) = self.words(true)?;
-        let (guarded, shared) =
-            guard::guard(&words).map_err(|why| GlslError::Unguardable { kernel: name.clone(), why })?;
-        Kernel::guarded(name, guarded, shared)
+        on_a_deep_stack(|| {
+            let (name, words) = self.words(true)?;
+            let (guarded, shared) =
+                guard::guard(&words).map_err(|why| GlslError::Unguardable { kernel: name.clone(), why })?;
+            Kernel::guarded(name, guarded, shared)
+        })
     }
 
     /// Compiles it as it is: nothing is clamped, nothing is set to zero.
@@ -106,9 +118,11 @@ impl Glsl {
     ///
     /// Those of [`compile`](Glsl::compile).
     pub unsafe fn compile_unguarded(&self) -> Result<Kernel> {
-        let (name, words) = self.words(false)?;
-        // SAFETY: what the caller vouches for.
-        unsafe { Kernel::from_spirv(&name, &words) }
+        on_a_deep_stack(|| {
+            let (name, words) = self.words(false)?;
+            // SAFETY: what the caller vouches for.
+            unsafe { Kernel::from_spirv(&name, &words) }
+        })
     }
 
     /// The kernel's name and its SPIR-V.
@@ -124,8 +138,18 @@ impl Glsl {
         };
         self.check_texts(&file, &text)?;
         let failed = |error: shaderc::Error| GlslError::Compiler(error.to_string());
+        let sources = Mutex::new(Sources::new(&self.defines));
+        sources.lock().add(&file, &text)?;
         let compiler = Compiler::new().map_err(failed)?;
-        let options = self.options(&file).map_err(failed)?;
+        let options = self.options(&file, &sources).map_err(failed)?;
+        let expanded = compiler.preprocess(&text, &file, "main", Some(&options));
+        sources.lock().check()?;
+        // Mistakes are told by the compilation itself.
+        let expanded = expanded.map(|artifact| artifact.as_text()).ok();
+        if let Some(expanded) = &expanded {
+            limits::add_bytes(&file, 0, expanded)?;
+            limits::check_nesting(&file, expanded)?;
+        }
         let compiled = compiler.compile_into_spirv(&text, ShaderKind::Compute, &file, "main", Some(&options));
         let words = match compiled {
             Ok(artifact) => artifact.as_binary().to_vec(),
@@ -135,9 +159,7 @@ impl Glsl {
             Err(error) => return Err(failed(error).into()),
         };
         // These write any instruction, valid or not. Macros are expanded first, so that none can hide them.
-        if check_intrinsics {
-            let expanded =
-                compiler.preprocess(&text, &file, "main", Some(&options)).map_err(failed)?.as_text();
+        if check_intrinsics && let Some(expanded) = &expanded {
             let mut names = expanded.split(|c: char| !c.is_alphanumeric() && c != '_');
             if names.any(|name| name.starts_with("spirv_")) {
                 let why = "uses GL_EXT_spirv_intrinsics".to_owned();
@@ -165,7 +187,11 @@ impl Glsl {
         Ok(())
     }
 
-    fn options(&self, file: &str) -> std::result::Result<CompileOptions<'_>, shaderc::Error> {
+    fn options<'a>(
+        &'a self,
+        file: &str,
+        sources: &'a Mutex<Sources>,
+    ) -> std::result::Result<CompileOptions<'a>, shaderc::Error> {
         let mut options = CompileOptions::new()?;
         options.set_target_env(TargetEnv::Vulkan, EnvVersion::Vulkan1_3 as u32);
         options.set_target_spirv(SpirvVersion::V1_6);
@@ -176,6 +202,15 @@ impl Glsl {
             options.add_macro_definition(name, Some(value));
         }
         let top = file.to_owned();
+        let own = match &self.origin {
+            Origin::File(path) => path.parent(),
+            Origin::Source { .. } => None,
+        };
+        let roots: Vec<PathBuf> = own
+            .into_iter()
+            .chain(self.include_dirs.iter().map(PathBuf::as_path))
+            .filter_map(|folder| fs::canonicalize(or_here(folder)).ok())
+            .collect();
         options.set_include_callback(move |wanted, kind, including, depth| {
             if depth > INCLUDE_DEPTH {
                 return Err(format!("files are included more than {INCLUDE_DEPTH} deep"));
@@ -185,18 +220,79 @@ impl Glsl {
             let beside = (has_folder && kind == IncludeType::Relative)
                 .then(|| Path::new(including).parent().unwrap_or(Path::new("")));
             let folders = beside.into_iter().chain(self.include_dirs.iter().map(PathBuf::as_path));
-            self::include(wanted, &folders.collect::<Vec<_>>())
+            let found = self::include(wanted, &folders.collect::<Vec<_>>(), &roots)?;
+            let told = sources.lock().add(&found.resolved_name, &found.content);
+            told.map(|()| found).map_err(|error| error.to_string())
         });
         Ok(options)
     }
 }
 
-/// The first file of that name, or where it was looked for.
-fn include(wanted: &str, folders: &[&Path]) -> std::result::Result<ResolvedInclude, String> {
+/// What was read so far, and whether it is too much.
+struct Sources {
+    bytes: usize,
+    macros: limits::Macros,
+    refused: Option<GlslError>,
+}
+
+impl Sources {
+    fn new(defines: &[(String, String)]) -> Sources {
+        let mut macros = limits::Macros::default();
+        defines.iter().for_each(|(name, value)| macros.define_value(name, value));
+        Sources { bytes: 0, macros, refused: None }
+    }
+
+    /// A file, each time that it is included.
+    fn add(&mut self, file: &str, text: &str) -> std::result::Result<(), GlslError> {
+        let added = limits::add_bytes(file, self.bytes, text).and_then(|bytes| {
+            self.bytes = bytes;
+            limits::check_nesting(file, text)?;
+            self.macros.check(file, text)
+        });
+        if let Err(error) = &added {
+            self.refused.get_or_insert_with(|| error.clone());
+        }
+        added
+    }
+
+    fn check(&self) -> std::result::Result<(), GlslError> {
+        self.refused.clone().map_or(Ok(()), Err)
+    }
+}
+
+/// Runs the compiler on a thread of its own: it calls itself as deep as a source is nested, and the caller's stack may be small.
+fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let failed = |detail: String| GlslError::Compiler(detail);
+    std::thread::scope(|scope| {
+        let thread =
+            std::thread::Builder::new().name("tidemill glsl".to_owned()).stack_size(limits::STACK_BYTES);
+        let thread =
+            thread.spawn_scoped(scope, work).map_err(|e| failed(format!("no thread to compile on: {e}")))?;
+        thread.join().unwrap_or_else(|_| Err(failed("the compiler panicked".to_owned()).into()))
+    })
+}
+
+/// A folder by a name that is not empty.
+fn or_here(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
+
+/// The first file of that name, or where it was looked for. It must lie in one of the roots, wherever links lead.
+fn include(
+    wanted: &str,
+    folders: &[&Path],
+    roots: &[PathBuf],
+) -> std::result::Result<ResolvedInclude, String> {
     for folder in folders {
         let path = folder.join(wanted);
         if !path.is_file() {
             continue;
+        }
+        let real = fs::canonicalize(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        if !roots.iter().any(|root| real.starts_with(root)) {
+            return Err(format!(
+                "{wanted} leads out of the folders that files may be included from; give its own with include_dir"
+            ));
         }
         let content = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         if content.contains('\0') {
@@ -204,10 +300,7 @@ fn include(wanted: &str, folders: &[&Path]) -> std::result::Result<ResolvedInclu
         }
         return Ok(ResolvedInclude { resolved_name: path.to_string_lossy().into_owned(), content });
     }
-    let shown = |folder: &&Path| match folder.as_os_str().is_empty() {
-        true => ".".to_owned(),
-        false => folder.display().to_string(),
-    };
+    let shown = |folder: &&Path| or_here(folder).display().to_string();
     let looked: Vec<String> = folders.iter().map(shown).collect();
     let looked = if looked.is_empty() {
         "no folder (give one with include_dir)".to_owned()

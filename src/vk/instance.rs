@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::check;
-use super::debug::{MessageLog, MessageSink, messenger_info};
+use super::debug::messenger_info;
+use super::messages::{MessageLog, MessageSink};
+use super::{check, loader, process};
 use crate::error::{Error, Result};
 
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
@@ -23,7 +24,7 @@ const LOADER: &str = "libvulkan.so.1";
 pub(crate) struct Instance {
     pub(crate) raw: ash::Instance,
     pub(crate) log: Arc<MessageLog>,
-    /// `VK_EXT_debug_utils` is enabled: objects can be named.
+    /// `VK_EXT_debug_utils` is enabled: there are names and labels.
     pub(crate) debug_utils: bool,
     messenger: Option<(ash::ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
     /// It is the host's, and so not ours to destroy.
@@ -60,6 +61,7 @@ impl Instance {
         validation: bool,
         sink: Option<MessageSink>,
     ) -> Result<Arc<Instance>> {
+        process::claim()?;
         let entry = entry.map_or_else(load_entry, Ok)?;
         let no_driver = |call: &'static str, code: vk::Result| match code {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
@@ -116,8 +118,8 @@ impl Instance {
                 info = info.push_next(&mut during_creation);
             }
         }
-        // SAFETY: contract 6.
-        let raw = unsafe { entry.create_instance(&info, None) };
+        // SAFETY: contracts 6 and 10.
+        let raw = loader::changing(|| unsafe { entry.create_instance(&info, None) });
         let raw = raw.map_err(|e| no_driver("vkCreateInstance", e))?;
 
         let mut instance = Instance { raw, log, debug_utils, messenger: None, adopted: false, entry };
@@ -141,6 +143,11 @@ impl Instance {
     pub(crate) fn entry(&self) -> &ash::Entry {
         &self.entry
     }
+
+    /// Whether calls go through the validation layer, as far as the engine has asked for it.
+    pub(crate) fn is_validated(&self) -> bool {
+        self.messenger.is_some()
+    }
 }
 
 impl Drop for Instance {
@@ -150,8 +157,8 @@ impl Drop for Instance {
             unsafe { utils.destroy_debug_utils_messenger(messenger, None) };
         }
         if !self.adopted {
-            // SAFETY: contract 1: every child holds an Arc of this and so is gone.
-            unsafe { self.raw.destroy_instance(None) };
+            // SAFETY: contracts 1 and 10: every child holds an Arc of this and so is gone.
+            loader::changing(|| unsafe { self.raw.destroy_instance(None) });
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::spirv::check::check;
+use crate::spirv::guard::guard;
 use crate::spirv::shared::SharedMemory;
 use crate::spirv::{Capability, Reflection};
 
@@ -17,6 +19,22 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// [`Recording::dispatch`](crate::Recording::dispatch).
 #[derive(Clone)]
 pub struct Kernel(Arc<Inner>);
+
+/// Knows whether a kernel is still there, without keeping it.
+pub(crate) struct KernelWatch(Weak<Inner>);
+
+impl KernelWatch {
+    /// Whether every handle to it was dropped.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+impl fmt::Debug for KernelWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelWatch").field("is_gone", &self.is_gone()).finish()
+    }
+}
 
 struct Inner {
     id: u64,
@@ -58,13 +76,50 @@ impl Kernel {
         Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()), None)
     }
 
+    /// A kernel from SPIR-V words, made safe to run: the same that `Glsl::compile` does to what it has compiled (feature `shaderc`),
+    /// for modules that were compiled elsewhere, by glslang, DXC, Slang or rust-gpu. No feature is needed.
+    ///
+    /// Indices that are not known to be inside are clamped in the SPIR-V itself: to the length of what is bound, of an array or of a
+    /// vector. An index out of bounds is a wrong element, and a kernel without mistakes computes the same as without that.
+    /// Outputs are zero before such a kernel runs, and tensors of no elements are refused as its arguments. What is left to a
+    /// kernel's mistakes are wrong numbers and [`Error::DeviceLost`](crate::Error::DeviceLost), for one that never ends.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::{DType, Dispatch, Kernel};
+    /// // y[i] = factor * x[i], by `glslangValidator -V --target-env vulkan1.3 scale.comp -o scale.spv`
+    /// let bytes = include_bytes!("../../tests/fixtures/scale.spv");
+    /// let words: Vec<u32> = bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+    /// let kernel = Kernel::from_spirv_guarded("scale", &words)?;
+    ///
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0], [3])?;
+    /// let run = Dispatch::new(&kernel).input(&x).output([3], DType::F32).push(&[3.0f32]).specialize(0, 64u32);
+    /// let y = gpu.run(|r| r.dispatch(run))?;
+    /// assert_eq!(y[0].read::<f32>()?, [3.0, 6.0, 9.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unguardable`](crate::Error::Unguardable) says what can't be kept inside its bindings: pointers that are made in any
+    /// other way than by an index, a binding declared twice, an array in a buffer whose length is a specialization constant, more
+    /// than 64 KiB of local variables; and what is damaged. [`Error::Spirv`](crate::Error::Spirv) if the words are not a compute
+    /// module that reflection understands.
+    pub fn from_spirv_guarded(name: &str, words: &[u32]) -> Result<Kernel> {
+        Reflection::parse(words)?;
+        let unguardable = |why| Error::Unguardable { kernel: name.to_owned(), why };
+        check(words).map_err(unguardable)?;
+        let (guarded, shared) = guard(words).map_err(unguardable)?;
+        Kernel::guarded(name.to_owned(), guarded, shared)
+    }
+
     /// One of the engine's own modules.
     pub(crate) fn embedded(name: &str, words: &'static [u32]) -> Result<Kernel> {
         Kernel::new(name.to_owned(), Cow::Borrowed(words), None)
     }
 
     /// A module whose accesses stay inside its bindings, as long as each holds an element.
-    #[cfg(feature = "shaderc")]
     pub(crate) fn guarded(name: String, words: Vec<u32>, shared: SharedMemory) -> Result<Kernel> {
         Kernel::new(name, Cow::Owned(words), Some(shared))
     }
@@ -83,6 +138,11 @@ impl Kernel {
     /// What the SPIR-V says of itself.
     pub fn reflection(&self) -> &Reflection {
         &self.0.reflection
+    }
+
+    /// Tells when it is gone.
+    pub(crate) fn watch(&self) -> KernelWatch {
+        KernelWatch(Arc::downgrade(&self.0))
     }
 
     /// Unique in the process.

@@ -23,6 +23,9 @@
 //!    of `spirv/guard.rs`, which keeps every access inside its binding; the layer above binds no empty tensor to those.
 //! 9. **What is the host's** (instance, device, queue, buffers, semaphores, command buffers) is as the host vouched for
 //!    in the `unsafe` constructors of [`raw`]: valid for as long as it is used here. It is never destroyed here.
+//! 10. **The loader's lists** of instances and devices are changed under `loader::changing` and searched under
+//!     `loader::searching`; on a host's device they are searched only if the host keeps to that, too.
+//! 11. **A forked child** calls nothing of Vulkan's: [`process`] says why, and what can be dropped by itself asks it.
 
 #![allow(unsafe_code, reason = "this is the layer for it; the contract is above")]
 
@@ -38,12 +41,17 @@ pub(crate) mod exit;
 pub(crate) mod glsl;
 pub(crate) mod instance;
 pub(crate) mod kernel;
+mod loader;
+pub(crate) mod messages;
 pub(crate) mod physical;
 pub(crate) mod pipeline;
+pub(crate) mod process;
 pub(crate) mod query;
 pub(crate) mod queue;
 pub mod raw;
 pub(crate) mod renderdoc;
+pub(crate) mod room;
+pub(crate) mod workarounds;
 
 use ash::vk;
 

@@ -7,6 +7,8 @@ use ash::vk;
 
 use super::check;
 use super::instance::Instance;
+use super::loader;
+use super::workarounds::Workarounds;
 use crate::error::{RefusedDevice, Result};
 
 /// What kind of device it is.
@@ -195,6 +197,8 @@ pub struct DeviceInfo {
     pub(crate) clamped: bool,
     /// Names this device and driver in cache files.
     pub(crate) cache_key: String,
+    /// What its driver needs.
+    pub(crate) workarounds: Workarounds,
 }
 
 impl DeviceInfo {
@@ -224,8 +228,8 @@ impl DeviceInfo {
 
 /// Every device there is, usable or not.
 pub(crate) fn enumerate(instance: &Instance) -> Result<Vec<DeviceInfo>> {
-    // SAFETY: contract 1.
-    let devices = unsafe { instance.raw.enumerate_physical_devices() };
+    // SAFETY: contracts 1 and 10.
+    let devices = loader::changing(|| unsafe { instance.raw.enumerate_physical_devices() });
     let devices = match devices {
         // What the loader answers where there are drivers but no hardware for any of them.
         Err(vk::Result::ERROR_INITIALIZATION_FAILED) => Vec::new(),
@@ -360,7 +364,16 @@ pub(crate) fn describe(
     let in_compute = subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let subgroup_op = |op| in_compute && subgroup.supported_operations.contains(op);
     let name = text(properties.device_name_as_c_str());
-    let driver = format!("{} {}", text(driver.driver_name_as_c_str()), text(driver.driver_info_as_c_str()));
+    let kind = match properties.device_type {
+        vk::PhysicalDeviceType::DISCRETE_GPU => DeviceKind::Discrete,
+        vk::PhysicalDeviceType::INTEGRATED_GPU => DeviceKind::Integrated,
+        vk::PhysicalDeviceType::VIRTUAL_GPU => DeviceKind::Virtual,
+        vk::PhysicalDeviceType::CPU => DeviceKind::Cpu,
+        _ => DeviceKind::Other,
+    };
+    let driver_info = text(driver.driver_info_as_c_str());
+    let workarounds = Workarounds::new(kind, driver.driver_id, &driver_info);
+    let driver = format!("{} {driver_info}", text(driver.driver_name_as_c_str()));
     let cache_key = format!(
         "{name}|{driver}|{:08x}:{:08x}:{:08x}|{}",
         properties.vendor_id,
@@ -371,13 +384,7 @@ pub(crate) fn describe(
     DeviceInfo {
         index,
         name,
-        kind: match properties.device_type {
-            vk::PhysicalDeviceType::DISCRETE_GPU => DeviceKind::Discrete,
-            vk::PhysicalDeviceType::INTEGRATED_GPU => DeviceKind::Integrated,
-            vk::PhysicalDeviceType::VIRTUAL_GPU => DeviceKind::Virtual,
-            vk::PhysicalDeviceType::CPU => DeviceKind::Cpu,
-            _ => DeviceKind::Other,
-        },
+        kind,
         driver: driver.trim().to_owned(),
         api_version,
         limits: Limits {
@@ -447,6 +454,7 @@ pub(crate) fn describe(
         calibration,
         clamped,
         cache_key,
+        workarounds,
     }
 }
 
@@ -488,6 +496,7 @@ impl DeviceInfo {
             calibration: None,
             clamped: false,
             cache_key: "Example|driver 1.2|0000:0000:0000|00".to_owned(),
+            workarounds: Workarounds::new(kind, vk::DriverId::MESA_LLVMPIPE, "Mesa 22.3.6"),
         }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
 
-use super::check;
 use super::device::Device;
 use super::kernel::Kernel;
 use super::physical::{DeviceInfo, Limits};
+use super::{check, process};
+use crate::disk::{self, fnv1a};
 use crate::error::Result;
 use crate::spirv::TexelFormat;
 
@@ -38,7 +39,7 @@ impl SlotKind {
     }
 
     /// The bytes that come at a time: a texel, or what the shader makes of a buffer.
-    fn grain_bytes(self) -> u64 {
+    pub(crate) fn grain_bytes(self) -> u64 {
         match self {
             SlotKind::Storage | SlotKind::Uniform => 1,
             SlotKind::Texel(vk::Format::R32_SFLOAT | vk::Format::R32_SINT | vk::Format::R32_UINT) => 4,
@@ -208,6 +209,9 @@ impl Pipeline {
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
+        if process::is_forked() {
+            return;
+        }
         // SAFETY: contracts 1 and 4; null handles are ignored.
         unsafe { self.device.raw.destroy_pipeline(self.raw, None) };
         // SAFETY: as above.
@@ -264,7 +268,7 @@ impl PipelineCache {
     pub(crate) fn new(device: &Arc<Device>, folder: Option<&Path>) -> Result<PipelineCache> {
         let key = &device.info.cache_key;
         let file = folder.map(|folder| folder.join(format!("pipelines-{:016x}.bin", fnv1a(key.as_bytes()))));
-        let stored = file.as_ref().and_then(|file| std::fs::read(file).ok());
+        let stored = file.as_ref().and_then(|file| disk::read(file, disk::MOST_CACHE_BYTES));
         let data = stored.as_deref().and_then(|bytes| unwrap_file(bytes, key)).unwrap_or_default();
         let make = |data: &[u8]| {
             let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
@@ -300,7 +304,10 @@ impl PipelineCache {
         }
         // SAFETY: contract 1.
         let Ok(data) = (unsafe { self.device.raw.get_pipeline_cache_data(self.raw) }) else { return };
-        write_atomically(file, &wrap_file(&data, &self.device.info.cache_key));
+        let bytes = wrap_file(&data, &self.device.info.cache_key);
+        if bytes.len() as u64 <= disk::MOST_CACHE_BYTES {
+            disk::write(file, &bytes);
+        }
     }
 }
 
@@ -310,11 +317,6 @@ impl Drop for PipelineCache {
         // SAFETY: contract 1.
         unsafe { self.device.raw.destroy_pipeline_cache(self.raw, None) };
     }
-}
-
-/// FNV-1a, 64 bits: to name and check files, not to keep secrets.
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn wrap_file(data: &[u8], key: &str) -> Vec<u8> {
@@ -334,16 +336,6 @@ fn unwrap_file<'a>(file: &'a [u8], key: &str) -> Option<&'a [u8]> {
     let rest = rest.strip_prefix(key.as_bytes())?;
     let (sum, data) = rest.split_first_chunk::<8>()?;
     (u64::from_le_bytes(*sum) == fnv1a(data)).then_some(data)
-}
-
-/// Writes beside the file and renames over it, so that a reader sees the old or the new one, whole.
-pub(crate) fn write_atomically(file: &Path, bytes: &[u8]) {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let nth = NEXT.fetch_add(1, Ordering::Relaxed);
-    let beside = file.with_extension(format!("{}-{nth}.tmp", std::process::id()));
-    if std::fs::write(&beside, bytes).is_err() || std::fs::rename(&beside, file).is_err() {
-        let _ = std::fs::remove_file(&beside);
-    }
 }
 
 #[cfg(test)]

@@ -82,6 +82,17 @@ impl<T: Send> QueueLock for Mutex<T> {
     }
 }
 
+/// Runs `change` while Tidemill, on any of its devices, neither names an object nor makes or destroys an instance or a
+/// device. A process in which an accelerator has names ([`Config::validation`](crate::Config::validation),
+/// [`Config::labels`](crate::Config::labels), [`HostDevice::quiet`]) makes and destroys its own instances and devices like this,
+/// and lists physical devices: Vulkan's loader (up to 1.4.340) searches its list of devices for each name, without a lock.
+///
+/// Keep it short. Other threads' use of Tidemill waits meanwhile, so `change` must not wait for them; it may use Tidemill
+/// itself.
+pub fn alone_at_the_loader<R>(change: impl FnOnce() -> R) -> R {
+    super::loader::changing(change)
+}
+
 /// A host's handles.
 #[derive(Clone)]
 #[allow(missing_debug_implementations, reason = "ash's tables of functions have none")]
@@ -109,6 +120,7 @@ pub struct HostDevice {
     pub(crate) lock: Arc<dyn QueueLock>,
     pub(crate) enabled: Enabled,
     pub(crate) debug_utils: bool,
+    pub(crate) quiet: bool,
 }
 
 impl HostDevice {
@@ -129,14 +141,29 @@ impl HostDevice {
     ) -> HostDevice {
         // SAFETY: the caller vouches for the chain.
         let enabled = unsafe { Enabled::from_create_info(made_with) };
-        HostDevice { handles, lock, enabled, debug_utils: false }
+        HostDevice { handles, lock, enabled, debug_utils: false, quiet: false }
     }
 
-    /// Says that the instance has `VK_EXT_debug_utils` enabled: then objects and dispatches get names that the host's
-    /// validation messages and tools show.
+    /// Says that the instance has `VK_EXT_debug_utils` enabled: then dispatches get labels that the host's validation
+    /// messages and tools show. Objects get names only if the loader is [`quiet`](HostDevice::quiet), too.
     #[must_use]
     pub fn debug_utils(mut self, enabled: bool) -> HostDevice {
         self.debug_utils = enabled;
+        self
+    }
+
+    /// Says that naming an object can't meet a thread that changes the loader's lists of instances and devices: then, with
+    /// [`debug_utils`](HostDevice::debug_utils), buffers, pipelines and command buffers get names. Vulkan's loader (up to
+    /// 1.4.340) searches its list of devices for each name, without a lock.
+    ///
+    /// # Safety
+    ///
+    /// As long as anything of the accelerator lives, no instance and no device is made or destroyed in this process, and the
+    /// physical devices of no instance are listed for the first time (`vkEnumeratePhysicalDevices`), except by Tidemill and
+    /// inside [`alone_at_the_loader`].
+    #[must_use]
+    pub unsafe fn quiet(mut self) -> HostDevice {
+        self.quiet = true;
         self
     }
 }

@@ -133,7 +133,8 @@ impl RenderDoc {
             std::fs::create_dir_all(folder).map_err(|e| failed(format!("{}: {e}", folder.display())))?;
         }
         let template = CString::new(name).map_err(|e| failed(e.to_string()))?;
-        let turn = TURN.lock();
+        // Captures are the whole process's: another accelerator's closure may be the caller.
+        let turn = TURN.try_lock().ok_or(ProfileError::Capturing { call: "capture" })?;
         // SAFETY: a string that lives to the end of the call.
         unsafe { (self.0.set_path_template)(template.as_ptr()) };
         // SAFETY: no preconditions.
@@ -144,7 +145,7 @@ impl RenderDoc {
         let device = unsafe { *handle };
         // SAFETY: the instance lives; no window is asked for.
         unsafe { (self.0.start)(device, ptr::null_mut()) };
-        Ok(Capture { renderdoc: self, device, earlier, target, _turn: turn })
+        Ok(Capture { renderdoc: self, device, earlier, target, ended: false, _turn: turn })
     }
 
     fn path_of(&self, index: u32) -> Option<PathBuf> {
@@ -169,20 +170,39 @@ pub(crate) struct Capture<'a> {
     device: *mut c_void,
     earlier: u32,
     target: PathBuf,
+    ended: bool,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Capture<'_> {
     /// Ends it, and gives the file.
-    pub(crate) fn end(self) -> Result<PathBuf> {
+    pub(crate) fn end(mut self) -> Result<PathBuf> {
         let failed = |detail: &str| ProfileError::CaptureFailed { detail: detail.to_owned() };
+        let made = self.stop()?;
+        rename(&made, &self.target).map_err(|e| failed(&format!("{}: {e}", self.target.display())))?;
+        Ok(self.target.clone())
+    }
+
+    /// Ends it, and gives the file under RenderDoc's own name.
+    fn stop(&mut self) -> Result<PathBuf> {
+        let failed = |detail: &str| ProfileError::CaptureFailed { detail: detail.to_owned() };
+        self.ended = true;
         // SAFETY: begun with the same arguments.
         if unsafe { (self.renderdoc.0.end)(self.device, ptr::null_mut()) } != 1 {
             return Err(failed("it says that nothing was captured; is its Vulkan layer registered?").into());
         }
-        let made = self.renderdoc.path_of(self.earlier).ok_or_else(|| failed("it does not name the file"))?;
-        rename(&made, &self.target).map_err(|e| failed(&format!("{}: {e}", self.target.display())))?;
-        Ok(self.target)
+        Ok(self.renderdoc.path_of(self.earlier).ok_or_else(|| failed("it does not name the file"))?)
+    }
+}
+
+impl Drop for Capture<'_> {
+    /// What was to be captured has failed: nobody wants the file.
+    fn drop(&mut self) {
+        if !self.ended
+            && let Ok(file) = self.stop()
+        {
+            let _ = std::fs::remove_file(file);
+        }
     }
 }
 

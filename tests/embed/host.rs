@@ -5,7 +5,9 @@ use std::ffi::{CStr, c_void};
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
-use tidemill::raw::{DeviceNeeds, HostBuffer, HostDevice, HostHandles, QueueLock, SemaphorePoint};
+use tidemill::raw::{
+    DeviceNeeds, HostBuffer, HostDevice, HostHandles, QueueLock, SemaphorePoint, alone_at_the_loader,
+};
 use tidemill::{Accelerator, Config, Prewarm};
 
 /// What a device is made with.
@@ -82,19 +84,21 @@ impl Host {
                 info = info.enabled_layer_names(&layers).enabled_extension_names(&extensions);
                 info = info.push_next(&mut features).push_next(&mut messenger);
             }
-            let instance = entry.create_instance(&info, None).expect("an instance with validation");
+            // Other tests name objects meanwhile.
+            let instance = alone_at_the_loader(|| entry.create_instance(&info, None));
+            let instance = instance.expect("an instance with validation");
             let messenger = debug_utils.then(|| {
                 let utils = ash::ext::debug_utils::Instance::new(&entry, &instance);
                 messenger.p_next = std::ptr::null();
                 let messenger = utils.create_debug_utils_messenger(&messenger, None).unwrap();
                 (utils, messenger)
             });
-            let physical = instance.enumerate_physical_devices().unwrap()[0];
+            let physical = alone_at_the_loader(|| instance.enumerate_physical_devices()).unwrap()[0];
             let families = instance.get_physical_device_queue_family_properties(physical);
             let family = families.iter().position(|f| f.queue_flags.contains(vk::QueueFlags::COMPUTE));
             let family = family.unwrap() as u32;
             let device = make_device(&instance, physical, family, made, |info| {
-                instance.create_device(physical, info, None).unwrap()
+                alone_at_the_loader(|| instance.create_device(physical, info, None)).unwrap()
             });
             let queue = device.get_device_queue(family, 0);
             let pool = vk::CommandPoolCreateInfo::default().queue_family_index(family);
@@ -143,6 +147,12 @@ impl Host {
 
     /// What `Accelerator::from_raw` takes.
     pub fn offer(&self, handles: HostHandles, lock: Arc<dyn QueueLock>) -> HostDevice {
+        // SAFETY: hosts make and destroy what is theirs alone at the loader.
+        unsafe { self.offer_unquiet(handles, lock).quiet() }
+    }
+
+    /// The same, without a word about what else happens at the loader.
+    pub fn offer_unquiet(&self, handles: HostHandles, lock: Arc<dyn QueueLock>) -> HostDevice {
         let (instance, physical) = (&self.instance, self.physical);
         make_device(instance, physical, self.family, self.made, |info| {
             // SAFETY: the device was made with just that; the host keeps it until it is dropped, and takes the lock.
@@ -287,11 +297,11 @@ impl Drop for Host {
             }
             self.device.destroy_command_pool(self.pool, None);
             // The layer names every object that is left.
-            self.device.destroy_device(None);
+            alone_at_the_loader(|| self.device.destroy_device(None));
             if let Some((utils, messenger)) = self.messenger.take() {
                 utils.destroy_debug_utils_messenger(messenger, None);
             }
-            self.instance.destroy_instance(None);
+            alone_at_the_loader(|| self.instance.destroy_instance(None));
         }
         let messages = self.messages.lock().unwrap();
         if !std::thread::panicking() {

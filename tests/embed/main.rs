@@ -9,4 +9,5 @@ mod adoption;
 mod buffers;
 mod commands;
 mod host;
+mod names;
 mod semaphores;

@@ -1,84 +1,114 @@
-//! Every function that can fail, fails.
+//! Every function that can fail, fails: alone, and with another one behind it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Profiling};
+use parking_lot::Mutex;
+use tidemill::Accelerator;
 
-use crate::ramp;
 use crate::seam::{self, Seam};
+use crate::workloads::{LARGE, SMALL, Workload};
 
-/// Uploads, recordings, waits and reads with one kernel only: compiling it is most of the time that this takes.
-fn workload(gpu: &Accelerator) -> tidemill::Result<Vec<f32>> {
-    let a = gpu.upload(&ramp(300), [300])?;
-    let mut r = gpu.begin_recording()?;
-    let x = r.copy(&a)?;
-    let x = r.add(x, &a)?;
-    let x = r.keep(x)?;
-    let done = r.end_recording()?;
-    done.wait_timeout(Duration::from_secs(10))?;
-    a.write(&ramp(300))?;
-    let y = gpu.run(|r| r.add(&x, &a))?;
-    let mut r = gpu.begin_recording()?;
-    let z = r.copy(&y)?;
-    let z = r.keep(z)?;
-    let mut plan = r.into_plan()?;
-    plan.profiling(Profiling::Timeline);
-    let _ = plan.submit()?;
-    y.write(&expected())?;
-    plan.submit()?.profile()?;
-    z.read::<f32>()
+/// A function, and which of its calls fails, counted from 1 and from the fault before.
+type Fault = (&'static str, u64);
+
+/// An accelerator is made and does its work while calls fail.
+struct Trial<'a> {
+    seam: &'a Seam,
+    faults: &'a [Fault],
+    /// How many of the failures were seen as errors, or as none.
+    told: usize,
 }
 
-fn expected() -> Vec<f32> {
-    ramp(300).iter().map(|x| 3.0 * x).collect()
+impl Trial<'_> {
+    /// The result is right, or there was a failure that nobody has told of yet; says whether there was any failure.
+    fn judge<T>(&mut self, what: &str, result: tidemill::Result<T>) -> (Option<T>, bool) {
+        let failures = self.seam.failures();
+        let failed = failures.len() > self.told;
+        self.told = failures.len();
+        match result {
+            Ok(value) => (Some(value), failed),
+            Err(error) => {
+                assert!(failed, "{what}: {error}, after {failures:?} of {:?}", self.faults);
+                (None, true)
+            }
+        }
+    }
+
+    /// Whatever failed, the next try works.
+    fn run(&mut self, gpu: &Accelerator, workload: Workload) {
+        loop {
+            let (result, failed) = self.judge("the workload", (workload.run)(gpu));
+            if let Some(result) = result {
+                assert!(result == (workload.expected)(), "wrong, after {:?}", self.seam.failures());
+            }
+            if !failed {
+                return;
+            }
+        }
+    }
+
+    fn make(&mut self, config: &tidemill::Config) -> Accelerator {
+        loop {
+            let (gpu, _) = self.judge("a new accelerator", Accelerator::new(config));
+            match gpu {
+                Some(gpu) => return gpu,
+                None => self.await_nothing_left(),
+            }
+        }
+    }
+
+    /// The last reference may be the background thread's for a moment.
+    fn await_nothing_left(&self) {
+        let begun = Instant::now();
+        while self.seam.live() != (0, 0) {
+            let (failures, left) = (self.seam.failures(), self.seam.live());
+            assert!(begun.elapsed() < Duration::from_secs(20), "{failures:?} failed, and left {left:?}");
+            thread::yield_now();
+        }
+    }
 }
 
-/// Fails one call; it must be an error or the right result, with no message and nothing left behind.
-fn fail_one(seam: &Seam, call: &'static str, nth: u64) -> HashMap<&'static str, u64> {
-    seam.fail_nth(call, nth);
-    let messages = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+/// Fails these calls, one after the other. Each must be an error or the right result, with no message and nothing left behind.
+/// Gives the functions that could have failed, and how often they were called.
+fn fail(seam: &Seam, workload: Workload, faults: &[Fault]) -> BTreeMap<&'static str, u64> {
+    seam.fail_in_turn(faults);
+    let messages = Arc::new(Mutex::new(Vec::new()));
     let sink = messages.clone();
     let config = seam.config().on_message(move |message| sink.lock().push(message.to_owned()));
-    let result = Accelerator::new(&config).and_then(|gpu| {
-        let result = workload(&gpu);
-        // Whatever failed, the next try works.
-        if seam.failed().is_some() {
-            assert_eq!(workload(&gpu).unwrap(), expected(), "after {:?} failed", seam.failed());
-        }
-        let closed = gpu.close();
-        assert!(closed.is_ok() || seam.failed().is_some(), "{closed:?}");
-        result
-    });
-    let failed = seam.failed();
-    match result {
-        Ok(result) => assert_eq!(result, expected(), "with {failed:?} failed"),
-        Err(error) => assert!(failed.is_some(), "{error}"),
-    }
-    // The last reference may be the background thread's for a moment.
-    let begun = Instant::now();
-    while seam.live() != (0, 0) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{failed:?} failed, and left {:?}", seam.live());
-        thread::yield_now();
-    }
+    let mut trial = Trial { seam, faults, told: 0 };
+    let gpu = trial.make(&config);
+    trial.run(&gpu, workload);
+    trial.judge("close", gpu.close());
+    trial.await_nothing_left();
     let messages = messages.lock();
     assert!(
         messages.is_empty(),
-        "{failed:?}, call {nth}, failed, and validation says:\n{}",
+        "{:?} of {faults:?} failed, and validation says:\n{}",
+        seam.failures(),
         messages.join("\n")
     );
-    seam.fallible_calls()
+    seam.fallible_calls().into_iter().collect()
 }
 
-/// Fails every function that can fail at its first calls and at its last.
+/// The functions that can fail, and how often they are called where nothing does.
+fn fallible(seam: &Seam, workload: Workload) -> BTreeMap<&'static str, u64> {
+    let calls = fail(seam, workload, &[]);
+    assert!(calls.len() > 27, "only {} functions can fail: {calls:?}", calls.len());
+    for part in ["vkGetCalibratedTimestamps", "CalibrateableTimeDomains"] {
+        assert!(calls.keys().any(|call| call.contains(part)), "{part} is not called: {calls:?}");
+    }
+    calls
+}
+
+/// Fails every function at its first calls and at its last.
 fn fail_each(seam: &Seam) {
     const FIRST: u64 = 2;
-    let calls = fail_one(seam, "none", 0);
-    assert!(calls.len() > 25, "only {} functions can fail: {calls:?}", calls.len());
-    for (call, &times) in &calls {
+    for (call, times) in fallible(seam, SMALL) {
         for nth in (1..=times.min(FIRST)).chain((times > FIRST).then_some(times)) {
-            fail_one(seam, call, nth);
+            fail(seam, SMALL, &[(call, nth)]);
         }
     }
 }
@@ -96,4 +126,55 @@ fn every_function_that_can_fail_fails_on_a_discrete_card_without_push_descriptor
     seam.fake_memory(seam::FakeMemory::discrete_not_coherent());
     fail_each(&seam);
     assert_eq!(seam.violations(), [""; 0]);
+}
+
+/// After a function has failed, something fails in what follows: cleaning up, trying otherwise, or trying again.
+#[test]
+fn two_functions_fail_one_after_the_other() {
+    let seam = Seam::take();
+    let calls: Vec<Fault> = fallible(&seam, SMALL).into_iter().collect();
+    for (i, &(call, times)) in calls.iter().enumerate() {
+        fail(&seam, SMALL, &[(call, times), (Seam::ANY, 1)]);
+        fail(&seam, SMALL, &[(call, times.div_ceil(2)), (call, 1)]);
+        // Any two, far apart.
+        let (other, times) = calls[(7 * i + 3) % calls.len()];
+        fail(&seam, SMALL, &[(call, 1), (other, times.div_ceil(2))]);
+    }
+}
+
+/// The calls of a function that fail: so many at the most, the first and the last among them.
+fn spread(times: u64, most: u64) -> impl Iterator<Item = u64> {
+    let steps = most.min(times).max(2) - 1;
+    let mut all: Vec<u64> = (0..=steps).map(|i| 1 + i * (times - 1) / steps).collect();
+    all.dedup();
+    all.into_iter()
+}
+
+#[test]
+fn a_large_workload_survives_every_failure() {
+    let seam = Seam::take();
+    let before = fallible(&seam, SMALL);
+    for (call, times) in fallible(&seam, LARGE) {
+        // What is called no more often than in the small one belongs to making an accelerator.
+        if before.get(call).is_none_or(|before| times > *before) {
+            fail(&seam, LARGE, &[(call, times.div_ceil(2))]);
+            fail(&seam, LARGE, &[(call, times)]);
+        }
+    }
+}
+
+/// `./dev test --long`.
+#[test]
+#[ignore = "takes minutes"]
+fn a_large_workload_survives_two_failures() {
+    let seam = Seam::take();
+    for (call, times) in fallible(&seam, LARGE) {
+        let begun = Instant::now();
+        for nth in spread(times, 4) {
+            fail(&seam, LARGE, &[(call, nth), (Seam::ANY, 1)]);
+            fail(&seam, LARGE, &[(call, nth), (Seam::ANY, 2 * nth)]);
+            fail(&seam, LARGE, &[(call, nth), (call, 1)]);
+        }
+        println!("{call}, {times} calls: {:.1?}", begun.elapsed());
+    }
 }

@@ -13,16 +13,18 @@ mod hybrid;
 mod limits;
 mod lost;
 mod memory;
+mod messages;
 mod narrow;
+mod pipelines;
 mod poorer_device;
 #[path = "../seam/mod.rs"]
 mod seam;
 mod slow_queue;
 mod stream;
-#[path = "../../src/bin/tidemill/cases/mod.rs"]
-#[allow(dead_code, reason = "the command line's own module, of which this uses a part")]
-mod table;
+mod submitted;
+mod threads;
 mod tune;
+mod workloads;
 
 use std::thread;
 use std::time::Duration;

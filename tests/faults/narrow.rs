@@ -6,8 +6,8 @@ use tidemill::{Config, Conv2d, Error, Recording, Result, Tensor, Value};
 
 use crate::harness::{Gpu, gpu_with};
 use crate::seam::{Narrow, Seam};
-use crate::table::report::Report;
-use crate::table::{self, Case};
+use tidemill_cases::report::Report;
+use tidemill_cases::{self as table, Case};
 
 /// Grids wrap after 7 workgroups, and a binding spans 64 KiB.
 const NARROW: Narrow = Narrow { groups: [7, 65_535, 65_535], storage_range_bytes: 1 << 16 };
@@ -125,6 +125,25 @@ fn large_tensors_are_put_together_from_pieces() {
         let x = gpu.upload(&host, [40_000]).unwrap();
         let pairs = gpu.run(|r| r.stack(&[(&x).into(), (&x).into()], 1)).unwrap().read::<u32>().unwrap();
         assert!(pairs.iter().enumerate().all(|(i, x)| *x == i as u32 / 2), "{name}");
+    }
+    assert_eq!(seam.violations(), Vec::<String>::new());
+}
+
+/// Apart, what is added is bound in windows. As a part of the product all of it would be bound at once.
+#[test]
+fn what_only_fusion_makes_too_large_runs_apart() {
+    let seam = Seam::take();
+    seam.narrow(NARROW);
+    for (name, variants) in &VARIANTS[1..] {
+        let gpu = with_variants(seam.config(), variants);
+        let a = gpu.upload(&[0.5f32; 400 * 8], [400, 8]).unwrap();
+        let b = gpu.upload(&[0.25f32; 8 * 100], [8, 100]).unwrap();
+        let large = gpu.upload(&vec![2.0f32; 40_000], [400, 100]).unwrap();
+        let sum = |r: &mut Recording| {
+            let product = r.matmul(&a, &b)?;
+            r.add(product, &large)
+        };
+        assert!(gpu.run(sum).unwrap().read::<f32>().unwrap().iter().all(|x| *x == 3.0), "{name}");
     }
     assert_eq!(seam.violations(), Vec::<String>::new());
 }

@@ -1,5 +1,9 @@
 //! A queue that is slow: work is held back at a gate.
 
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Wake, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tidemill::Error;
@@ -127,4 +131,89 @@ fn memory_at_the_cap_waits_for_work_in_flight() {
     let error = gpu.upload(&[0.0f32; 10], [10]).unwrap_err();
     assert!(matches!(error, Error::OverCap { .. }), "{error}");
     drop(b);
+}
+
+/// A task that is never run; it lives as long as somebody means to wake it.
+struct Task;
+
+impl Wake for Task {
+    fn wake(self: Arc<Task>) {}
+}
+
+/// Polls a future as a new task each time; gives the tasks.
+fn poll_often(mut poll: impl FnMut(&mut Context<'_>) -> bool) -> Vec<Weak<Task>> {
+    let tasks = (0..100).map(|_| {
+        let task = Arc::new(Task);
+        let weak = Arc::downgrade(&task);
+        assert!(!poll(&mut Context::from_waker(&Waker::from(task))), "still held back");
+        weak
+    });
+    tasks.collect()
+}
+
+fn alive(tasks: &[Weak<Task>]) -> usize {
+    tasks.iter().filter(|task| task.strong_count() > 0).count()
+}
+
+#[test]
+fn a_future_has_one_waker_and_a_dropped_one_has_none() {
+    let seam = Seam::take();
+    let gpu = seam.gpu();
+    let a = gpu.upload(&[2.0f32; 10], [10]).unwrap();
+    seam.close_gate();
+    let mut r = gpu.begin_recording().unwrap();
+    let sum = r.add(&a, &a).unwrap();
+    let sum = r.keep(sum).unwrap();
+    let mut done = r.end_recording().unwrap();
+    let tasks = poll_often(|context| Pin::new(&mut done).poll(context).is_ready());
+    assert_eq!(alive(&tasks), 1, "the waker of the last poll");
+    assert!(tasks[99].strong_count() > 0);
+    let clones = poll_often(|context| Pin::new(&mut done.clone()).poll(context).is_ready());
+    assert_eq!(alive(&clones), 0, "futures that were dropped");
+    drop(done);
+    assert_eq!(alive(&tasks), 0);
+    seam.open_gate();
+    assert_eq!(sum.read::<f32>().unwrap(), [4.0; 10]);
+}
+
+#[test]
+fn an_accelerator_goes_whose_only_future_was_dropped() {
+    let seam = Seam::take();
+    for _ in 0..20 {
+        let gpu = seam.gpu();
+        let a = gpu.upload(&[2.0f32; 10], [10]).unwrap();
+        seam.close_gate();
+        let mut done = gpu.begin_recording().unwrap().end_recording().unwrap();
+        assert!(Pin::new(&mut done).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop((done, a));
+        seam.open_gate();
+        drop(gpu);
+        // The last reference may be a thread's in the background for a moment.
+        let begun = Instant::now();
+        while seam.live() != (0, 0) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "left: {:?}", seam.live());
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn the_ends_of_a_stream_have_one_waker_each() {
+    let seam = Seam::take();
+    let gpu = seam.gpu();
+    let stream = gpu.stream().slots(1).input::<f32>([4]).record(|r, x| Ok([r.neg(&x[0])?])).unwrap();
+    let (mut producer, mut consumer) = stream.split();
+    let pops = poll_often(|context| std::pin::pin!(consumer.pop_async()).poll(context).is_ready());
+    assert_eq!(alive(&pops), 1);
+    seam.close_gate();
+    producer.push(|slot| slot.write(0, &[1.0f32; 4])).unwrap();
+    let pushes = poll_often(|context| {
+        let push = producer.push_async(|slot| slot.write(0, &[2.0f32; 4]));
+        std::pin::pin!(push).poll(context).is_ready()
+    });
+    assert_eq!(alive(&pushes), 1);
+    let pops = poll_often(|context| std::pin::pin!(consumer.pop_async()).poll(context).is_ready());
+    assert_eq!(alive(&pops), 1);
+    seam.open_gate();
+    assert_eq!(consumer.pop().unwrap().unwrap().read::<f32>(0).unwrap(), [-1.0; 4]);
 }

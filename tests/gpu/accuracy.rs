@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use tidemill::{Accelerator, Result, Tensor};
 
-use super::cases::table::compare::compare;
-use super::cases::table::elementwise::{UNARY, Unary, apply};
-use super::cases::table::reference;
 use crate::harness::gpu;
+use tidemill_cases::compare::compare;
+use tidemill_cases::elementwise::{UNARY, Unary, apply};
+use tidemill_cases::reference;
 
 /// Points of one dispatch.
 const CHUNK: u64 = 1 << 18;

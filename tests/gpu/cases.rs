@@ -1,10 +1,5 @@
 //! The table of cases, on every variant in the catalog.
 
-#[path = "../../src/bin/tidemill/cases/mod.rs"]
-#[allow(dead_code, reason = "tests/cpu.rs uses what is for the CPU")]
-#[allow(unreachable_pub, reason = "the command line's own module, which has no other users")]
-pub(crate) mod table;
-
 #[path = "../../build/kernels.rs"]
 #[allow(dead_code, reason = "build.rs and tests/build_script.rs use the rest")]
 mod kernels;
@@ -13,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use tidemill::{Config, Prewarm};
+use tidemill_cases as table;
 
 /// The kernels of operations: all but `peak`, which `profile.rs` runs.
 const KERNELS: [&str; 8] =

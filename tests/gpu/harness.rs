@@ -46,6 +46,9 @@ impl Gpu {
     /// What the validation layer has said so far; for tests that provoke it.
     #[allow(dead_code, reason = "only some test binaries provoke messages")]
     pub fn take_messages(&self) -> Vec<String> {
+        // Until all was heard.
+        let kept = self.accelerator.as_ref().map(Accelerator::validation_messages);
+        assert!(kept.is_none_or(|kept| kept.is_empty()), "they go to the sink");
         std::mem::take(&mut *self.messages.lock().unwrap())
     }
 

@@ -56,6 +56,61 @@ fn a_kernel_sees_exactly_the_tensor() {
     }
 }
 
+/// A module whose indices are clamped stays inside its tensors, whatever it is asked for.
+#[test]
+fn guarded_spirv_is_safe_to_run() {
+    let gpu = gpu();
+    let x = gpu.upload(&[1.0f32, 2.0, 3.0], [3]).unwrap();
+    let guarded = Kernel::from_spirv_guarded("scale", &words("scale")).unwrap();
+    assert_eq!(guarded.reflection().bindings, kernel("scale").reflection().bindings);
+    // The output is longer than what is read: the last element stands for those that are not there.
+    let run = Dispatch::new(&guarded).input(&x).output([6], DType::F32).push(&[2.0f32]).specialize(0, 8u32);
+    let y = gpu.run(|r| r.dispatch(run)).unwrap();
+    assert_eq!(y[0].read::<f32>().unwrap(), [2.0, 4.0, 6.0, 6.0, 6.0, 6.0]);
+    // Nothing to stand for them.
+    let none = gpu.upload(&[0.0f32; 0], [0]).unwrap();
+    let run = Dispatch::new(&guarded).input(&none).output([6], DType::F32).push(&[2.0f32]);
+    let refused = gpu.run(|r| r.dispatch(run.specialize(0, 8u32))).unwrap_err();
+    assert_eq!(refused.to_string(), "kernel scale: binding 0 needs at least 4 bytes, the tensor has 0");
+
+    // There is no clamp for these.
+    let fetches = Kernel::from_spirv_guarded("fetch", &words("uniform_texel")).unwrap_err();
+    assert!(matches!(fetches, Error::Unguardable { .. }), "{fetches}");
+    assert_eq!(
+        fetches.to_string(),
+        "kernel fetch has the instruction OpImageFetch; this can't be kept inside its bindings, so only \
+         `Kernel::from_spirv` takes it, on the caller's word"
+    );
+    // A value that another one takes, of another type: what a driver makes of that, nobody knows.
+    let mut damaged = words("scale");
+    let store = damaged.iter().rposition(|word| *word == 0x0003_003e).unwrap();
+    damaged[store + 2] = damaged[store + 1];
+    let refused = Kernel::from_spirv_guarded("damaged", &damaged).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("kernel damaged is damaged: the operands of OpStore have other types"),
+        "{refused}"
+    );
+    let cut = &words("scale")[..40];
+    assert!(matches!(Kernel::from_spirv_guarded("cut", cut), Err(Error::Spirv(_))));
+}
+
+/// A kernel for floats would read other numbers out of integers' bits.
+#[test]
+fn element_types_are_the_shaders() {
+    let gpu = gpu();
+    let scale = kernel("scale");
+    let (x, i) = (gpu.upload(&[1.0f32; 8], [8]).unwrap(), gpu.upload(&[1i32; 8], [8]).unwrap());
+    let run = |input, output| Dispatch::new(&scale).input(input).output([8], output).push(&[2.0f32]);
+    let said = |run: Dispatch<'_>| {
+        gpu.run(|r| r.dispatch(run.specialize(0, 8u32))).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(said(run(&x, DType::F32)), Ok(()));
+    let input = "kernel scale: binding 0 holds f32 in the shader, the tensor holds i32";
+    assert_eq!(said(run(&i, DType::F32)), Err(input.to_owned()));
+    let output = "kernel scale: binding 1 holds f32 in the shader, the tensor holds f16";
+    assert_eq!(said(run(&x, DType::F16)), Err(output.to_owned()));
+}
+
 #[test]
 fn texel_bindings_are_views_of_the_tensor() {
     let gpu = gpu();

@@ -28,7 +28,10 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
         "broadcast_to: lhs [2, 3] and rhs [4, 3]: 2 can't be stretched to 4 in dimension 0"
     );
     assert_eq!(said(r.broadcast_to(&x, [3])), "broadcast_to: lhs [2, 3] and rhs [3]: rank 2 can't become 1");
-    assert_eq!(said(r.concat(&[(&x).into(), (&y).into()], 0)), "concat: the operand is f32, this needs u32");
+    assert_eq!(
+        said(r.concat(&[(&x).into(), (&y).into()], 0)),
+        "concat: the operand 1 is f32, this needs u32"
+    );
     assert_eq!(said(r.concat(&[(&x).into()], 2)), "concat: axis 2 is out of range for rank 2");
     assert_eq!(said(r.concat(&[], 0)), "concat: there are no operands");
     let z = gpu.upload(&[1u32, 2], [2]).unwrap();
@@ -47,8 +50,8 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let deep = gpu.upload(&[1u32], [1, 1, 1, 1]).unwrap();
     assert_eq!(said(r.stack(&[(&deep).into()], 0)), "stack: rank 5 is above the largest, 4");
     assert_eq!(said(r.pad(&x, &[(1, 1)], 0u32)), "pad: 1 pairs for shape [2, 3], which has 2 dimensions");
-    assert_eq!(said(r.pad(&x, &[(0, 0), (0, 0)], 0.0f32)), "pad: the operand is u32, this needs f32");
-    assert_eq!(said(r.gather_rows(&x, &y)), "gather_rows: the operand is f32, this needs u32");
+    assert_eq!(said(r.pad(&x, &[(0, 0), (0, 0)], 0.0f32)), "pad: the element is f32, this needs u32");
+    assert_eq!(said(r.gather_rows(&x, &y)), "gather_rows: the row list is f32, this needs u32");
     assert!(matches!(r.reshape(&x, [7]), Err(Error::Length { got: 6, .. })));
 
     let kept = r.permute(&x, &[1, 0]).and_then(|v| r.keep(v)).unwrap();

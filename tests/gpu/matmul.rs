@@ -1,6 +1,6 @@
 //! Matrix products: what the table of cases does not say.
 
-use crate::harness::gpu;
+use crate::harness::{config, gpu, gpu_with};
 use tidemill::{Epilogue, Matmul};
 
 #[test]
@@ -22,7 +22,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let batches = "matmul: lhs [2, 4, 3] and rhs [3, 3, 2]: 2 != 3 in dimension 0";
     assert_eq!(said(r.matmul(&many, &few)), batches);
     assert_eq!(said(r.matmul(&scalar, &c)), "matmul: the operand [] is no matrix and no vector");
-    assert_eq!(said(r.matmul(&a, &counts)), "matmul: the operand is u32, this needs f32");
+    assert_eq!(said(r.matmul(&a, &counts)), "matmul: the rhs is u32, this needs f32 or f16");
     let bias = tensor(&[3]);
     let long = "bias: lhs [3] and rhs [4, 2]: 3 != 2 in dimension 1";
     assert_eq!(said(r.matmul_with(&a, &c, Epilogue::bias(&bias))), long);
@@ -104,5 +104,52 @@ fn large_results_of_odd_rows_have_every_element_and_epilogue() {
         let sum = product(i);
         let expected = [sum, sum + bias[i % n], sum + bias[i % n] + c[i]];
         assert_eq!([plain[i], with_row[i], with_both[i]], expected, "element {i}");
+    }
+}
+
+/// What is made in longer rows first is a matrix, whatever shape the result has: a vector, or that of a tail.
+#[test]
+fn large_results_of_odd_rows_keep_their_elements_in_other_shapes() {
+    let whole = |count: usize, salt: usize| -> Vec<f32> {
+        (0..count).map(|i| ((i * 7 + i / 11 + salt) % 5) as f32 - 2.0).collect()
+    };
+    for fusion in [true, false] {
+        let gpu = gpu_with(config().fusion(fusion));
+        // As many elements as are made aside, and one fewer.
+        for rows in [65_535, 65_536, 65_537] {
+            let k = 7;
+            let (a, v) = (whole(rows * k, 1), whole(k, 2));
+            let (x, y) = (gpu.upload(&a, [rows, k]).unwrap(), gpu.upload(&v, [k]).unwrap());
+            let one_row = y.reshape([1, k]).unwrap();
+            let how = Matmul::new().transpose_rhs();
+            let (column, row) =
+                gpu.run(|r| Ok((r.matmul(&x, &y)?, r.matmul_with(&one_row, &x, how)?))).unwrap();
+            let expected: Vec<f32> =
+                a.chunks(k).map(|row| row.iter().zip(&v).map(|(a, b)| a * b).sum()).collect();
+            for result in [column, row] {
+                assert!(
+                    result.read::<f32>().unwrap() == expected,
+                    "{} of {rows}, fusion {fusion}",
+                    result.shape()
+                );
+            }
+        }
+        let [m, n, k] = [64, 1025, 5];
+        let (a, b) = (whole(m * k, 3), whole(k * n, 4));
+        let (x, y) = (gpu.upload(&a, [m, k]).unwrap(), gpu.upload(&b, [k, n]).unwrap());
+        let element = |i: usize| -> f32 { (0..k).map(|j| a[i / n * k + j] * b[j * n + i % n]).sum() };
+        let expected: Vec<f32> = (0..m * n).map(|i| 0.0 - element(i)).collect();
+        for shape in [vec![m, 5, 205], vec![m * n], vec![32, 2, n], vec![1025, 64]] {
+            let shape = tidemill::Shape::new(&shape).unwrap();
+            let zero = gpu.upload(&[0.0f32], [1]).unwrap();
+            let got = gpu
+                .run(|r| {
+                    let product = r.matmul(&x, &y)?;
+                    let seen = r.reshape(product, shape)?;
+                    r.sub(&zero, seen)
+                })
+                .unwrap();
+            assert!(got.read::<f32>().unwrap() == expected, "{shape}, fusion {fusion}");
+        }
     }
 }

@@ -104,10 +104,7 @@ fn submissions_side_by_side_have_their_own_results_and_profiles() {
             assert_eq!(output.read::<f32>().unwrap(), vec![(10 * round + i + 40) as f32; n]);
         }
     }
-    assert!(
-        matches!(y.read::<f32>(), Err(Error::NotSubmitted { .. })),
-        "never submitted with its own output"
-    );
+    assert!(matches!(y.read::<f32>(), Err(Error::NotWritten { .. })), "never submitted with its own output");
 }
 
 #[test]
@@ -272,6 +269,28 @@ fn what_can_not_be_bound_is_refused() {
     plan.bind(&x, &gpu.empty([6], DType::F32).unwrap()).unwrap();
     assert!(matches!(plan.submit(), Err(Error::NotWritten { .. })));
     assert_eq!(y.read::<f32>().unwrap(), [1.0; 6]);
+}
+
+#[test]
+fn an_output_that_was_replaced_can_be_written() {
+    let gpu = gpu();
+    let x = gpu.upload(&[0.0f32; 6], [6]).unwrap();
+    let (mut plan, y) = counting_plan(&gpu, &x, 1);
+    assert!(matches!(y.write(&[9.0f32; 6]), Err(Error::NotSubmitted { .. })), "the plan is to write it");
+    let other = gpu.empty([6], DType::F32).unwrap();
+    plan.bind(&y, &other).unwrap();
+    assert!(matches!(y.read::<f32>(), Err(Error::NotWritten { .. })));
+    y.write(&[9.0f32; 6]).unwrap();
+    let _ = plan.submit().unwrap();
+    assert_eq!((y.read::<f32>().unwrap()[0], other.read::<f32>().unwrap()[0]), (9.0, 1.0));
+    // And back.
+    plan.bind(&y, &y).unwrap();
+    let _ = plan.submit().unwrap();
+    assert_eq!(y.read::<f32>().unwrap(), [1.0; 6]);
+    let (mut plan, y) = counting_plan(&gpu, &x, 1);
+    plan.bind(&y, &other).unwrap();
+    plan.bind(&y, &y).unwrap();
+    assert!(matches!(y.write(&[9.0f32; 6]), Err(Error::NotSubmitted { .. })), "it is the plan's again");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::random::Random;
 
 /// Phrases that are written down.
 const WRITTEN: usize = 18;
-/// Rows that are enough for products to become one, on up to four threads.
+/// Rows of the first of several products in a row.
 const TALL: usize = 64;
 /// More operations than a phrase has.
 const LONGEST: usize = 32;
@@ -232,7 +232,7 @@ impl Twin {
                 self.binary("add", &v, &turned)?
             }
             16 => {
-                // The last three products become one, or two of them.
+                // Products that feed products.
                 let v = self.matmul(x, wide)?;
                 let v = self.unary("clip", &v)?;
                 let v = self.matmul(tall, &v)?;

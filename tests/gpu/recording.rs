@@ -167,11 +167,46 @@ fn a_tensor_of_another_accelerator_is_refused() {
     let mut r = here.begin_recording().unwrap();
     let error = r.add(&ours, &theirs).unwrap_err();
     assert!(matches!(error, Error::ForeignTensor { op: "add", .. }));
-    let name = &here.device().name;
-    assert_eq!(
-        error.to_string(),
-        format!("add: the tensor lives on {name}, this is {name}; read it and upload it here")
-    );
+    let (name, said) = (&here.device().name, error.to_string());
+    let (theirs, ours) = said.split_once(", this is ").unwrap();
+    assert!(theirs.starts_with(&format!("add: the tensor lives on {name} (accelerator ")), "{said}");
+    assert!(ours.starts_with(&format!("{name} (accelerator ")), "{said}");
+    // Both are on one device, and told apart.
+    assert!(!ours.starts_with(&theirs["add: the tensor lives on ".len()..]), "{said}");
+}
+
+#[test]
+fn a_value_that_is_kept_twice_is_two_tensors() {
+    let gpu = gpu();
+    let x = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
+    for plan in [false, true] {
+        let mut r = gpu.begin_recording().unwrap();
+        let twice = r.add(&x, &x).unwrap();
+        let flat = r.reshape(&x, [1, 2]).unwrap();
+        let (a, b) = (r.keep(twice).unwrap(), r.keep(twice).unwrap());
+        let (c, d) = (r.keep(flat).unwrap(), r.keep(flat).unwrap());
+        if plan {
+            let mut plan = r.into_plan().unwrap();
+            let _ = plan.submit().unwrap();
+        } else {
+            let _ = r.end_recording().unwrap();
+        }
+        for (one, other, was) in [(&a, &b, [2.0f32, 4.0]), (&c, &d, [1.0, 2.0])] {
+            one.write(&[7.0f32, 8.0]).unwrap();
+            assert_eq!(other.read::<f32>().unwrap(), was);
+            assert_eq!(one.read::<f32>().unwrap(), [7.0, 8.0]);
+        }
+        assert_eq!(x.read::<f32>().unwrap(), [1.0, 2.0]);
+    }
+}
+
+#[test]
+fn errors_name_what_was_called_and_show_their_sentence() {
+    let gpu = gpu();
+    let error = gpu.zeros::<f32>([1 << 20, 1 << 20]).unwrap_err();
+    assert!(error.to_string().starts_with("zeros: shape [1048576, 1048576] needs "), "{error}");
+    // What `fn main() -> tidemill::Result<()>` prints.
+    assert_eq!(format!("{error:?}"), error.to_string());
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
             "argmax: axis -2 is out of range for rank 1",
             "sum: axis 0 is out of range for rank 0",
             "mean: the operand is u32, this needs f32",
-            "dot: the operand is u32, this needs f32",
+            "dot: the rhs is u32, this needs f32",
             "softmax: the operand is u32, this needs f32",
             "softmax: axis 1 is out of range for rank 1",
         ]

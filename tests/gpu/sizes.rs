@@ -133,7 +133,7 @@ fn shapes_and_types_that_disagree() {
     assert!(error.to_string().starts_with("add: lhs [2, 3] and rhs [4]: "), "{error}");
     let error = r.add(&a, &words).unwrap_err();
     assert!(matches!(error, Error::Type { .. }));
-    assert_eq!(error.to_string(), "add: the operand is u32, this needs f32");
+    assert_eq!(error.to_string(), "add: the rhs is u32, this needs f32");
     let fine = r.add(&a, &a).unwrap();
     let fine = r.keep(fine).unwrap();
     let _ = r.end_recording().unwrap();

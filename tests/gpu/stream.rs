@@ -106,11 +106,15 @@ fn a_batch_that_fails_loses_no_other() {
     let error = stream.push(|slot| slot.write(0, &[1.0f32; ROWS * WIDTH])).unwrap_err();
     assert_eq!(error.to_string(), "batch 1: input 1 was not written");
     let error = stream.push(|slot| slot.write(0, &[1.0f32; 5])).unwrap_err();
-    assert!(matches!(error, Error::Length { got: 5, .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "batch 1, input 0: Slot::write: shape [8, 33] holds 264 elements, the data has 5"
+    );
     let error = stream.push(|slot| slot.fill(0, |f| f.extend([1.0f32; 5]))).unwrap_err();
-    assert!(matches!(error, Error::Incomplete { written: 5, .. }), "{error}");
+    let said = "batch 1, input 0: Slot::fill: 5 of 264 elements were written; write them all";
+    assert_eq!(error.to_string(), said);
     let error = stream.push(|slot| slot.write(0, &[1u32; ROWS * WIDTH])).unwrap_err();
-    assert!(matches!(error, Error::Type { .. }), "{error}");
+    assert_eq!(error.to_string(), "batch 1, input 0: Slot::write: the data is u32, this needs f32");
     let error = stream.push(|slot| slot.write(2, &[1.0f32])).unwrap_err();
     assert_eq!(error.to_string(), "input 2 of a stream that has 2");
     let error = stream.push(|slot| slot.rows(ROWS + 1)).unwrap_err();

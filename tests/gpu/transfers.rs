@@ -31,7 +31,7 @@ fn lengths_and_types_are_checked() {
     let t = gpu.upload(&[1.0f32; 6], [2, 3]).unwrap();
     let error = t.read::<u32>().unwrap_err();
     assert!(matches!(error, Error::Type { .. }));
-    assert_eq!(error.to_string(), "read: the operand is f32, this needs u32");
+    assert_eq!(error.to_string(), "read: the data is u32, this needs f32");
     let error = t.write(&[1.0f32; 7]).unwrap_err();
     assert_eq!(error.to_string(), "write: shape [2, 3] holds 6 elements, the data has 7");
     let error = t.read_into(&mut [0.0f32; 4]).unwrap_err();

@@ -9,7 +9,8 @@ use std::time::Instant;
 use tidemill::Accelerator;
 use tidemill::hybrid::{Calibration, Hybrid, Op, Policy, Side};
 
-use crate::{cells, harness};
+use crate::harness;
+use tidemill_cases::crossover as cells;
 
 const OPS: [Op; 8] = [Op::Dot, Op::Relu, Op::Elu, Op::Tanh, Op::Gelu, Op::Softmax, Op::Matmul, Op::Conv2d];
 /// What a submission costs alone makes the CPU the better side of the first size.

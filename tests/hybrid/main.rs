@@ -4,9 +4,6 @@
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod calibrations;
-#[path = "../../src/bin/tidemill/crossover/cells.rs"]
-#[allow(dead_code, reason = "the command line's own; not all of it is used here")]
-mod cells;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../gpu/harness.rs"]
 mod harness;

@@ -2,8 +2,8 @@
 
 use tidemill::hybrid::{Calibration, Class, Curve, DeviceTimes, Op, Placement, Policy, Side, Work};
 
-use crate::cells;
 use crate::machines::{self, Cell, Noise, Profile};
+use tidemill_cases::crossover as cells;
 
 /// Calls of a cell, of which the median counts.
 const CALLS: usize = 15;

@@ -5,7 +5,7 @@
 
 use tidemill::hybrid::{Calibration, Class, Curve, DeviceTimes, Op, Work};
 
-use crate::cells;
+use tidemill_cases::crossover as cells;
 
 const FILES: [(&str, &str); 3] = [
     ("an RTX 4090", include_str!("rtx4090.jsonl")),

@@ -125,7 +125,10 @@ pub(super) unsafe fn allocate(
     }
     let result = unsafe { real::vkAllocateMemory(device, &info, c, out) };
     if result == vk::Result::SUCCESS {
-        state(|s| s.memory_bytes.insert(unsafe { *out }, info.allocation_size));
+        state(|s| {
+            s.memory_bytes.insert(unsafe { *out }, info.allocation_size);
+            s.peak_memory_bytes = s.peak_memory_bytes.max(s.memory_bytes.values().sum());
+        });
     }
     if let (Some(flags), vk::Result::SUCCESS) = (fake, result) {
         let allocation = Allocation { flags, size: info.allocation_size, mapped: 0, shadow: None };

@@ -11,9 +11,22 @@
     reason = "one reason for all: arguments are the caller's own, passed on to the function that they were meant for"
 )]
 
+/// Leaves a wrapped function with its error if the call must fail.
+macro_rules! enter {
+    ($name:literal) => {
+        if let Some(error) = enter($name, true) {
+            return error;
+        }
+    };
+}
+
+mod faults;
+mod hooks;
 mod memory;
 mod subgroups;
 mod table;
+mod told;
+mod watch;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
@@ -23,21 +36,13 @@ use ash::vk;
 use parking_lot::{Mutex, MutexGuard};
 use tidemill::Config;
 
+use faults::enter;
 pub use memory::FakeMemory;
 
 use crate::harness::{self, Gpu};
 
 static TURN: Mutex<()> = Mutex::new(());
 static STATE: Mutex<Option<State>> = Mutex::new(None);
-
-/// Fails a function: `skip` calls go through, then `times` fail.
-#[derive(Clone, Copy, Debug)]
-struct Rule {
-    call: &'static str,
-    skip: u64,
-    times: u64,
-    error: vk::Result,
-}
 
 /// What dispatches may span.
 #[derive(Clone, Copy, Debug)]
@@ -59,11 +64,7 @@ static QUEUE: Mutex<()> = Mutex::new(());
 #[derive(Default)]
 struct State {
     calls: HashMap<&'static str, u64>,
-    /// Calls that can fail, since the last `fail_nth`.
-    fallible: HashMap<&'static str, u64>,
-    fail_at: Option<(&'static str, u64)>,
-    failed: Option<&'static str>,
-    rules: Vec<Rule>,
+    faults: faults::Faults,
     gate_closed: bool,
     held: Vec<Held>,
     live_instances: i64,
@@ -86,8 +87,11 @@ struct State {
     budget: Option<u64>,
     /// The size of every memory object.
     memory_bytes: HashMap<vk::DeviceMemory, u64>,
+    /// The most that all of them had together.
+    peak_memory_bytes: u64,
     allocations: HashMap<vk::DeviceMemory, memory::Allocation>,
     violations: Vec<String>,
+    watch: Option<watch::Watch>,
     /// Of each descriptor pool, how many sets it has and how many are given out.
     descriptor_sets: HashMap<vk::DescriptorPool, (u32, u32)>,
 }
@@ -128,34 +132,6 @@ impl Seam {
         state(|s| s.calls.values().sum())
     }
 
-    /// The functions that could have failed, and how often, since the last [`fail_nth`](Seam::fail_nth).
-    pub fn fallible_calls(&self) -> HashMap<&'static str, u64> {
-        state(|s| s.fallible.clone())
-    }
-
-    /// Fails the next `times` calls of a function after `skip` of them.
-    pub fn fail(&self, call: &'static str, skip: u64, times: u64, error: vk::Result) {
-        state(|s| s.rules.push(Rule { call, skip, times, error }));
-    }
-
-    /// No more failures.
-    pub fn heal(&self) {
-        state(|s| {
-            s.rules.clear();
-            s.fail_at = None;
-        });
-    }
-
-    /// Fails the n-th call of a function, from now on and counted from 1.
-    pub fn fail_nth(&self, call: &'static str, n: u64) {
-        state(|s| (s.fallible, s.fail_at, s.failed) = (HashMap::new(), Some((call, n)), None));
-    }
-
-    /// What [`fail_nth`](Seam::fail_nth) failed.
-    pub fn failed(&self) -> Option<&'static str> {
-        state(|s| s.failed)
-    }
-
     /// Instances and devices that were made and not destroyed.
     pub fn live(&self) -> (i64, i64) {
         state(|s| (s.live_instances, s.live_devices))
@@ -169,6 +145,11 @@ impl Seam {
     /// Lets go of what was held back.
     pub fn open_gate(&self) {
         open_gate();
+    }
+
+    /// Of each submission that is held back, how many command buffers it has.
+    pub fn held(&self) -> Vec<usize> {
+        state(|s| s.held.iter().map(|held| held.commands.len()).collect())
     }
 
     /// Leaves barriers out of command buffers.
@@ -244,6 +225,23 @@ impl Seam {
     /// Bytes in memory objects that were not freed.
     pub fn memory_bytes(&self) -> u64 {
         state(|s| s.memory_bytes.values().sum())
+    }
+
+    /// From now on, command buffers and submissions are gone through for hazards.
+    pub fn watch(&self) {
+        state(|s| s.watch = Some(watch::Watch::default()));
+    }
+
+    /// How many commands were submitted since [`watch`](Seam::watch), the hazards among them, and what submissions wrote that was
+    /// not ready for the host when they ended.
+    pub fn watched(&self) -> (usize, Vec<String>, Vec<String>) {
+        let watch = state(|s| s.watch.take()).unwrap_or_default();
+        (watch.commands, watch.hazards, watch.unready)
+    }
+
+    /// The most bytes that there were in memory objects at once.
+    pub fn peak_memory_bytes(&self) -> u64 {
+        state(|s| s.peak_memory_bytes)
     }
 
     /// Rules of Vulkan that were broken.
@@ -336,31 +334,4 @@ unsafe extern "system" fn get_device_proc_addr(
     let real = real_address(instance, name).unwrap_or(direct);
     let name = unsafe { CStr::from_ptr(name) };
     Some(table::wrap(name, real))
-}
-
-/// Takes note of a call; the error it must end with, if any.
-fn enter(call: &'static str, fallible: bool) -> Option<vk::Result> {
-    state(|s| {
-        *s.calls.entry(call).or_default() += 1;
-        if !fallible {
-            return None;
-        }
-        let nth = s.fallible.entry(call).or_default();
-        *nth += 1;
-        if s.fail_at == Some((call, *nth)) {
-            s.failed = Some(call);
-            return Some(match call {
-                "vkAllocateMemory" | "vkCreateBuffer" => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
-                "vkMapMemory" => vk::Result::ERROR_MEMORY_MAP_FAILED,
-                _ => vk::Result::ERROR_OUT_OF_HOST_MEMORY,
-            });
-        }
-        let rule = s.rules.iter_mut().find(|rule| rule.call == call && rule.skip + rule.times > 0)?;
-        if rule.skip > 0 {
-            rule.skip -= 1;
-            return None;
-        }
-        rule.times -= 1;
-        Some(rule.error)
-    })
 }

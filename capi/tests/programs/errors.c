@@ -138,6 +138,9 @@ int main(void) {
     FAILS(tm_kernel_from_spirv("nonsense", nonsense, 4, &kernel), TM_KERNEL, "kernel: ");
     FAILS(tm_kernel_from_spirv(NULL, nonsense, 4, &kernel), TM_INVALID_ARGUMENT, "name is NULL");
     FAILS(tm_kernel_from_spirv("nothing", NULL, 4, &kernel), TM_INVALID_ARGUMENT, "words is NULL");
+    FAILS(tm_kernel_from_spirv_guarded("nonsense", nonsense, 4, &kernel), TM_KERNEL, "kernel: ");
+    FAILS(tm_kernel_from_spirv_guarded(NULL, nonsense, 4, &kernel), TM_INVALID_ARGUMENT, "name is NULL");
+    CHECK(kernel == NULL);
 
     // What is left is counted when the accelerator is closed, which it is in any case.
     FAILS(tm_accelerator_close(gpu), TM_STILL_IN_USE, "2 tensors alive, 1 other handles");

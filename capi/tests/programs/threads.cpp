@@ -1,6 +1,11 @@
 // C++17: handles in std::unique_ptr, recordings on many threads at once, and a stream from one thread and from two.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -123,6 +128,10 @@ static void streams(tm_accelerator *gpu) {
     FAILS(tm_stream_new(gpu, 3, &input, 1, 1, nullptr, nullptr, &raw), TM_INVALID_ARGUMENT, "record is NULL");
     FAILS(tm_stream_new(gpu, 0, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "0 slots");
     FAILS(tm_stream_new(gpu, 3, nullptr, 0, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "there are no inputs");
+    FAILS(tm_stream_new(gpu, SIZE_MAX, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "1024 are the most");
+    FAILS(tm_stream_new(gpu, size_t(1) << 40, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "1024 are the most");
+    FAILS(tm_stream_new(gpu, 3, &input, 1, SIZE_MAX, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "1024 are the most");
+    FAILS(tm_stream_new(gpu, 3, &input, SIZE_MAX, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "1024 are the most");
     CHECK(raw == nullptr);
 
     // One thread: push until it is full, then pop.
@@ -133,7 +142,7 @@ static void streams(tm_accelerator *gpu) {
     tm_batch *popped;
     FAILS(tm_stream_pop(one.get(), 1000, &popped), TM_TIMEOUT, "not done after 1000 ns");
     bytes.size_bytes = 12;
-    FAILS(tm_stream_try_push(one.get(), &bytes, 0), TM_SHAPE, "push: shape [4, 2] holds 8 elements, the data has 3");
+    FAILS(tm_stream_try_push(one.get(), &bytes, 0), TM_SHAPE, "batch 0, input 0: Slot::write: shape [4, 2] holds 8 elements, the data has 3");
     FAILS(tm_stream_try_push(one.get(), nullptr, 0), TM_INVALID_ARGUMENT, "inputs is NULL");
     bytes.size_bytes = sizeof data;
     FAILS(tm_stream_try_push(one.get(), &bytes, 5), TM_STREAM, "a batch of 5 rows in a stream whose first input has 4");
@@ -212,10 +221,68 @@ static void streams(tm_accelerator *gpu) {
     tm_string_free(json);
 }
 
+// A push that waits, with nobody who pops: another thread ends it.
+static void ends(tm_accelerator *gpu, bool cancel) {
+    float w[2] = {2, 3};
+    Tensor weights(vector_f32(gpu, w, 2));
+    size_t dims[2] = {4, 2};
+    tm_stream_input input = {TM_F32, dims, 2};
+    tm_stream *raw;
+    OK(tm_stream_new(gpu, 1, &input, 1, 2, record, weights.get(), &raw));
+    Stream stream(raw);
+    float data[8] = {0};
+    tm_bytes bytes = {data, sizeof data};
+    OK(tm_stream_push(stream.get(), &bytes, 0));
+    std::thread producer([&] {
+        FAILS(tm_stream_push(stream.get(), &bytes, 0), TM_CLOSED, cancel ? "cancelled" : "finished");
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (cancel) {
+        OK(tm_stream_cancel(stream.get()));
+    } else {
+        OK(tm_stream_finish(stream.get()));
+    }
+    producer.join();
+    tm_batch *popped;
+    if (cancel) {
+        FAILS(tm_stream_pop(stream.get(), TM_FOREVER, &popped), TM_CLOSED, "cancelled");
+        FAILS(tm_stream_try_push(stream.get(), &bytes, 0), TM_CLOSED, "cancelled");
+    } else {
+        OK(tm_stream_pop(stream.get(), TM_FOREVER, &popped));
+        CHECK(popped != nullptr);
+        tm_batch_free(popped);
+        OK(tm_stream_pop(stream.get(), TM_FOREVER, &popped));
+    }
+    CHECK(popped == nullptr);
+}
+
+// In a forked process every call says so, and nothing hangs.
+static void forks(tm_accelerator *gpu) {
+    float data[2] = {1, 2};
+    tm_tensor *tensor = vector_f32(gpu, data, 2);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        FAILS(tm_tensor_read(tensor, data, sizeof data), TM_FORKED, "was forked from");
+        tm_accelerator *another;
+        FAILS(tm_accelerator_new(nullptr, &another), TM_FORKED, "was forked from");
+        tm_tensor_free(tensor);
+        tm_accelerator_free(gpu);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    OK(tm_tensor_read(tensor, data, sizeof data));
+    tm_tensor_free(tensor);
+}
+
 int main() {
     tm_accelerator *gpu = make_gpu();
     recordings(gpu);
     one_recording(gpu);
     streams(gpu);
+    ends(gpu, false);
+    ends(gpu, true);
+    forks(gpu);
     finish(gpu);
 }

@@ -4,6 +4,7 @@ use smallvec::smallvec;
 
 use super::schemes::Scheme;
 use super::{Convolution, Lowering, OP, Way};
+use crate::engine::branches::branch;
 use crate::engine::catalog::{Catalog, Load};
 use crate::engine::epilogue::PushResult;
 use crate::engine::graph::ValueId;
@@ -55,23 +56,25 @@ pub(super) struct Push {
 impl<'a> Direct<'a> {
     /// `None` if the scheme, the device or the kernel can't.
     pub(super) fn new(c: &'a Convolution, scheme: &Scheme, catalog: &Catalog) -> Option<Direct<'a>> {
-        let direct = scheme.direct.filter(|_| c.rows <= scheme.direct_rows)?;
+        let direct = scheme.direct.filter(|_| branch!("direct: rows", c.rows <= scheme.direct_rows))?;
         let taps = c.taps[1];
         let span = (3 * u64::from(c.stride[1])) + u64::from(taps - 1) * u64::from(c.dilation[1]) + 1;
-        if taps > direct.most_taps || span > u64::from(MOST_SPAN) {
+        if branch!("direct: many taps", taps > direct.most_taps)
+            || branch!("direct: wide span", span > u64::from(MOST_SPAN))
+        {
             return None;
         }
         let wanted = c.rows.next_power_of_two().min(direct.most_rows);
         // Many taps are few channels' work.
-        let rows = if taps > 8 { wanted.min(direct.most_rows / 2) } else { wanted };
+        let rows = if branch!("direct: taps", taps > 8) { wanted.min(direct.most_rows / 2) } else { wanted };
         // Its modules shuffle, though not for so few rows.
-        if !catalog.shuffles {
+        if branch!("direct: no shuffles", !catalog.shuffles) {
             return None;
         }
         let steps = c.channels * c.taps[0];
         let fits = |u: &u32| steps.is_multiple_of(*u) && (*u == 1 || u * rows * taps <= direct.unrolled);
         let unroll = [8, 4, 3, 2, 1].into_iter().find(fits)?;
-        if c.needs_copy() && !c.copy_is_worth_it(&catalog.limits) {
+        if c.needs_copy() && !branch!("direct: copy is worth it", c.copy_is_worth_it(&catalog.limits)) {
             return None;
         }
         let lanes = direct.lanes.min(catalog.limits.subgroup_size);
@@ -82,7 +85,7 @@ impl<'a> Direct<'a> {
     pub(super) fn padded(&mut self, c: &Convolution, lowering: &mut Lowering<'_>) -> Result<ValueId> {
         let channels = c.groups * c.channels;
         let [height, row] = c.size;
-        if !c.needs_copy() {
+        if !branch!("direct: copied", c.needs_copy()) {
             self.pitches = [row / 4, height * (row / 4), channels * height * (row / 4)];
             return Ok(c.input);
         }
@@ -108,7 +111,7 @@ impl<'a> Direct<'a> {
     }
 
     fn local_size(&self) -> u32 {
-        if self.rows > 4 { self.lanes } else { LOCAL_SIZE }
+        if branch!("direct: handed round", self.rows > 4) { self.lanes } else { LOCAL_SIZE }
     }
 
     /// Groups of four pixels.
@@ -141,7 +144,8 @@ impl Convolution {
         let padded = 16 * product(&[panel_rows, width]);
         let copied = product(&channels).saturating_mul(padded);
         let needed = 4 * product(&channels) * product(&self.size) + 4 * product(&self.extents());
-        copied <= limits.storage_range_bytes && copied <= MOST_ZEROS.max(8 * needed)
+        branch!("direct: copy fits", copied <= limits.storage_range_bytes)
+            && branch!("direct: few zeros", copied <= MOST_ZEROS.max(8 * needed))
     }
 }
 
@@ -159,16 +163,21 @@ impl Way for Direct<'_> {
 
     fn module_together(&self, images: u32, result: &PushResult, catalog: &Catalog) -> Option<&'static str> {
         let (c, limits) = (self.convolution, &catalog.limits);
-        let whole = self.quads(1).is_multiple_of(self.lanes)
-            && c.result[1].is_multiple_of(4)
-            && c.pixels().is_multiple_of(8)
-            && c.rows.is_multiple_of(self.rows);
+        let whole = branch!("direct: whole subgroups", self.quads(1).is_multiple_of(self.lanes))
+            && branch!("direct: whole fours", c.result[1].is_multiple_of(4))
+            && branch!("direct: pixels by eight", c.pixels().is_multiple_of(8))
+            && branch!("direct: whole rows", c.rows.is_multiple_of(self.rows));
         let alone = images == 1 && result.first_batch == 0 && result.c_base == 0 && c.groups == 1;
         // The grid is a line: there may be no subgroup too many.
         let fits = self.tiles(1) <= u64::from(limits.groups[0]).min(MOST_SUBGROUPS);
         let able =
             catalog.together && self.lanes == limits.subgroup_size && whole_subgroups(self.lanes, limits);
-        (whole && alone && fits && able && self.rows > 4).then_some("conv_direct.texel.together.plain")
+        (whole
+            && branch!("direct: alone", alone)
+            && branch!("direct: line of tiles", fits)
+            && able
+            && branch!("direct: together", self.rows > 4))
+        .then_some("conv_direct.texel.together.plain")
     }
 
     fn specialization(&self, half: bool) -> Specialization {
@@ -201,6 +210,7 @@ impl Way for Direct<'_> {
 
     fn stores(&self, _pitch: u32) -> (bool, bool) {
         let whole = self.convolution.result[1].is_multiple_of(4);
+        branch!("direct: stores fours", whole);
         (whole, whole)
     }
 

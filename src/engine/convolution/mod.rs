@@ -9,6 +9,7 @@ mod tile;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::branches::branch;
 use super::catalog::{Catalog, Family, Load};
 use super::epilogue::{Epilogue, PushResult};
 use super::graph::{Access, Graph, Label, Node, Origin, ValueId};
@@ -26,7 +27,7 @@ pub(crate) use inspected::inspected;
 
 const OP: &str = "conv2d";
 
-/// `output[image][channel][y][x]`: over two dimensions, the inner one last everywhere.
+/// `output[image][channel][y][x]`: over two dimensions, the inner one last everywhere. The result has elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Convolution {
     pub(crate) input: ValueId,
@@ -162,9 +163,6 @@ impl Convolution {
         catalog: &Catalog,
         out: &mut Vec<Node>,
     ) -> Result<()> {
-        if self.images == 0 || self.all_rows() == 0 {
-            return Ok(());
-        }
         let results = u64::from(self.images) * u64::from(self.all_rows()) * u64::from(self.pixels());
         let scheme = catalog.convolutions(self.rows, results);
         let extras = self.epilogue.extras.iter().map(|extra| extra.value);
@@ -211,12 +209,14 @@ impl Lowering<'_> {
         let most = window_bytes(&limits) / image_bytes;
         let most = most.min(u64::from(limits.groups[2] / count)).min(u64::from(c.images)) as u32;
         if most == 0 {
+            branch!("convolution: an image is too large");
             let shape = self.graph.value(c.output).shape;
             let limit = window_bytes(&limits);
             return Err(Error::Binding { op: OP, shape, bytes: image_bytes, limit });
         }
         let mut first = 0;
         while first < c.images {
+            branch!("convolution: later window", first > 0);
             let images = most.min(c.images - first);
             let byte = 4 * u64::from(first) * u64::from(rows) * u64::from(n);
             let offset = byte / limits.offset_alignment * limits.offset_alignment;
@@ -235,12 +235,12 @@ impl Lowering<'_> {
                 ..PushResult::default()
             };
             let result = result.with(&c.epilogue);
-            if count == 1 {
+            if branch!("convolution: one part", count == 1) {
                 let [x0, x1] = c.epilogue.inputs(c.weights).map(|value| self.graph.whole(value, false));
                 let push = way.push(images, chunk, result);
                 let plain_texels = c.epilogue.is_plain() && self.launch.load == Load::Texel;
                 let together = way.module_together(images, &result, self.launch.catalog);
-                let together = together.filter(|_| plain_texels);
+                let together = together.filter(|_| branch!("convolution: plain texels", plain_texels));
                 let module = together.unwrap_or_else(|| way.module(self.launch.load, c.epilogue.is_plain()));
                 let push: SmallVec<[u8; 128]> = match together {
                     Some(_) => {
@@ -304,7 +304,10 @@ impl Lowering<'_> {
         let room = window_bytes(&self.launch.catalog.limits) / part_bytes;
         let wanted = scheme.busy_groups.div_ceil(tiles).min(8).min(worth).min(room).max(1) as u32;
         let longest = super::product::shape::MOST_ITERATIONS.saturating_mul(step);
-        let chunk = units.div_ceil(wanted).next_multiple_of(step).min(longest);
+        let chunk = units.div_ceil(wanted).next_multiple_of(step);
+        branch!("convolution: split to be busy", wanted > 1);
+        branch!("convolution: split to be short", chunk > longest);
+        let chunk = chunk.min(longest);
         (units.div_ceil(chunk), chunk)
     }
 }

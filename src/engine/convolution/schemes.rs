@@ -2,7 +2,7 @@
 
 use crate::engine::catalog::{Load, Suits};
 use crate::engine::product::shape::shared_tile_fits;
-use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};
+use crate::vk::physical::{DeviceInfo, Limits};
 
 /// What the family is called.
 pub(crate) const FAMILY: &str = "conv2d";
@@ -135,7 +135,6 @@ impl Scheme {
 pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
     let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
     let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
-    let software = device.kind == DeviceKind::Cpu && device.features.storage_texel && device.shuffles();
-    let suits = if software { Suits::Software } else { Suits::Gpu };
+    let suits = if device.shuffles() { Suits::of(device) } else { Suits::Gpu };
     asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
 }

@@ -4,6 +4,7 @@ use smallvec::smallvec;
 
 use super::schemes::{Scheme, TILE_32, Tile};
 use super::{Convolution, Way};
+use crate::engine::branches::branch;
 use crate::engine::catalog::Load;
 use crate::engine::epilogue::PushResult;
 use crate::engine::pipelines::Specialization;
@@ -38,7 +39,9 @@ pub(super) struct Push {
 impl<'a> Tiles<'a> {
     pub(super) fn new(c: &'a Convolution, scheme: &Scheme, limits: &Limits) -> Tiles<'a> {
         let with = |tile: &Tile| Tiles { convolution: c, tile: *tile };
-        let enough = |way: &Tiles<'_>| way.tiles(1) * u64::from(c.images) >= way.tile.least_tiles;
+        let enough = |way: &Tiles<'_>| {
+            branch!("convolution: tiles enough", way.tiles(1) * u64::from(c.images) >= way.tile.least_tiles)
+        };
         let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(limits)).map(with);
         fitting.find(enough).unwrap_or(with(&TILE_32))
     }
@@ -86,7 +89,7 @@ impl Way for Tiles<'_> {
     }
 
     fn stores(&self, pitch: u32) -> (bool, bool) {
-        (pitch.is_multiple_of(4), true)
+        (branch!("convolution: wide", pitch.is_multiple_of(4)), true)
     }
 
     fn push(&self, images: u32, chunk: u32, result: PushResult) -> Push {

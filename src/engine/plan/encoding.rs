@@ -16,9 +16,8 @@ use crate::engine::program::Program;
 use crate::error::Result;
 use crate::vk::command::CommandSlot;
 
-/// So many encoded copies are made before an idle one is encoded anew for other memory: enough for the slots of a
-/// stream.
-const COPIES: usize = 8;
+/// So many encoded copies are made before an idle one is encoded anew for other memory.
+pub(super) const COPIES: usize = 8;
 
 /// Nodes that share a command buffer.
 pub(super) struct Segment {
@@ -32,7 +31,7 @@ pub(super) struct Copy {
     pub(super) replay: Arc<Replay>,
     mode: Profiling,
     /// The serial numbers of the blocks, if it is encoded. They are not held: a block that is gone has a number that never
-    /// comes again.
+    /// comes again, and then its command buffer is not submitted again either.
     bound: Option<Box<[u64]>>,
 }
 
@@ -43,6 +42,11 @@ impl Copy {
         // What the last one who let go of it has done is seen from here on.
         fence(Ordering::Acquire);
         alone
+    }
+
+    /// Whether it may be submitted: any number of times at once, unless it has timestamps, which are of one submission.
+    pub(super) fn is_free(&self) -> bool {
+        self.mode == Profiling::Off || self.is_idle()
     }
 }
 
@@ -56,25 +60,35 @@ pub(super) struct Encoding<'a> {
     pub(super) blocks: &'a [Option<Lease>],
     pub(super) probe: &'a Probe,
     pub(super) mode: Profiling,
+    /// The sets of blocks that are expected to take turns: each may have a copy.
+    pub(super) sets: usize,
 }
 
 impl Encoding<'_> {
-    /// Finds a copy that is idle and encoded for these blocks, or makes it so. Copies are in the order of their last use:
+    /// Finds a copy that is free and encoded for these blocks, or makes it so. Copies are in the order of their last use:
     /// what was used longest ago is looked at first, since tensors that are bound in turn want it.
     pub(super) fn choose<'c>(&self, copies: &'c mut Vec<Copy>) -> Result<&'c Arc<Replay>> {
         let stale = |copy: &Copy| self.segments.iter().filter(|segment| self.is_stale(copy, segment)).count();
-        if let Some(bound) = copies.iter().position(|copy| copy.is_idle() && stale(copy) == 0) {
+        if let Some(bound) = copies.iter().position(|copy| copy.is_free() && stale(copy) == 0) {
             copies[bound..].rotate_left(1);
             let chosen = &copies[copies.len() - 1];
-            chosen.replay.slots.iter().for_each(CommandSlot::rearm);
+            if self.probe.is_on() {
+                chosen.replay.slots.iter().for_each(CommandSlot::rearm);
+            }
             return Ok(&chosen.replay);
         }
         // As long as there are few, a set of blocks that is new gets a copy of its own: it may come again.
-        let idle = (0..copies.len()).filter(|&i| copies.len() >= COPIES && copies[i].is_idle());
+        let idle = (0..copies.len()).filter(|&i| copies.len() >= self.sets && copies[i].is_idle());
         let mut copy = match idle.min_by_key(|&i| stale(&copies[i])) {
             Some(chosen) => copies.remove(chosen),
             None => self.fresh()?,
         };
+        // Those that were made while all others were in flight go when they are not.
+        while copies.len() >= self.sets
+            && let Some(surplus) = copies.iter().position(Copy::is_idle)
+        {
+            copies.remove(surplus);
+        }
         let encoded = self.encode(&mut copy);
         copies.push(copy);
         encoded?;
@@ -85,14 +99,14 @@ impl Encoding<'_> {
     fn fresh(&self) -> Result<Copy> {
         let slots: Result<Vec<_>> = self.segments.iter().map(|_| self.core.timeline.make_slot()).collect();
         let replay = Arc::new(Replay { slots: slots?, own: self.own_uses() });
+        self.core.counters.plan_copies.fetch_add(1, Ordering::Relaxed);
         Ok(Copy { replay, mode: self.mode, bound: None })
     }
 
     fn own_uses(&self) -> Vec<BlockUse> {
         let blocks = self.own.iter().zip(&self.program.usage);
-        let uses = blocks.filter_map(|(lease, usage)| {
-            Some(BlockUse { lease: lease.clone()?, usage: self.probe.usage(*usage) })
-        });
+        let uses = blocks
+            .filter_map(|(lease, usage)| Some(BlockUse::new(lease.as_ref()?, self.probe.usage(*usage))));
         uses.collect()
     }
 
@@ -126,8 +140,13 @@ impl Encoding<'_> {
                 slot.rearm();
                 continue;
             }
+            self.core.counters.plan_encoded.fetch_add(1, Ordering::Relaxed);
             slot.reset()?;
-            slot.begin_replayed()?;
+            if self.probe.is_on() {
+                slot.begin_replayed()?
+            } else {
+                slot.begin_reusable()?
+            }
             let buffer = |block: usize| &self.block(block).block().buffer;
             // Its pipelines were made with the plan.
             let _ = encode_nodes(self.core, slot, self.program, segment.nodes.clone(), buffer, self.probe)?;

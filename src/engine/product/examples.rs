@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{Factor, Joint, Product};
+use super::{Factor, Product};
 use crate::engine::catalog::Catalog;
 use crate::engine::epilogue::{Epilogue, Extra, Source, Step};
 use crate::engine::graph::{Graph, Label, LabelName, Origin, ValueId};
@@ -83,7 +83,6 @@ fn keys(catalog: &Catalog, examples: impl IntoIterator<Item = Example>) -> Resul
             rhs: factor(rhs, along_k[1]),
             alpha: 1.0,
             epilogue: then.epilogue(n, bias, residual),
-            joint: Joint::default(),
             output,
         };
         let label = Label { op: LabelName::Op("prewarm"), shape: Shape::default(), dtype };

@@ -2,7 +2,6 @@
 
 mod aside;
 mod examples;
-mod joint;
 mod operand;
 pub(crate) mod schemes;
 pub(crate) mod shape;
@@ -12,6 +11,7 @@ mod tests;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::branches::branch;
 use super::catalog::{Catalog, Load};
 use super::epilogue::{Epilogue, PushResult};
 use super::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
@@ -37,16 +37,7 @@ pub(crate) struct Factor {
     pub(crate) batch: [u32; 2],
 }
 
-/// The products that a dispatch carries out together with one. What goes from one to the other is nobody else's.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Joint {
-    /// Makes its left-hand side.
-    pub(crate) first: Option<Box<Product>>,
-    /// Has its result for a left-hand side, and few columns.
-    pub(crate) next: Option<Box<Product>>,
-}
-
-/// `output[batch][m][n] = epilogue(alpha * lhs[m][k] * rhs[k][n])`.
+/// `output[batch][m][n] = epilogue(alpha * lhs[m][k] * rhs[k][n])`. The result has elements; k may be 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
     pub(crate) m: u32,
@@ -57,8 +48,6 @@ pub(crate) struct Product {
     pub(crate) rhs: Factor,
     pub(crate) alpha: f32,
     pub(crate) epilogue: Epilogue,
-    pub(crate) joint: Joint,
-    /// That of the next one, if there is one.
     pub(crate) output: ValueId,
 }
 
@@ -114,15 +103,9 @@ impl Product {
         out: &mut Vec<Node>,
     ) -> Result<()> {
         let product = shape::simplified(self);
-        if product.m == 0 || product.n == 0 || product.batches() == 0 {
-            return Ok(());
-        }
         let scheme = catalog.products(product.m, product.n);
         let load = product.load(graph, catalog, scheme);
         let mut lowering = Lowering { label, graph, catalog, scheme, load, out };
-        if let Some(next) = &product.joint.next {
-            return lowering.joint(&product, next);
-        }
         let tile = product.tile(catalog, scheme);
         let (a, b) = lowering.operands(&product, &tile)?;
         let first = lowering.out.len();
@@ -146,9 +129,9 @@ impl Product {
             .find(|(rule, tile)| {
                 let (rows, columns) = tile.extents();
                 let tiles = u64::from(self.m.div_ceil(rows)) * u64::from(self.n.div_ceil(columns));
-                self.m <= rule.most_rows
-                    && self.n <= rule.most_columns
-                    && tiles * u64::from(self.batches()) >= rule.least_tiles
+                branch!("rule: rows", self.m <= rule.most_rows)
+                    && branch!("rule: columns", self.n <= rule.most_columns)
+                    && branch!("rule: tiles", tiles * u64::from(self.batches()) >= rule.least_tiles)
             })
             .map(|(_, tile)| tile);
         tile.unwrap_or(schemes::SMALLEST)
@@ -170,7 +153,7 @@ impl<'a> Lowering<'a> {
     /// Both operands as the kernel reads them: in place, or packed first.
     fn operands(&mut self, product: &Product, tile: &Tile) -> Result<(Operand, Operand)> {
         let &Product { m, n, k, .. } = product;
-        if k == 0 {
+        if branch!("product: of nothing", k == 0) {
             // Nothing is multiplied; bindings still need something to stand behind them.
             let nothing = self.graph.add_value(Shape::from([256]), DType::F32, Origin::Produced);
             let access = self.graph.whole(nothing, true);
@@ -193,6 +176,8 @@ impl<'a> Lowering<'a> {
             Tile::Shared { .. } => {
                 let lhs = in_place(&product.lhs, self.graph, m, k, false);
                 let rhs = in_place(&product.rhs, self.graph, n, k, false);
+                branch!("tile: lhs in place", lhs.is_some());
+                branch!("tile: rhs in place", rhs.is_some());
                 let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AsIs), Ok)?;
                 let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AsIs), Ok)?;
                 Ok((a, b))
@@ -202,7 +187,11 @@ impl<'a> Lowering<'a> {
                     in_place(factor, self.graph, across, k, false).filter(|operand| operand.along_k)
                 };
                 let lhs = along(&product.lhs, m);
-                let rhs = along(&product.rhs, n).or_else(|| by_fours(&product.rhs, self.graph, [n, k]));
+                let rhs = along(&product.rhs, n);
+                branch!("dot: rhs along k", rhs.is_some());
+                let rhs = rhs.or_else(|| by_fours(&product.rhs, self.graph, [n, k]));
+                branch!("dot: lhs in place", lhs.is_some());
+                branch!("dot: rhs in place", rhs.is_some());
                 let a = lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK(4)), Ok)?;
                 let b = rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::AlongK(4)), Ok)?;
                 Ok((a, b))
@@ -212,18 +201,27 @@ impl<'a> Lowering<'a> {
                 let tail = tile.takes_tails();
                 let lhs = in_place(&product.lhs, self.graph, m, k, tail).filter(|operand| operand.along_k);
                 let rhs = in_place(&product.rhs, self.graph, n, k, tail).filter(|operand| !operand.along_k);
-                let rhs = rhs.filter(|_| tail || k % 4 == 0);
+                branch!("rows: lhs in place", lhs.is_some());
+                branch!("rows: rhs in place", rhs.is_some());
+                let rhs =
+                    rhs.filter(|_| branch!("rows: tail", tail) || branch!("rows: k of fours", k % 4 == 0));
                 let elements = u64::from(k) * u64::from(n);
-                let worth = elements >= self.scheme.panel_elements
-                    && m.div_ceil(rows) >= self.scheme.panel_tiles
-                    && n > columns;
+                let worth = branch!("rows: panel elements", elements >= self.scheme.panel_elements)
+                    && branch!("rows: panel tiles", m.div_ceil(rows) >= self.scheme.panel_tiles)
+                    && branch!("rows: panels", n > columns);
                 let rhs = rhs.filter(|_| !worth);
                 let tiles = u64::from(m.div_ceil(rows)) * u64::from(n.div_ceil(columns));
-                let little = tiles * u64::from(k) <= self.scheme.loose_depth && (tail || k % 4 == 0);
+                let little = branch!("rows: little", tiles * u64::from(k) <= self.scheme.loose_depth)
+                    && (tail || k % 4 == 0);
                 let rhs = rhs.or_else(|| loose(&product.rhs, self.graph, [n, k], columns).filter(|_| little));
+                branch!("rows: loose", rhs.is_some_and(|rhs| rhs.loose));
                 // With the right-hand side packed, so is the other one where that makes steps along k long ones.
-                let lengthens = tile.takes_long_steps() && k % LONG_STEP != 0 && rhs.is_none();
-                let lhs = lhs.filter(|_| !lengthens || n < self.scheme.long_step_columns);
+                let lengthens = branch!("rows: long steps", tile.takes_long_steps())
+                    && branch!("rows: k of no long steps", k % LONG_STEP != 0)
+                    && branch!("rows: rhs packed", rhs.is_none());
+                let lhs = lhs.filter(|_| {
+                    !lengthens || branch!("rows: few columns", n < self.scheme.long_step_columns)
+                });
                 let a =
                     lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK(LONG_STEP)), Ok)?;
                 let mut b =
@@ -263,6 +261,7 @@ impl<'a> Lowering<'a> {
             let byte = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;
             let offset = byte / limits.offset_alignment * limits.offset_alignment;
             let bytes = 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n + (byte - offset);
+            branch!("product: later window", first_row + first_batch > 0);
             let (target, extents, c_row) = match aside {
                 Some(aside) => (self.graph.whole(aside.value, true), [aside.rows, aside.pitch], aside.pitch),
                 None => {
@@ -302,14 +301,14 @@ impl<'a> Lowering<'a> {
             let mut specialization = tile.specialization(a, b, [product.n, product.k], self.scheme.rolled);
             let [from_a, from_b] = [a.value, b.value].map(|value| self.graph.whole(value, false));
             let launch = self.launch();
-            if k_parts.count == 1 {
+            if branch!("product: one part", k_parts.count == 1) {
                 epilogue.specialization(c_row.is_multiple_of(4), true, &mut specialization);
                 let [x0, x1] = epilogue.inputs(a.value).map(|value| self.graph.whole(value, false));
                 let accesses = smallvec![from_a, from_b, x0, x1, target];
-                let whole = product.batches() == 1
-                    && result.c_base == 0
-                    && extents[0].is_multiple_of(tile_rows)
-                    && extents[1].is_multiple_of(tile_columns);
+                let whole = branch!("product: one batch", product.batches() == 1)
+                    && branch!("product: begins where a binding does", result.c_base == 0)
+                    && branch!("product: whole rows of tiles", extents[0].is_multiple_of(tile_rows))
+                    && branch!("product: whole columns of tiles", extents[1].is_multiple_of(tile_columns));
                 let (module, push) = match self.module_together(&tile, epilogue, tiles).filter(|_| whole) {
                     Some(module) => (module, push.together()),
                     None => {
@@ -344,10 +343,13 @@ impl<'a> Lowering<'a> {
         let limits = &self.catalog.limits;
         // The grid is a line: there may be no subgroup too many.
         let fits = tiles <= u64::from(limits.groups[0]).min(MOST_SUBGROUPS);
-        let able = self.catalog.together && self.load == Load::Texel && epilogue.is_plain();
+        let able = self.catalog.together
+            && branch!("product: texels", self.load == Load::Texel)
+            && branch!("product: plain", epilogue.is_plain());
         match *tile {
             Tile::Rows { lanes, .. } if lanes == limits.subgroup_size && whole_subgroups(lanes, limits) => {
-                (fits && able).then_some("product_rows.texel.together.plain")
+                (branch!("product: line of tiles", fits) && able)
+                    .then_some("product_rows.texel.together.plain")
             }
             _ => None,
         }

@@ -2,6 +2,7 @@
 
 use super::shape::LONG_STEP;
 use super::{Factor, Lowering, Product};
+use crate::engine::branches::branch;
 use crate::engine::graph::{Graph, ValueId};
 use crate::engine::pack::Pack;
 use crate::error::Result;
@@ -56,8 +57,9 @@ fn unpacked(factor: &Factor, graph: &Graph, k: u32) -> Operand {
 /// and be one, unless the kernel takes the last few of k one by one.
 pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail: bool) -> Option<Operand> {
     let (rows, length) = if factor.along_k { (across, k) } else { (k, across) };
-    let whole = length % 4 == 0 || (rows == 1 && (tail || !factor.along_k));
-    let aligned = factor.batch.iter().all(|stride| stride % 4 == 0);
+    let whole = branch!("operand: rows of fours", length % 4 == 0)
+        || (branch!("operand: one row", rows == 1) && (tail || !factor.along_k));
+    let aligned = branch!("operand: batches at fours", factor.batch.iter().all(|stride| stride % 4 == 0));
     let operand = Operand { row: length / 4, width: length.div_ceil(4), ..unpacked(factor, graph, k) };
     (whole && aligned).then_some(operand)
 }
@@ -67,20 +69,27 @@ pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail
 pub(super) fn by_fours(factor: &Factor, graph: &Graph, [n, k]: [u32; 2]) -> Option<Operand> {
     let aligned = k % 4 == 0 && factor.batch.iter().all(|stride| stride % 4 == 0);
     let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(factor, graph, k) };
-    (!factor.along_k && aligned).then_some(operand)
+    branch!("operand: by fours", !factor.along_k && aligned).then_some(operand)
 }
 
 /// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
 pub(super) fn loose(factor: &Factor, graph: &Graph, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
     let operand =
         Operand { row: n, panel: columns, width: n.div_ceil(4), loose: true, ..unpacked(factor, graph, k) };
-    (!factor.along_k && factor.batch == [0; 2] && !operand.half).then_some(operand)
+    (branch!("operand: loose across k", !factor.along_k)
+        && branch!("operand: loose alone", factor.batch == [0; 2])
+        && branch!("operand: loose words", !operand.half))
+    .then_some(operand)
 }
 
 /// How many elements lie between the beginnings of rows: some more than they have, where that is a multiple of 2 KiB. The same
 /// place of 32 such rows is more than the first-level cache of a CPU can keep (`bench matmul`).
 fn pitch(elements: u32) -> u32 {
-    if elements.is_multiple_of(512) { elements + LONG_STEP } else { elements }
+    if branch!("operand: longer pitch", elements.is_multiple_of(512)) {
+        elements + LONG_STEP
+    } else {
+        elements
+    }
 }
 
 impl Lowering<'_> {
@@ -123,8 +132,8 @@ impl Lowering<'_> {
         };
         let value = pack.lower(self.load, self.label, self.graph, self.catalog, self.out)?;
         let size = pack.vecs() as u32;
-        let inner = if factor.batch[1] == 0 { 0 } else { size };
-        let outer = if factor.batch[0] == 0 { 0 } else { distinct[1] * size };
+        let inner = if branch!("pack: inner shared", factor.batch[1] == 0) { 0 } else { size };
+        let outer = if branch!("pack: outer shared", factor.batch[0] == 0) { 0 } else { distinct[1] * size };
         Ok(Operand {
             value,
             row: pack.panel_vecs,

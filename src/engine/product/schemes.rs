@@ -1,7 +1,7 @@
 //! The catalog's rows for matrix products: kernels, tiles and when to use which. Data; nothing here decides.
 
 use crate::engine::catalog::{Load, Suits};
-use crate::vk::physical::{DeviceInfo, DeviceKind, Limits};
+use crate::vk::physical::{DeviceInfo, Limits};
 
 /// What the family is called.
 pub(crate) const FAMILY: &str = "matmul";
@@ -53,8 +53,6 @@ pub(crate) struct Scheme {
     pub(crate) aside_elements: u64,
     /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
     pub(crate) band_bytes: u64,
-    /// Products of at most so many multiplications take in one with few columns that reads them.
-    pub(crate) joint_multiplications: u64,
     /// Whether results are stored in loops: takes half the time to compile where that is long, and registers are moved.
     pub(crate) rolled: bool,
     pub(crate) suits: Suits,
@@ -108,15 +106,6 @@ pub(super) const SMALLEST: Tile = SHARED_32;
 
 const NO_PANELS: u64 = u64::MAX;
 const NO_ASIDE: u64 = u64::MAX;
-const NO_JOINTS: u64 = 0;
-
-/// What a product takes that has another one follow: on lavapipe 16 rows are as fast as 32 where they are this few, and take half
-/// the time to compile.
-pub(super) const JOINT: Tile = ROWS_16;
-
-/// And what one takes that goes in front of two: it stores lane by lane, which of more elements takes longer than the dispatch that is
-/// saved.
-pub(super) const JOINT_ELEMENTS: u64 = 1 << 18;
 
 /// A scheme of one tile for GPUs, which competes with their default on equal terms.
 const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme {
@@ -132,7 +121,6 @@ const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme 
         long_step_columns: ANY,
         aside_elements: NO_ASIDE,
         band_bytes: 1 << 20,
-        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Candidate,
     }
@@ -152,7 +140,6 @@ const fn cramped(name: &'static str, load: Load, rules: &'static [Rule], panel_e
         long_step_columns: 64,
         aside_elements: 1 << 10,
         band_bytes: 1 << 12,
-        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Tests,
     }
@@ -178,7 +165,6 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         long_step_columns: 512,
         aside_elements: 1 << 16,
         band_bytes: 400 << 10,
-        joint_multiplications: 1 << 24,
         rolled: true,
         suits: Suits::Software,
     },
@@ -201,7 +187,6 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         long_step_columns: ANY,
         aside_elements: NO_ASIDE,
         band_bytes: 1 << 20,
-        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Gpu,
     },
@@ -218,7 +203,6 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         long_step_columns: 512,
         aside_elements: 1 << 16,
         band_bytes: 400 << 10,
-        joint_multiplications: NO_JOINTS,
         rolled: false,
         suits: Suits::Candidate,
     },
@@ -234,7 +218,6 @@ pub(crate) static SCHEMES: &[Scheme] = &[
 pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
     let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
     let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
-    let software = device.kind == DeviceKind::Cpu && device.features.storage_texel && device.shuffles();
-    let suits = if software { Suits::Software } else { Suits::Gpu };
+    let suits = if device.shuffles() { Suits::of(device) } else { Suits::Gpu };
     asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
 }

@@ -3,6 +3,7 @@
 use super::Product;
 use super::operand::Operand;
 use super::schemes::{Scheme, Tile};
+use crate::engine::branches::branch;
 use crate::engine::catalog::Load;
 use crate::engine::pipelines::Specialization;
 use crate::vk::physical::Limits;
@@ -92,6 +93,7 @@ impl Tile {
         let mut all: Specialization = match self {
             Tile::Rows { lanes, rows, width } => {
                 let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
+                branch!("rows: steps are long", self.takes_long_steps() && padded);
                 smallvec![
                     (0, lanes),
                     (1, lanes),
@@ -150,7 +152,7 @@ pub(crate) fn simplified(product: &Product) -> Product {
         && p.lhs.along_k
         && one_matrix(p.m, p.lhs.batch, p.batch, p.k)
         && p.epilogue.extras.iter().all(|extra| one_matrix(p.m, extra.batch, p.batch, extra.row));
-    if tall {
+    if branch!("product: tall", tall) {
         p.m *= p.batch[0] * p.batch[1];
         p.batch = [1, 1];
         p.lhs.batch = [0, 0];
@@ -158,7 +160,7 @@ pub(crate) fn simplified(product: &Product) -> Product {
             extra.batch = [0, 0];
         }
     }
-    if p.m == 1 && p.n > 1 && p.rhs.along_k {
+    if branch!("product: one row", p.m == 1 && p.n > 1) && branch!("product: turned", p.rhs.along_k) {
         (p.m, p.n) = (p.n, 1);
         std::mem::swap(&mut p.lhs, &mut p.rhs);
         // A matrix of one row or column lies along anything.
@@ -191,7 +193,10 @@ pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Split {
     let wanted =
         scheme.busy_groups.div_ceil(tiles).min(8).min(u64::from(product.k / scheme.least_part)).max(1);
     let longest = MOST_ITERATIONS * tile.step() / CHUNK * CHUNK;
-    let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK).clamp(CHUNK, longest);
+    let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK);
+    branch!("product: split to be busy", wanted > 1);
+    branch!("product: split to be short", chunk > longest);
+    let chunk = chunk.clamp(CHUNK, longest);
     Split { count: product.k.div_ceil(chunk).max(1), chunk }
 }
 
@@ -215,7 +220,7 @@ pub(super) fn windows(
     // A binding may have to begin a little before its window.
     let rows = (limits.storage_range_bytes - limits.offset_alignment) / (row_bytes * u64::from(parts));
     let (m, all) = (product.m, product.batches());
-    if rows >= u64::from(m) {
+    if branch!("product: window of batches", rows >= u64::from(m)) {
         let most = (rows / u64::from(m)).min(u64::from(limits.groups[2] / parts)).min(u64::from(all)) as u32;
         let window = |i: u32| Window {
             first_batch: i * most,
@@ -226,7 +231,7 @@ pub(super) fn windows(
         return (most > 0).then(|| (0..all.div_ceil(most)).map(window).collect());
     }
     let rows = (rows / u64::from(tile_rows) * u64::from(tile_rows)) as u32;
-    if rows == 0 {
+    if branch!("product: a row of tiles is too long", rows == 0) {
         return None;
     }
     let of_batch = |batch: u32| {

@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use super::schemes::{SCHEMES, Scheme, Tile};
 use super::shape::{MOST_ITERATIONS, Window, parts, simplified, windows};
-use super::{Factor, Joint, Product, Push};
+use super::{Factor, Product, Push};
 use crate::engine::catalog::Catalog;
 use crate::engine::epilogue::{Epilogue, Extra, Source, Step};
 use crate::engine::graph::{Graph, Label, LabelName, Node, Origin, Work};
@@ -26,18 +26,7 @@ fn product(graph: &mut Graph, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product {
     let lhs = Factor { value: value([outer, inner, m, k]), along_k: true, batch: strides(m, k) };
     let rhs = Factor { value: value([outer, inner, k, n]), along_k: false, batch: strides(k, n) };
     let output = value([outer, inner, m, n]);
-    Product {
-        m,
-        n,
-        k,
-        batch,
-        lhs,
-        rhs,
-        alpha: 1.0,
-        epilogue: Epilogue::default(),
-        joint: Joint::default(),
-        output,
-    }
+    Product { m, n, k, batch, lhs, rhs, alpha: 1.0, epilogue: Epilogue::default(), output }
 }
 
 /// Those of every scheme, as devices with these subgroups run them.

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use super::guard::Throughput;
 use super::peaks::DOUBTS;
+use crate::disk::fnv1a;
 use crate::engine::accelerator::Accelerator;
 use crate::error::{MeasurementError, ProfileError, Result};
 use crate::shape::Element;
-use crate::vk::pipeline::fnv1a;
 
 /// Whether a round waits for its work before the next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

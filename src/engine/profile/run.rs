@@ -15,6 +15,7 @@ use crate::engine::accelerator::Stats;
 use crate::engine::core::Core;
 use crate::engine::explain::Explanation;
 use crate::error::{MeasurementError, ProfileError, Result};
+use crate::vk::process;
 
 /// Something that the host did, for traces and reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,6 +162,9 @@ impl Session {
 
     /// Adds something of the caller's own to the run: it gets a lane in traces and reports.
     pub fn note(&self, track: &str, name: &str, begin: Instant, end: Instant) {
+        if process::is_forked() {
+            return;
+        }
         let at = |moment| self.core.profiler.at_ns(moment);
         let (track, name) = (track.to_owned(), name.to_owned());
         self.log.spans.lock().push(CpuSpan { track, name, begin_ns: at(begin), end_ns: at(end) });
@@ -178,7 +182,7 @@ impl Session {
     /// let twice = r.add(&a, &a)?;
     /// let _kept = r.keep(twice)?;
     /// session.graph("twice", r.explain()?);
-    /// r.end_recording()?;
+    /// let _ = r.end_recording()?;
     /// let run = session.finish()?;
     /// assert_eq!(run.graphs[0].name, "twice");
     /// assert!(run.html().contains("add 1000 f32"));
@@ -194,6 +198,7 @@ impl Session {
     ///
     /// [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn finish(self) -> Result<Run> {
+        process::check()?;
         let core = self.core.clone();
         {
             let _span = core.profiler.span("wait");
@@ -256,7 +261,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.core.profiler.end();
+        if !process::is_forked() {
+            self.core.profiler.end();
+        }
     }
 }
 

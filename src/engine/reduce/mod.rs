@@ -5,6 +5,7 @@ mod short;
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::engine::branches::branch;
 use crate::engine::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::engine::division::division;
 use crate::engine::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
@@ -81,14 +82,20 @@ impl Team {
     fn new(variant: &Variant, catalog: &Catalog, narrow: bool, wide: bool) -> Team {
         let most = variant.local_size.min(catalog.limits.invocations);
         match variant.tree {
-            _ if narrow => Team { lanes: 1, local_size: NARROW_GROUP.min(catalog.limits.invocations) },
+            _ if branch!("reduce: narrow", narrow) => {
+                Team { lanes: 1, local_size: NARROW_GROUP.min(catalog.limits.invocations) }
+            }
             Tree::Shuffle => {
                 let lanes = subgroup(catalog);
-                Team { lanes, local_size: if wide { lanes } else { most.max(lanes) } }
+                Team {
+                    lanes,
+                    local_size: if branch!("reduce: wide", wide) { lanes } else { most.max(lanes) },
+                }
             }
-            Tree::Shared | Tree::Apart => {
-                Team { lanes: if wide { most } else { 32.min(most) }, local_size: most }
-            }
+            Tree::Shared | Tree::Apart => Team {
+                lanes: if branch!("reduce: wide, shared", wide) { most } else { 32.min(most) },
+                local_size: most,
+            },
         }
     }
 
@@ -190,30 +197,35 @@ impl Reduce {
     /// Whether it can run this program as it loads: it reduces whole rows of one input, and not many short ones, which
     /// are added up in another order.
     pub(crate) fn takes(&self, head: &Map) -> bool {
-        self.second.is_none()
+        branch!("reduce: of one", self.second.is_none())
             && self.head.is_none()
-            && self.geometry.is_rows()
-            && !short::is_worth_it(self.geometry)
+            && branch!("reduce: headed rows", self.geometry.is_rows())
+            && branch!("reduce: headed long", !short::is_worth_it(self.geometry))
             && headed::fits(head)
     }
 }
 
 impl Lowering<'_> {
     fn run(mut self) -> Result<()> {
-        if self.is_short() {
+        if branch!("reduce: short", self.is_short()) {
             return self.short();
         }
         let geometry = self.reduce.geometry;
-        let cut = if geometry.is_rows() { self.cut_rows() } else { self.cut_columns()? };
+        let is_rows = branch!("reduce: rows", geometry.is_rows());
+        let cut = if is_rows { self.cut_rows() } else { self.cut_columns()? };
         let target = self.target(geometry, cut.parts)?;
-        if geometry.is_rows() {
+        if is_rows {
             self.rows(cut, target)?;
         } else {
             self.columns(cut, target)?;
         }
         let (mut states, mut extent) = (target, cut.parts);
         while extent > 1 {
-            let lanes = if self.narrow_merge() { 1 } else { u64::from(subgroup(self.catalog)) };
+            let lanes = if branch!("reduce: merge narrow", self.narrow_merge()) {
+                1
+            } else {
+                u64::from(subgroup(self.catalog))
+            };
             let cut = Cut::new(extent, 1, 1, MOST_STATES * lanes);
             let view = Geometry { extent, ..geometry };
             let target = self.target(view, cut.parts)?;
@@ -230,7 +242,7 @@ impl Lowering<'_> {
         }
         let states = geometry.results() * parts;
         let (bytes, limit) = (states * STATE_BYTES, self.catalog.limits.storage_range_bytes);
-        if bytes > limit {
+        if branch!("reduce: too many states", bytes > limit) {
             let (op, shape) = (self.reduce.op, self.label.shape);
             return Err(Error::Binding { op, shape, bytes, limit });
         }
@@ -255,14 +267,14 @@ impl Lowering<'_> {
     fn cut_rows(&self) -> Cut {
         let Geometry { outer, extent, .. } = self.reduce.geometry;
         let habits = habits(self.variant.tree);
-        if extent <= habits.narrow {
+        if branch!("reduce: uncut", extent <= habits.narrow) {
             return Cut { chunk: extent, parts: 1 };
         }
         let team = Team::new(self.variant, self.catalog, false, true);
         let grain = 4 * BLOCK * u64::from(team.lanes);
         let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
         let mut most = grain * MOST_BLOCKS;
-        if self.windowed(self.load()) {
+        if branch!("reduce: rows in windows", self.windowed(self.load())) {
             // A part must fit a binding.
             let limits = &self.catalog.limits;
             most = most.min((limits.storage_range_bytes - limits.offset_alignment) / (4 * grain) * grain);
@@ -274,11 +286,15 @@ impl Lowering<'_> {
         let Geometry { outer, extent, inner } = self.reduce.geometry;
         let habits = habits(self.variant.tree);
         let mut most = BLOCK * MOST_BLOCKS;
-        if self.windowed(self.load()) {
+        if branch!("reduce: columns in windows", self.windowed(self.load())) {
             // A part must fit a binding.
             let limits = &self.catalog.limits;
             let rows = (limits.storage_range_bytes - limits.offset_alignment) / (4 * inner);
-            most = most.min(if rows >= BLOCK { rows / BLOCK * BLOCK } else { rows.max(1) });
+            most = most.min(if branch!("reduce: blocks fit", rows >= BLOCK) {
+                rows / BLOCK * BLOCK
+            } else {
+                rows.max(1)
+            });
         }
         let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
         Ok(Cut::new(extent, parts, BLOCK.min(most), most))
@@ -331,7 +347,8 @@ impl Lowering<'_> {
             let mut origin2 = 0;
             if let Some(second) = second {
                 let means = begin / cut.parts..(begin + units - 1) / cut.parts + 1;
-                let words = if self.reduce.reduction == Reduction::Dot { words } else { means };
+                let dot = branch!("reduce: dot", self.reduce.reduction == Reduction::Dot);
+                let words = if dot { words } else { means };
                 let window = input_window(self.graph, second, words, load, limits);
                 accesses.push(window.access);
                 origin2 = window.origin;
@@ -371,11 +388,12 @@ impl Lowering<'_> {
         // Few invocations are spread over more workgroups, so that every core gets some.
         let few =
             geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
-        let local_size = if few { 32 } else { NARROW_GROUP }.min(limits.invocations);
+        let local_size =
+            if branch!("reduce: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
         let load = self.load();
         let kernel = self.catalog.kernel(columns_module(load, second.is_some()))?.clone();
         let mut specialization = self.specialization(local_size, None, target);
-        specialization.push((5, u32::from(inner % 4 == 0)));
+        specialization.push((5, u32::from(branch!("reduce: columns of four", inner % 4 == 0))));
         let pipeline = PipelineKey { kernel, specialization };
         let out_bytes = self.out_bytes(target);
         let layout = Layout { geometry, cut, out_bytes };

@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::{Lowering, NARROW_GROUP};
+use crate::engine::branches::branch;
 use crate::engine::catalog::Load;
 use crate::engine::graph::{Node, Work};
 use crate::engine::pipelines::PipelineKey;
@@ -24,7 +25,9 @@ struct Push {
 
 /// Whether the rows are short and many.
 pub(super) fn is_worth_it(geometry: Geometry) -> bool {
-    geometry.is_rows() && geometry.extent <= LONGEST && geometry.outer >= FEWEST
+    geometry.is_rows()
+        && branch!("short: rows", geometry.extent <= LONGEST)
+        && branch!("short: many", geometry.outer >= FEWEST)
 }
 
 impl Lowering<'_> {
@@ -35,7 +38,7 @@ impl Lowering<'_> {
         let bytes = self.graph.bytes(self.graph.root(self.reduce.input));
         let groups = geometry.outer.div_ceil(4 * u64::from(NARROW_GROUP));
         is_worth_it(geometry)
-            && bytes <= limits.storage_range_bytes
+            && branch!("short: fits", bytes <= limits.storage_range_bytes)
             && groups <= u64::from(limits.groups[0]) * u64::from(limits.groups[1])
     }
 

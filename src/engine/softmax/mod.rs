@@ -4,6 +4,7 @@ mod together;
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::engine::branches::branch;
 use crate::engine::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::engine::division::division;
 use crate::engine::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
@@ -79,13 +80,13 @@ struct Team {
 impl Team {
     fn new(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> Team {
         // A row that begins anywhere touches one texel more.
-        let texels = if geometry.extent.is_multiple_of(4) {
+        let texels = if branch!("softmax: rows of fours", geometry.extent.is_multiple_of(4)) {
             geometry.extent / 4
         } else {
             (geometry.extent + 3).div_ceil(4)
         };
         let most = variant.local_size.min(catalog.limits.invocations);
-        if texels <= habits(variant.tree).narrow {
+        if branch!("softmax: narrow", texels <= habits(variant.tree).narrow) {
             let local_size = NARROW_GROUP.min(catalog.limits.invocations);
             return Team { lanes: 1, local_size, vecs: vecs(texels, 8) };
         }
@@ -93,12 +94,14 @@ impl Team {
             Tree::Shuffle => {
                 let lanes = subgroup(catalog);
                 // Few rows go to a workgroup each, so that every core gets some.
-                let local_size = if geometry.outer < 128 { lanes } else { most.max(lanes) };
+                let local_size =
+                    if branch!("softmax: few rows", geometry.outer < 128) { lanes } else { most.max(lanes) };
                 Team { lanes, local_size, vecs: vecs(texels.div_ceil(u64::from(lanes)), variant.vecs) }
             }
             Tree::Shared | Tree::Apart => {
                 let fits = |lanes: u32| vecs(texels.div_ceil(u64::from(lanes)), variant.vecs);
                 let few = 32.min(most);
+                branch!("softmax: few lanes", fits(few).is_some());
                 match fits(few) {
                     Some(vecs) => Team { lanes: few, local_size: most, vecs: Some(vecs) },
                     None => Team { lanes: most, local_size: most, vecs: fits(most) },
@@ -109,7 +112,7 @@ impl Team {
 
     /// The constant that tells the second dispatch whether each lane has one state of a row to join, at the most.
     fn few(self, cut: Cut) -> (u32, u32) {
-        (6, u32::from(cut.parts <= u64::from(self.lanes)))
+        (6, u32::from(branch!("softmax: few parts", cut.parts <= u64::from(self.lanes))))
     }
 }
 
@@ -192,8 +195,8 @@ impl Softmax {
     /// subgroups are narrow.
     pub(crate) fn takes(&self, head: &Map) -> bool {
         self.head.is_none()
-            && self.geometry.is_rows()
-            && self.geometry.extent <= MOST_HEADED
+            && branch!("softmax: headed rows", self.geometry.is_rows())
+            && branch!("softmax: headed short", self.geometry.extent <= MOST_HEADED)
             && headed::fits(head)
     }
 }
@@ -224,13 +227,14 @@ enum Kind {
 impl Lowering<'_> {
     fn run(mut self) -> Result<()> {
         let geometry = self.softmax.geometry;
-        let cut = if geometry.is_rows() { self.cut_rows() } else { self.cut_columns() };
-        if cut.parts == 1 {
+        let cut =
+            if branch!("softmax: rows", geometry.is_rows()) { self.cut_rows() } else { self.cut_columns() };
+        if branch!("softmax: one part", cut.parts == 1) {
             return self.stage(Mode::Sweeps, cut, None);
         }
         let states = geometry.results() * cut.parts;
         let (bytes, limit) = (16 * states, self.catalog.limits.storage_range_bytes);
-        if bytes > limit {
+        if branch!("softmax: too many states", bytes > limit) {
             return Err(Error::Binding { op: self.softmax.op, shape: self.label.shape, bytes, limit });
         }
         let states = self.graph.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced);
@@ -249,7 +253,7 @@ impl Lowering<'_> {
     fn cut_rows(&self) -> Cut {
         let Geometry { outer, extent, .. } = self.softmax.geometry;
         let team = Team::new(self.variant, self.catalog, self.softmax.geometry);
-        if team.vecs.is_some() {
+        if branch!("softmax: in registers", team.vecs.is_some()) {
             return Cut { chunk: extent, parts: 1 };
         }
         let habits = habits(self.variant.tree);
@@ -313,6 +317,7 @@ impl Lowering<'_> {
             let mode = if team.vecs.is_some() { Mode::Registers } else { mode };
             let vecs = team.vecs.unwrap_or(1);
             let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
+            branch!("softmax: full", full);
             specialization.extend([(2, mode as u32), (4, vecs), (5, u32::from(full))]);
         } else {
             specialization.push(team.few(cut));
@@ -379,7 +384,8 @@ impl Lowering<'_> {
         // Few invocations are spread over more workgroups, so that every core gets some.
         let few =
             geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
-        let local_size = if few { 32 } else { NARROW_GROUP }.min(limits.invocations);
+        let local_size =
+            if branch!("softmax: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
         let join = states.filter(|_| mode == Mode::Join);
         let load = self.load(join);
         let kernel = self.catalog.kernel(columns_module(load, join.is_some()))?.clone();
@@ -387,7 +393,7 @@ impl Lowering<'_> {
         if join.is_none() {
             specialization.push((2, mode as u32));
         }
-        specialization.push((5, u32::from(inner % 4 == 0)));
+        specialization.push((5, u32::from(branch!("softmax: columns of four", inner % 4 == 0))));
         let pipeline = PipelineKey { kernel, specialization };
         let parts_only = mode == Mode::Parts;
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
@@ -398,7 +404,7 @@ impl Lowering<'_> {
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let first = input_window(self.graph, input, words.clone(), load, limits);
             // Some of the columns are a slab only where a part has one row.
-            let results = if 4 * fours < inner {
+            let results = if branch!("softmax: some columns", 4 * fours < inner) {
                 words.start + 4 * first_four..words.start + (4 * (first_four + fours)).min(inner)
             } else {
                 words

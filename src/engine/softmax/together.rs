@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 
 use super::{Lowering, Mode, Rows, Softmax, Team};
+use crate::engine::branches::branch;
 use crate::engine::catalog::{Load, Tree};
 use crate::engine::graph::ValueId;
 use crate::engine::headed;
@@ -31,11 +32,11 @@ impl Lowering<'_> {
         let fits =
             if join.is_some() { geometry.extent.is_multiple_of(taken) } else { geometry.extent == taken };
         let load = self.load(join);
-        if !self.variant.together
+        if !branch!("softmax: together", self.variant.together)
             || self.variant.tree != Tree::Shuffle
-            || load != Load::Texel
-            || team.lanes != limits.subgroup_size
-            || !fits
+            || branch!("softmax: buffers together", load != Load::Texel)
+            || branch!("softmax: narrow together", team.lanes != limits.subgroup_size)
+            || !branch!("softmax: fits together", fits)
         {
             return Ok(false);
         }
@@ -49,11 +50,11 @@ impl Lowering<'_> {
                 && slabs.iter().all(|slab| slab.units.is_multiple_of(rows_of(local_size)))
         };
         let most = self.variant.local_size.min(limits.invocations);
-        let local_size = if even(most) { most } else { team.lanes };
+        let local_size = if branch!("softmax: even", even(most)) { most } else { team.lanes };
         let fits = |slab: &Slab| {
             slab.units <= MOST_SUBGROUPS && slab.units / rows_of(local_size) <= u64::from(limits.groups[0])
         };
-        if !slabs.iter().all(fits) {
+        if !branch!("softmax: line of rows", slabs.iter().all(fits)) {
             return Ok(false);
         }
         let module = match (join, head) {

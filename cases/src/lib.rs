@@ -1,0 +1,232 @@
+//! One table of cases for every operation: operands, how the operation is recorded, what must come out by a reference in f64
+//! and how near, and how much is moved and computed. The tests run it, `tidemill cases` runs it, the accuracy statement in
+//! the docs is its output, and `tidemill bench` times those of its cases that have a name for it.
+
+pub mod array;
+pub mod compare;
+mod conv2d;
+pub mod crossover;
+pub mod data;
+pub mod elementwise;
+mod generate;
+mod half;
+mod layout;
+mod matmul;
+mod pairs;
+mod reduce;
+pub mod reference;
+pub mod report;
+mod softmax;
+mod twin;
+
+use std::sync::Arc;
+
+use tidemill::{Accelerator, Error, Recording, Result, Shape, Tensor, Value};
+
+pub use array::{Array, Input, Kind};
+pub use compare::{Bound, Check, Expected};
+
+/// An operation on one set of operands.
+#[allow(missing_debug_implementations, reason = "it holds closures")]
+pub struct Case {
+    /// The operation, as the report's rows name it.
+    pub op: &'static str,
+    /// The kernel family that serves it: its variants all run the case.
+    pub family: &'static str,
+    /// Shapes and whatever else tells the case apart.
+    pub what: String,
+    /// The operands.
+    pub inputs: Vec<Input>,
+    /// What the result must be.
+    pub result: Kind,
+    /// How far it may be from the reference.
+    pub bound: Bound,
+    /// How much is computed: two for each multiplication with its addition in products and convolutions, one for each element
+    /// and operation otherwise (a function counts as one), nothing for what only moves.
+    pub flops: u64,
+    /// Too slow for variants that were made for another kind of device.
+    pub large: bool,
+    /// The name of the work that times it.
+    pub bench: Option<String>,
+    /// Whether it runs twice, and must give the same bits.
+    repeated: bool,
+    prepare: Box<Prepare>,
+    twin: Option<Box<Twin>>,
+    expected: Box<Reference>,
+}
+
+/// Records the operation, as often as one likes.
+pub type Record = Box<dyn Fn(&mut Recording) -> Result<Value>>;
+
+/// Makes what records the operation on the operands; what is made once for many runs, like a convolution's weights, is made here.
+type Prepare = dyn Fn(&Accelerator, Vec<Tensor>) -> Result<Record> + Send + Sync;
+
+/// The operation on the CPU: into a place for the result, whose shape it tells.
+type Twin = dyn Fn(&[Array], &mut Array) -> Result<Shape> + Send + Sync;
+
+/// The reference.
+type Reference = dyn Fn(&[Array]) -> Expected + Send + Sync;
+
+/// Where a case is carried out.
+#[derive(Clone, Copy, Debug)]
+pub enum On<'a> {
+    /// On a device.
+    Gpu(&'a Accelerator),
+    /// By its twin on the CPU.
+    Cpu,
+}
+
+impl Case {
+    /// A case that is exact, computes nothing and has no twin on the CPU, unless more is said.
+    pub fn new(
+        op: &'static str,
+        family: &'static str,
+        what: String,
+        inputs: Vec<Input>,
+        result: Kind,
+        record: impl Fn(&mut Recording, &[Tensor]) -> Result<Value> + Send + Sync + 'static,
+        expected: impl Fn(&[Array]) -> Expected + Send + Sync + 'static,
+    ) -> Case {
+        let record = Arc::new(record);
+        let prepare = move |_: &Accelerator, tensors: Vec<Tensor>| -> Result<Record> {
+            let record = record.clone();
+            Ok(Box::new(move |r| record(r, &tensors)))
+        };
+        Case::prepared(op, family, what, inputs, result, prepare, expected)
+    }
+
+    /// Likewise, where something is made ahead of the recording.
+    pub fn prepared(
+        op: &'static str,
+        family: &'static str,
+        what: String,
+        inputs: Vec<Input>,
+        result: Kind,
+        prepare: impl Fn(&Accelerator, Vec<Tensor>) -> Result<Record> + Send + Sync + 'static,
+        expected: impl Fn(&[Array]) -> Expected + Send + Sync + 'static,
+    ) -> Case {
+        Case {
+            op,
+            family,
+            what,
+            inputs,
+            result,
+            bound: Bound::Exact,
+            flops: 0,
+            large: false,
+            bench: None,
+            repeated: false,
+            prepare: Box::new(prepare),
+            twin: None,
+            expected: Box::new(expected),
+        }
+    }
+
+    /// Says how far the result may be off.
+    pub fn bound(self, bound: Bound) -> Case {
+        Case { bound, ..self }
+    }
+
+    /// Says how much is computed.
+    pub fn flops(self, flops: usize) -> Case {
+        Case { flops: flops as u64, ..self }
+    }
+
+    /// Gives it a twin on the CPU.
+    pub fn twin(self, twin: impl Fn(&[Array], &mut Array) -> Result<Shape> + Send + Sync + 'static) -> Case {
+        Case { twin: Some(Box::new(twin)), ..self }
+    }
+
+    /// Runs it twice, for the same bits.
+    pub fn repeated(self) -> Case {
+        Case { repeated: true, ..self }
+    }
+
+    /// Marks the case as large.
+    pub fn large(self) -> Case {
+        Case { large: true, ..self }
+    }
+
+    /// Has it timed by this name, which makes it a large one.
+    pub fn bench(self, name: impl Into<String>) -> Case {
+        Case { bench: Some(name.into()), ..self.large() }
+    }
+
+    /// How much it moves at least: every operand is read once, and the result written.
+    pub fn size_bytes(&self) -> u64 {
+        let kinds = self.inputs.iter().map(|input| &input.kind).chain([&self.result]);
+        kinds.map(|kind| kind.size_bytes() as u64).sum()
+    }
+
+    /// The operands, on the host.
+    pub fn operands(&self) -> Vec<Array> {
+        self.inputs.iter().map(Input::make).collect()
+    }
+
+    /// What should come out.
+    pub fn expected(&self, operands: &[Array]) -> Expected {
+        (self.expected)(operands)
+    }
+
+    /// Uploads the operands, and makes what records the operation on them.
+    ///
+    /// # Errors
+    ///
+    /// Those of uploading, and of preparing weights.
+    pub fn upload(&self, gpu: &Accelerator, operands: &[Array]) -> Result<Record> {
+        let tensors: Result<_> = operands.iter().map(|operand| operand.upload(gpu)).collect();
+        (self.prepare)(gpu, tensors?)
+    }
+
+    /// Compares a result with what should have come out.
+    pub fn check(&self, expected: &Expected, got: &Array) -> Check {
+        if got.kind != self.result {
+            let kinds = [got.kind, self.result].map(|kind| format!("{} {}", kind.dtype, kind.shape));
+            return Check { worst: f64::INFINITY, at: kinds.join(" for "), bound: self.bound };
+        }
+        expected.check(got, self.bound)
+    }
+
+    /// Carries it out and compares.
+    fn run(&self, on: On<'_>) -> Result<Check> {
+        let operands = self.operands();
+        let got = self.run_once(on, &operands)?;
+        let check = self.check(&self.expected(&operands), &got);
+        if self.repeated {
+            let again =
+                Expected::Words(got.of().to_vec()).check(&self.run_once(on, &operands)?, Bound::Exact);
+            return Ok(if again.passed() { check } else { again });
+        }
+        Ok(check)
+    }
+
+    fn run_once(&self, on: On<'_>, operands: &[Array]) -> Result<Array> {
+        match (on, &self.twin) {
+            (On::Gpu(gpu), _) => {
+                let record = self.upload(gpu, operands)?;
+                Array::read(&gpu.run(|r| record(r))?)
+            }
+            (On::Cpu, Some(twin)) => {
+                let mut out = Array::unwritten(self.result);
+                out.kind.shape = twin(operands, &mut out)?;
+                Ok(out)
+            }
+            (On::Cpu, None) => Err(Error::Closed),
+        }
+    }
+}
+
+/// Every case there is.
+pub fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    elementwise::cases(&mut cases);
+    pairs::cases(&mut cases);
+    layout::cases(&mut cases);
+    generate::cases(&mut cases);
+    reduce::cases(&mut cases);
+    softmax::cases(&mut cases);
+    matmul::cases(&mut cases);
+    conv2d::cases(&mut cases);
+    half::cases(&mut cases);
+    cases
+}

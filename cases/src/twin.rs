@@ -1,0 +1,141 @@
+//! The same operations on the CPU, by the names that cases have for them: from operands into a place for the result.
+
+use tidemill::cpu::{self, Cast, Number};
+use tidemill::{Axes, DType, Element, Result, Shape};
+
+use super::array::Array;
+
+/// One of [`UNARY`](super::elementwise::UNARY), with its parameters.
+pub(crate) fn unary(op: &str, x: &[f32], [p, q]: [f32; 2], out: &mut [f32]) -> Result<Shape> {
+    match op {
+        "neg" => cpu::neg(x, out),
+        "abs" => cpu::abs(x, out),
+        "sign" => cpu::sign(x, out),
+        "floor" => cpu::floor(x, out),
+        "ceil" => cpu::ceil(x, out),
+        "round" => cpu::round(x, out),
+        "sqrt" => cpu::sqrt(x, out),
+        "rsqrt" => cpu::rsqrt(x, out),
+        "recip" => cpu::recip(x, out),
+        "exp" => cpu::exp(x, out),
+        "log" => cpu::log(x, out),
+        "sin" => cpu::sin(x, out),
+        "cos" => cpu::cos(x, out),
+        "relu" => cpu::relu(x, out),
+        "leaky_relu" => cpu::leaky_relu(x, p, out),
+        "elu" => cpu::elu(x, p, out),
+        "clip" => cpu::clip(x, p, q, out),
+        "sigmoid" => cpu::sigmoid(x, out),
+        "tanh" => cpu::tanh(x, out),
+        "swish" => cpu::swish(x, out),
+        "gelu" => cpu::gelu(x, out),
+        "gelu_erf" => cpu::gelu_erf(x, out),
+        "softplus" => cpu::softplus(x, out),
+        _ => cpu::pow_scalar(x, q, out),
+    }
+}
+
+pub(crate) fn unary_i32(op: &str, x: &[i32], out: &mut [i32]) -> Result<Shape> {
+    match op {
+        "neg" => cpu::neg(x, out),
+        "abs" => cpu::abs(x, out),
+        _ => cpu::sign(x, out),
+    }
+}
+
+/// An operation of two operands.
+pub(crate) fn binary(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
+    fn with<T: Number>(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
+        let (x, y) = (x[0].view::<T>(), x[1].view::<T>());
+        match op {
+            "add" => cpu::add(x, y, out.of_mut()),
+            "sub" => cpu::sub(x, y, out.of_mut()),
+            "mul" => cpu::mul(x, y, out.of_mut()),
+            "div" => cpu::div(x, y, out.of_mut()),
+            "min" => cpu::min(x, y, out.of_mut()),
+            "max" => cpu::max(x, y, out.of_mut()),
+            "eq" => cpu::eq(x, y, out.of_mut()),
+            "ne" => cpu::ne(x, y, out.of_mut()),
+            "lt" => cpu::lt(x, y, out.of_mut()),
+            "le" => cpu::le(x, y, out.of_mut()),
+            "gt" => cpu::gt(x, y, out.of_mut()),
+            _ => cpu::ge(x, y, out.of_mut()),
+        }
+    }
+    match x[0].kind.dtype {
+        DType::F32 if op == "pow" => cpu::pow(x[0].view(), x[1].view(), out.of_mut()),
+        DType::F32 => with::<f32>(op, x, out),
+        DType::I32 => with::<i32>(op, x, out),
+        _ => with::<u32>(op, x, out),
+    }
+}
+
+/// An operation of an operand and a scalar, whose bits are given.
+pub(crate) fn with_scalar(op: &str, x: &Array, scalar: u32, out: &mut Array) -> Result<Shape> {
+    fn with<T: Number>(op: &str, x: &Array, scalar: u32, out: &mut Array) -> Result<Shape> {
+        let (x, scalar): (&[T], T) = (x.of(), bytemuck::cast(scalar));
+        match op {
+            "add" => cpu::add_scalar(x, scalar, out.of_mut()),
+            "sub" => cpu::sub_scalar(x, scalar, out.of_mut()),
+            "mul" => cpu::scale(x, scalar, out.of_mut()),
+            "div" => cpu::div_scalar(x, scalar, out.of_mut()),
+            "min" => cpu::min_scalar(x, scalar, out.of_mut()),
+            "max" => cpu::max_scalar(x, scalar, out.of_mut()),
+            "eq" => cpu::eq_scalar(x, scalar, out.of_mut()),
+            "ne" => cpu::ne_scalar(x, scalar, out.of_mut()),
+            "lt" => cpu::lt_scalar(x, scalar, out.of_mut()),
+            "le" => cpu::le_scalar(x, scalar, out.of_mut()),
+            "gt" => cpu::gt_scalar(x, scalar, out.of_mut()),
+            _ => cpu::ge_scalar(x, scalar, out.of_mut()),
+        }
+    }
+    match x.kind.dtype {
+        DType::F32 if op == "pow" => cpu::pow_scalar(x.view(), f32::from_bits(scalar), out.of_mut()),
+        DType::F32 => with::<f32>(op, x, scalar, out),
+        DType::I32 => with::<i32>(op, x, scalar, out),
+        _ => with::<u32>(op, x, scalar, out),
+    }
+}
+
+/// To the type that the result has.
+pub(crate) fn cast(x: &Array, out: &mut Array) -> Result<Shape> {
+    fn from<A: Element>(x: &Array, out: &mut Array) -> Result<Shape>
+    where
+        f32: Cast<A>,
+        i32: Cast<A>,
+        u32: Cast<A>,
+    {
+        match out.kind.dtype {
+            DType::F32 => cpu::cast(x.view::<A>(), out.of_mut::<f32>()),
+            DType::I32 => cpu::cast(x.view::<A>(), out.of_mut::<i32>()),
+            _ => cpu::cast(x.view::<A>(), out.of_mut::<u32>()),
+        }
+    }
+    match x.kind.dtype {
+        DType::F32 => from::<f32>(x, out),
+        DType::I32 => from::<i32>(x, out),
+        _ => from::<u32>(x, out),
+    }
+}
+
+pub(crate) fn reduce(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result<Shape> {
+    fn with<T: Number>(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result<Shape> {
+        let x = x.view::<T>();
+        match op {
+            "sum" => cpu::sum(x, axes, out.of_mut()),
+            "amax" => cpu::amax(x, axes, out.of_mut()),
+            "amin" => cpu::amin(x, axes, out.of_mut()),
+            "argmax" => cpu::argmax(x, axes, out.of_mut()),
+            _ => cpu::argmin(x, axes, out.of_mut()),
+        }
+    }
+    match (op, x.kind.dtype) {
+        ("mean", _) => cpu::mean(x.view(), axes, out.of_mut()),
+        ("prod", _) => cpu::prod(x.view(), axes, out.of_mut()),
+        ("norm", _) => cpu::norm(x.view(), axes, out.of_mut()),
+        ("variance", _) => cpu::variance(x.view(), axes, out.of_mut()),
+        (_, DType::F32) => with::<f32>(op, x, axes, out),
+        (_, DType::I32) => with::<i32>(op, x, axes, out),
+        _ => with::<u32>(op, x, axes, out),
+    }
+}

@@ -1,0 +1,133 @@
+//! `tidemill bench`: our figures beside those of strong anchors, measured in turns in the same run.
+
+pub(crate) mod anchor;
+mod conv;
+mod elementwise;
+pub(crate) mod graph;
+mod hybrid;
+mod matmul;
+mod ops;
+mod overhead;
+mod reduce;
+mod report;
+mod runner;
+mod stream;
+mod timed;
+pub(crate) mod work;
+
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use tidemill::Accelerator;
+
+use crate::Outcome;
+use crate::style::{Style, complain, print};
+use runner::{Effort, Runner};
+use work::Make;
+
+/// What can be said to `bench`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only this group, or only this work
+    #[arg(value_parser = PossibleValuesParser::new(names()))]
+    group: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Fewer pairs: a first impression
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Works that belong together.
+struct Group {
+    name: &'static str,
+    works: &'static [(&'static str, Make)],
+    /// Only when it is asked for.
+    on_request: bool,
+}
+
+const fn group(name: &'static str, works: &'static [(&'static str, Make)]) -> Group {
+    Group { name, works, on_request: false }
+}
+
+/// Every group; a new one is a file beside this and a row here.
+static GROUPS: &[Group] = &[
+    group("overhead", overhead::WORKS),
+    group("elementwise", elementwise::WORKS),
+    group("reduce", reduce::WORKS),
+    group("matmul", matmul::WORKS),
+    group("graph", graph::WORKS),
+    group("stream", stream::WORKS),
+    group("conv", conv::WORKS),
+    group("hybrid", hybrid::WORKS),
+    Group { on_request: true, ..group("ops", ops::WORKS) },
+];
+
+/// Groups, then works.
+fn names() -> impl Iterator<Item = &'static str> {
+    let works = GROUPS.iter().flat_map(|group| group.works.iter().map(|(name, _)| *name));
+    GROUPS.iter().map(|group| group.name).chain(works)
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let runner = Runner::new(if args.quick { Effort::QUICK } else { Effort::FULL })?;
+    let gpu = Accelerator::global()?;
+    // Pipelines are not made in the background while others are measured.
+    gpu.wait_prewarmed();
+    let style = Style::stdout();
+    if !args.json {
+        let device = gpu.device();
+        print(&format!("{}, {}\n\n{}", device.name, device.driver, report::head(style)))?;
+    }
+    let mut code = ExitCode::SUCCESS;
+    for group in GROUPS {
+        let wanted = |work: &str| match args.group.as_deref() {
+            Some(name) => name == group.name || name == work,
+            None => !group.on_request,
+        };
+        for (name, make) in group.works.iter().filter(|(name, _)| wanted(name)) {
+            match make(&gpu).and_then(|work| runner.measure(name, work)) {
+                Ok(Some(measured)) if args.json => print(&report::json_line(&measured))?,
+                Ok(Some(measured)) => print(&report::row(&measured, style))?,
+                Ok(None) => {}
+                Err(error) => {
+                    complain(&*error);
+                    code = ExitCode::FAILURE;
+                }
+            }
+            if runner.stopped() {
+                return Ok(ExitCode::from(130));
+            }
+        }
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases;
+
+    #[test]
+    fn every_case_with_a_name_is_timed_by_the_work_of_that_name() {
+        let mut works: Vec<&str> = names().collect();
+        for case in cases::all() {
+            let Some(name) = case.bench else { continue };
+            assert!(works.contains(&name.as_str()), "no work is {name}");
+        }
+        let count = works.len();
+        works.sort_unstable();
+        works.dedup();
+        assert_eq!(works.len(), count, "two works have one name");
+    }
+
+    #[test]
+    fn every_work_is_in_the_docs() {
+        let docs = include_str!("../../../docs/benchmarks.md");
+        for name in names().filter(|name| !name.starts_with("op_")) {
+            let named = docs.contains(&format!("`{name}`")) || docs.contains(&format!("| {name} |"));
+            assert!(named, "docs/benchmarks.md does not name {name}");
+        }
+    }
+}

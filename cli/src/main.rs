@@ -1,0 +1,79 @@
+//! The command line: what the machine offers, a tour of the engine, and its speed.
+
+mod bench;
+mod calibrate;
+mod check;
+mod cold_start;
+mod counters;
+mod crossover;
+mod info;
+mod isa;
+mod json;
+mod style;
+mod tour;
+mod tune;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tidemill_cases as cases;
+
+/// A Vulkan compute engine, from the terminal.
+#[derive(Parser)]
+#[command(name = "tidemill", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Devices, drivers and limits; what will be used; what is missing and how to get it
+    Info(info::Args),
+    /// Run the main job on the best device there is, and check the result
+    Tour(tour::Args),
+    /// Compare the engine with strong anchors, measured in the same run
+    Bench(bench::Args),
+    /// Run every case of every operation against a reference in f64, and print the worst errors
+    Cases(check::Args),
+    /// Where each operation runs by size: both sides measured, what was chosen, and what that cost
+    Crossover(crossover::Args),
+    /// Measure what the CPU and the device take, anew
+    Calibrate(calibrate::Args),
+    /// Measure every kernel variant on this device, and use the best from now on
+    Tune(tune::Args),
+    /// What AMD's compiler makes of the kernels for GPUs, with no GPU: registers, spills, occupancy, instructions
+    Isa(isa::Args),
+    #[command(hide = true)]
+    ColdStart(cold_start::Args),
+    #[command(hide = true)]
+    Counters(counters::Args),
+}
+
+/// How a subcommand ends: an exit code, or an error for the user to read.
+type Outcome = Result<ExitCode, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Info(args) => info::run(&args),
+        Command::Tour(args) => tour::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Cases(args) => check::run(&args),
+        Command::Crossover(args) => crossover::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Isa(args) => isa::run(&args),
+        Command::ColdStart(args) => cold_start::run(&args),
+        Command::Counters(args) => counters::run(&args),
+    };
+    outcome.unwrap_or_else(|error| {
+        // Whoever reads our output may go when they have seen enough.
+        let closed = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
+        if error.downcast_ref().is_some_and(closed) {
+            return ExitCode::SUCCESS;
+        }
+        style::complain(&*error);
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,306 @@
+//! The kernels for GPUs, judged by AMD's own compiler: `tidemill isa` compiles them with RADV for hardware that is not
+//! there. `docs/roofline.md` says what the bars are for.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+#[path = "../../tests/gpu/harness.rs"]
+#[allow(dead_code, reason = "only what the seam needs of it")]
+mod harness;
+#[path = "../../build/kernels.rs"]
+#[allow(dead_code, reason = "build.rs and tests/build_script.rs use the rest")]
+mod kernels;
+#[path = "../../tests/seam/mod.rs"]
+mod seam;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use seam::Seam;
+use serde_json::Value;
+use tidemill::{Config, Error, compiled_kernels};
+
+/// What a tile must reach, all at once.
+struct Bar {
+    kernel: &'static str,
+    /// Constants that tell the tile: rows and columns of one in shared memory and of `product_dot`, lanes and rows of others in
+    /// registers.
+    tile: (u64, u64),
+    least_waves: u64,
+    /// With operands of f32, and of f16, which are widened in the loop.
+    least_fma_shares: [f64; 2],
+}
+
+const fn bar(kernel: &'static str, tile: (u64, u64), least_waves: u64, least_fma_shares: [f64; 2]) -> Bar {
+    Bar { kernel, tile, least_waves, least_fma_shares }
+}
+
+/// What one release of Mesa gives for a chip, or a little less. Another release schedules otherwise, and its figures say
+/// nothing of our kernels: so they belong to both.
+struct Figures {
+    chip: &'static str,
+    mesa: &'static str,
+    bars: &'static [Bar],
+}
+
+const FIGURES: &[Figures] = &[
+    Figures { chip: "NAVI21", mesa: "22.3", bars: NAVI21_BY_22_3 },
+    Figures { chip: "NAVI21", mesa: "25.0", bars: NAVI21_BY_25_0 },
+    Figures { chip: "NAVI31", mesa: "25.0", bars: NAVI31_BY_25_0 },
+];
+
+/// Convolutions find the place of every element that they load, so less of their loop is multiply-adds; of products with few
+/// rows or columns, memory sets the pace. The same goes for the tables below.
+const NAVI21_BY_22_3: &[Bar] = &[
+    bar("product_tile", (32, 32), 14, [0.70, 0.62]),
+    bar("product_tile", (64, 64), 20, [0.77, 0.72]),
+    bar("product_tile", (128, 128), 8, [0.87, 0.84]),
+    bar("product_rows", (32, 4), 20, [0.66, 0.49]),
+    bar("product_rows", (32, 1), 32, [0.59, 0.32]),
+    bar("product_rows", (8, 16), 8, [0.74, 0.66]),
+    bar("product_rows", (8, 4), 7, [0.80, 0.60]),
+    bar("product_rows", (8, 1), 10, [0.62, 0.31]),
+    bar("product_dot", (4, 1), 32, [0.45, 0.25]),
+    bar("product_dot", (4, 3), 20, [0.65, 0.40]),
+    bar("product_dot", (4, 10), 9, [0.83, 0.54]),
+    bar("product_dot", (8, 1), 32, [0.50, 0.27]),
+    bar("product_dot", (8, 3), 20, [0.71, 0.45]),
+    bar("product_dot", (8, 10), 8, [0.86, 0.64]),
+    bar("conv_tile", (32, 32), 12, [0.48, 0.45]),
+    bar("conv_tile", (64, 64), 20, [0.62, 0.59]),
+];
+
+/// Where Mesa 22.3 tells of 20 or 32 waves, 25.0 tells of 16, and the tile of 64x64 has less of multiply-adds.
+const NAVI21_BY_25_0: &[Bar] = &[
+    bar("product_tile", (32, 32), 12, [0.70, 0.64]),
+    bar("product_tile", (64, 64), 20, [0.70, 0.69]),
+    bar("product_tile", (128, 128), 8, [0.87, 0.84]),
+    bar("product_rows", (32, 4), 16, [0.66, 0.51]),
+    bar("product_rows", (32, 1), 16, [0.59, 0.34]),
+    bar("product_rows", (8, 16), 8, [0.74, 0.66]),
+    bar("product_rows", (8, 4), 7, [0.80, 0.61]),
+    bar("product_rows", (8, 1), 10, [0.62, 0.32]),
+    bar("product_dot", (4, 1), 16, [0.45, 0.28]),
+    bar("product_dot", (4, 3), 16, [0.65, 0.40]),
+    bar("product_dot", (4, 10), 9, [0.83, 0.56]),
+    bar("product_dot", (8, 1), 16, [0.50, 0.30]),
+    bar("product_dot", (8, 3), 16, [0.71, 0.45]),
+    bar("product_dot", (8, 10), 8, [0.86, 0.66]),
+    bar("conv_tile", (32, 32), 12, [0.48, 0.45]),
+    bar("conv_tile", (64, 64), 20, [0.59, 0.56]),
+];
+
+const NAVI31_BY_25_0: &[Bar] = &[
+    bar("product_tile", (32, 32), 12, [0.68, 0.69]),
+    bar("product_tile", (64, 64), 20, [0.73, 0.73]),
+    bar("product_tile", (128, 128), 12, [0.85, 0.84]),
+    bar("product_rows", (32, 4), 16, [0.66, 0.51]),
+    bar("product_rows", (32, 1), 16, [0.59, 0.34]),
+    bar("product_rows", (8, 16), 12, [0.74, 0.67]),
+    bar("product_rows", (8, 4), 10, [0.80, 0.61]),
+    bar("product_rows", (8, 1), 12, [0.62, 0.34]),
+    bar("product_dot", (4, 1), 16, [0.45, 0.28]),
+    bar("product_dot", (4, 3), 16, [0.65, 0.42]),
+    bar("product_dot", (4, 10), 12, [0.83, 0.58]),
+    bar("product_dot", (8, 1), 16, [0.50, 0.30]),
+    bar("product_dot", (8, 3), 16, [0.71, 0.47]),
+    bar("product_dot", (8, 10), 9, [0.86, 0.66]),
+    bar("conv_tile", (32, 32), 12, [0.48, 0.48]),
+    bar("conv_tile", (64, 64), 20, [0.62, 0.60]),
+];
+
+/// The kernels of which some tile has a bar.
+const TILED: [&str; 4] = ["product_tile", "product_rows", "product_dot", "conv_tile"];
+
+/// Whether an operand is f16.
+fn is_half(line: &Value) -> bool {
+    let id = if line["kernel"].as_str().unwrap().starts_with("conv") { 8 } else { 42 };
+    constant(line, id).is_some_and(|halves| halves != 0)
+}
+
+fn compiled() -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_tidemill")).args(["isa", "--json"]).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{stderr}", output.status);
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn constant(line: &Value, id: u32) -> Option<u64> {
+    let constants = line["constants"].as_str()?.split(' ');
+    constants
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(known, _)| *known == id.to_string())?
+        .1
+        .parse()
+        .ok()
+}
+
+/// The modules for GPUs that `glsl/` asks for: those that load no texels.
+fn modules() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../glsl");
+    let mut tree = kernels::Tree::default();
+    for (folder, prefix) in [(folder.clone(), ""), (folder.join("lib"), "lib/")] {
+        for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap()) {
+            if file.file_type().unwrap().is_file() {
+                let name = format!("{prefix}{}", file.file_name().to_string_lossy());
+                tree.insert(&name, &std::fs::read_to_string(file.path()).unwrap());
+            }
+        }
+    }
+    let all = tree.modules().unwrap().into_iter().map(|module| module.name);
+    all.filter(|name| !name.contains(".texel")).collect()
+}
+
+/// Where `./dev setup --ci` unpacks the RADV that knows RDNA3.
+fn newer_radv() -> PathBuf {
+    let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|home| home.join(".cache")));
+    let cache = var("TIDEMILL_CACHE").or_else(|| caches.map(|caches| caches.join("tidemill")));
+    cache.unwrap_or_default().join("mesa/radeon_icd.json")
+}
+
+#[test]
+fn kernels_for_gpus_compile_to_good_instructions() {
+    let lines = compiled();
+    // The one that it can't do without is installed; the other one must count where it is.
+    let devices: &[&str] = if newer_radv().exists() { &["NAVI21", "NAVI31"] } else { &["NAVI21"] };
+    let mut failures = Vec::new();
+    for family in ["map", "reduce", "softmax", "matmul", "conv2d", "other"] {
+        assert!(lines.iter().any(|line| line["family"] == family), "nothing of {family} was compiled");
+    }
+    let name = |line: &Value| line["kernel"].as_str().unwrap().to_owned();
+    let is_for = |line: &Value, device: &str| line["device"].as_str().unwrap().contains(device);
+    for device in devices {
+        let missing: Vec<_> = modules()
+            .into_iter()
+            .filter(|module| !lines.iter().any(|line| is_for(line, device) && name(line) == *module))
+            .collect();
+        assert!(missing.is_empty(), "not compiled for {device}: {missing:?}");
+    }
+    for line in &lines {
+        for key in ["kernel", "variant", "device", "driver"] {
+            assert!(line[key].is_string(), "{key} in {line}");
+        }
+        for key in ["vgprs", "spills", "scratch", "lds", "waves", "fma_share"] {
+            assert!(line[key].is_number(), "{key} in {line}");
+        }
+        assert!(line["vgprs"].as_u64() > Some(0), "{line}");
+        if line["spills"] != 0 || line["scratch"] != 0 {
+            failures.push(format!("spills: {line}"));
+        }
+    }
+    for figures in FIGURES {
+        let made = |line: &&Value| is_for(line, figures.chip) && mesa(line) == figures.mesa;
+        failures.extend(judge(figures, &lines.iter().filter(made).collect::<Vec<_>>()));
+    }
+    for line in lines.iter().filter(|line| TILED.contains(&kernel(line).as_str())) {
+        let shared = line["lds"] != 0;
+        if line["global_load_bits"] != 128 || (shared && line["lds_load_bits"] != 128) {
+            failures.push(format!("narrow loads: {line}"));
+        }
+    }
+    say_what_has_no_figures(&lines);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn kernel(line: &Value) -> String {
+    line["kernel"].as_str().unwrap().split('.').next().unwrap().to_owned()
+}
+
+/// The release of Mesa that compiled it: "25.0" of "radv, Mesa 25.0.7-2".
+fn mesa(line: &Value) -> String {
+    let driver = line["driver"].as_str().unwrap();
+    let version = driver.split("Mesa ").nth(1).unwrap_or_else(|| panic!("no version of Mesa in {driver:?}"));
+    version.split(['.', '-', ' ']).take(2).collect::<Vec<_>>().join(".")
+}
+
+/// What lies below the figures; nothing if this driver is not here. A tile without a bar, or a bar without a tile, is a failure.
+fn judge(figures: &Figures, lines: &[&Value]) -> Vec<String> {
+    let (mut failures, mut judged) = (Vec::new(), Vec::new());
+    for line in lines.iter().filter(|line| TILED.contains(&kernel(line).as_str())) {
+        let first = if kernel(line) == "product_dot" { 2 } else { 1 };
+        let tile = (constant(line, first).unwrap(), constant(line, first + 1).unwrap());
+        let meant = |bar: &Bar| bar.kernel == kernel(line) && bar.tile == tile;
+        let Some(bar) = figures.bars.iter().position(meant) else {
+            failures.push(format!("no bar is stated for {line}"));
+            continue;
+        };
+        judged.push(bar);
+        let bar = &figures.bars[bar];
+        let (waves, share) = (line["waves"].as_u64().unwrap(), line["fma_share"].as_f64().unwrap());
+        let least_share = bar.least_fma_shares[usize::from(is_half(line))];
+        if waves < bar.least_waves || share < least_share {
+            failures.push(format!("below {} waves at {least_share}: {line}", bar.least_waves));
+        }
+    }
+    let missing = figures.bars.iter().enumerate().filter(|(i, _)| !lines.is_empty() && !judged.contains(i));
+    failures
+        .extend(missing.map(|(_, bar)| {
+            format!("no {} of {:?} was compiled for {}", bar.kernel, bar.tile, figures.chip)
+        }));
+    failures
+}
+
+/// Names the drivers that were judged only by what holds everywhere: no spills, loads of 128 bits.
+fn say_what_has_no_figures(lines: &[Value]) {
+    let drivers: BTreeSet<_> =
+        lines.iter().map(|line| (line["device"].as_str().unwrap(), mesa(line))).collect();
+    for (device, mesa) in drivers {
+        if !FIGURES.iter().any(|known| device.contains(known.chip) && mesa == known.mesa) {
+            // Not by `eprintln`, which a test that passes keeps to itself.
+            let _ = writeln!(
+                std::io::stderr(),
+                "{device} by Mesa {mesa}: no figures are stated, so only spills and the width of loads were judged"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_tells_nothing_is_named() {
+    let seam = Seam::take();
+    seam.hide_extension(c"VK_KHR_pipeline_executable_properties");
+    let refused = compiled_kernels(&seam.config()).unwrap_err().to_string();
+    let (device, why) = refused.split_once(": ").unwrap();
+    assert!(!device.is_empty());
+    assert_eq!(why, "the driver lacks VK_KHR_pipeline_executable_properties, so it shows no instructions");
+}
+
+#[test]
+fn every_question_to_the_driver_can_fail() {
+    // In a process for which RADV has a GPU: the environment is read once.
+    let mut manifests =
+        std::fs::read_dir("/usr/share/vulkan/icd.d").unwrap().map(|file| file.unwrap().path());
+    let radv = manifests.find(|file| file.to_string_lossy().contains("radeon_icd")).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "in_a_process_with_a_gpu_that_is_not_there", "--ignored", "--nocapture"]);
+    command.env("RADV_FORCE_FAMILY", "navi21").env("NODEVICE_SELECT", "1").env("VK_DRIVER_FILES", radv);
+    let output = command.env_remove("TIDEMILL_DEVICE").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[ignore = "run by every_question_to_the_driver_can_fail"]
+fn in_a_process_with_a_gpu_that_is_not_there() {
+    let seam = Seam::take();
+    let calls = [
+        "vkGetPipelineExecutablePropertiesKHR",
+        "vkGetPipelineExecutableStatisticsKHR",
+        "vkGetPipelineExecutableInternalRepresentationsKHR",
+        "vkCreateComputePipelines",
+    ];
+    for name in calls {
+        for nth in 1..=2 {
+            seam.fail_nth(name, nth);
+            let result = compiled_kernels(&Config::new().entry(seam::entry()));
+            assert!(
+                matches!(&result, Err(Error::Vulkan { call, .. }) if *call == name),
+                "{name}: {result:?}"
+            );
+            assert_eq!(seam.live(), (0, 0));
+        }
+    }
+}

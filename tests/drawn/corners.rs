@@ -1,0 +1,241 @@
+//! Problems for branches that chance seldom comes to, each on the device where it does.
+
+use tidemill_cases::reference::convolution::Convolution;
+
+use crate::twin::{Known, Made, Twin};
+
+/// A problem: the device, what it is, and how it is drawn.
+pub struct Corner {
+    pub device: &'static str,
+    pub name: &'static str,
+    pub draw: for<'a, 'b> fn(&'b mut Twin<'a>) -> Made,
+}
+
+const fn corner(
+    device: &'static str,
+    name: &'static str,
+    draw: for<'a, 'b> fn(&'b mut Twin<'a>) -> Made,
+) -> Corner {
+    Corner { device, name, draw }
+}
+
+pub const CORNERS: &[Corner] = &[
+    corner("default variants", "single columns with gaps", |t| {
+        let x = t.tensor(&[2, 64, 1])?;
+        t.pad(&x, &[(0, 0), (1, 1), (0, 3)])
+    }),
+    corner("default variants", "rows that begin anywhere", |t| t.side_by_side([16, 256, 3])),
+    corner("default variants", "few whole workgroups", |t| t.side_by_side([17, 256, 8])),
+    corner("narrow, buffers", "an input in windows", |t| t.side_by_side([100, 257, 3])),
+    corner("default variants", "whole workgroups side by side", |t| t.side_by_side([16, 256, 256])),
+    corner("default variants", "many rows, some apart", |t| t.side_by_side([1025, 256, 8])),
+    corner("short texel views", "a place beyond a texel view", |t| t.side_by_side([100, 256, 8])),
+    corner("narrow", "rows far apart", |t| t.side_by_side([16, 256, 3840])),
+    corner("narrow", "rows beyond a binding", |t| t.side_by_side([2, 20_001, 17_003])),
+    corner("default variants", "many gathered rows", |t| t.rows_of([5, 512], 513)),
+    corner("default variants", "a workgroup of gathered rows", |t| t.rows_of([5, 512], 4)),
+    corner("narrow, buffers", "a table beyond a binding", |t| t.rows_of([100, 257], 7)),
+    corner("default variants", "mostly zeros", |t| {
+        t.images([1, 1, 4, 4], [1, 1, 1, 1], |c| (c.stride, c.padding) = ([50, 20], [300; 2]))
+    }),
+    corner("narrow", "a padded copy beyond a binding", |t| {
+        t.images([1, 4, 64, 64], [3, 4, 3, 3], |c| c.padding = [1; 2])
+    }),
+    corner("for GPUs", "four pixels", |t| t.images([1, 1, 1, 4], [1, 1, 1, 1], |_| ())),
+    corner("default variants", "four channels", |t| t.images([1, 3, 16, 16], [4, 3, 1, 1], |_| ())),
+    corner("default variants", "nine taps", |t| t.images([1, 1, 1, 20], [5, 1, 1, 9], |_| ())),
+    corner("without shuffles", "a direct convolution", |t| t.images([1, 2, 8, 8], [5, 2, 3, 3], |_| ())),
+    corner("default variants", "seven pixels in a row", |t| t.images([1, 3, 8, 7], [8, 3, 1, 1], |_| ())),
+    corner("default variants", "whole tiles of an image", |t| {
+        t.images([1, 3, 16, 16], [32, 3, 1, 1], |_| ())
+    }),
+    corner("default variants", "whole tiles of two", |t| t.images([2, 3, 16, 16], [32, 3, 1, 1], |_| ())),
+    corner("narrow", "more tiles than a line of workgroups", |t| {
+        t.images([1, 3, 16, 16], [32, 3, 1, 1], |_| ())
+    }),
+    corner("narrow", "images in windows", |t| t.images([3, 4, 64, 64], [3, 4, 1, 1], |_| ())),
+    corner("narrow", "parts of an image beyond a binding", |t| {
+        t.images([1, 65_003, 23, 4], [91, 65_003, 1, 1], |_| ())
+    }),
+    corner("default variants", "a loop beyond what the driver runs", |t| {
+        t.images([1, 65_003, 1, 1], [97, 65_003, 1, 1], |_| ())
+    }),
+    corner("narrow", "more parts of a row than lanes", |t| t.shares([1, 150_000, 1])),
+    corner("narrow", "more states than a binding spans", |t| t.shares([3, 20, 1021])),
+    corner("narrow", "more columns than a binding spans", |t| t.shares([1, 1, 20_001])),
+    corner("narrow", "more rows than a line of workgroups", |t| t.shares([64, 256, 1])),
+    corner("default variants", "whole workgroups of rows", |t| t.shares([64, 256, 1])),
+    corner("default variants", "many rows", |t| t.shares([130, 300, 1])),
+    corner("for GPUs", "a row for a whole workgroup", |t| t.shares([2, 2048, 1])),
+    corner("narrow", "sums of more columns than a binding spans", |t| t.sums([1, 2, 20_001])),
+    corner("narrow", "short rows beyond a binding", |t| t.sums([5000, 10, 1])),
+    corner("narrow, buffers", "one row beyond a binding", |t| t.sums([1, 1, 20_001])),
+    corner("narrow, buffers", "states of columns beyond a binding", |t| t.sums([1, 2, 20_001])),
+    corner("narrow, buffers", "columns in windows of blocks", |t| t.sums([1, 131, 1021])),
+    corner("narrow, buffers", "columns in windows of rows", |t| t.sums([1, 20, 5000])),
+    corner("default variants", "columns whose parts are joined one by one", |t| t.sums([1, 131, 1021])),
+    corner("default variants", "a head of many short rows", |t| {
+        let x = t.tensor(&[2000, 10])?;
+        let x = t.unary("neg", &x)?;
+        t.reduce("sum", &x, 1)
+    }),
+    corner("default variants", "a head of two", |t| {
+        let x = t.tensor(&[8, 300])?;
+        let x = t.unary("neg", &x)?;
+        let sums = t.reduce("sum", &x, 1)?;
+        t.keep(&sums)?;
+        t.softmax(&x, 1, false)
+    }),
+    corner("default variants", "a head of a dot product", |t| {
+        let (a, b) = (t.tensor(&[300])?, t.tensor(&[300])?);
+        let a = t.unary("neg", &a)?;
+        t.dot(&a, &b)
+    }),
+    corner("default variants", "a variance of rows", |t| {
+        let x = t.tensor(&[8, 300])?;
+        t.reduce("variance", &x, 1)
+    }),
+    corner("default variants", "a head that is dear", |t| {
+        let x = t.tensor(&[8, 100])?;
+        let x = t.unary("sigmoid", &x)?;
+        t.softmax(&x, 1, false)
+    }),
+    corner("default variants", "a product of nothing", |t| t.times_plain([4, 5, 0])),
+    corner("default variants", "few columns in place", |t| t.times_plain([20, 3, 8])),
+    corner("default variants", "batches of odd rows", |t| t.times_each(3, [20, 21, 8])),
+    corner("texels, cramped", "batches that can not be made aside", |t| t.times_each(2, [40, 33, 8])),
+    corner("narrow", "a result that has no room aside", |t| t.times_plain([256, 257, 4])),
+    corner("buffers, cramped", "long steps for one", |t| t.times_plain([40, 33, 44])),
+    corner("buffers, cramped", "one panel", |t| t.times_plain([40, 32, 128])),
+    corner("buffers, cramped", "long steps for both", |t| t.times_plain([40, 70, 36])),
+    corner("texels, cramped", "a sum beyond what the driver runs", |t| t.times_plain([13, 1, 260_001])),
+    corner("default variants", "panels", |t| t.times_plain([385, 404, 1312])),
+    corner("default variants", "a tail in another shape", |t| {
+        let product = t.times_plain([6, 4, 5])?;
+        let seen = t.reshape(&product, &[4, 6])?;
+        let row = t.tensor(&[6])?;
+        t.binary("add", &seen, &row)
+    }),
+    corner("default variants", "columns of a tail that lie apart", |t| {
+        let product = t.times_plain([40, 36, 5])?;
+        let other = t.tensor(&[36, 40])?;
+        let other = t.permute(&other, &[1, 0])?;
+        t.diamond(product, other)
+    }),
+    corner("default variants", "a tail with a part of a tensor", |t| {
+        let product = t.times_plain([40, 36, 5])?;
+        let other = t.tensor(&[41, 36])?;
+        let other = t.slice(&other, &[1..41, 0..36])?;
+        t.diamond(product, other)
+    }),
+    corner("default variants", "a tail with halves", |t| {
+        let product = t.times_plain([40, 36, 5])?;
+        let other = t.tensor_of(&[40, 36], true)?;
+        let other = t.unary("to_float", &other)?;
+        t.diamond(product, other)
+    }),
+    corner("default variants", "a tail with pieces of rows", |t| {
+        let product = t.times_plain([6, 20, 5])?;
+        let seen = t.reshape(&product, &[6, 4, 5])?;
+        let piece = t.tensor(&[5])?;
+        t.binary("add", &seen, &piece)
+    }),
+    corner("default variants", "more steps than a program has", |t| {
+        let x = t.tensor(&[100])?;
+        (0..10).try_fold(x, |x, _| {
+            let x = t.unary("neg", &x)?;
+            t.unary("clip", &x)
+        })
+    }),
+    corner("default variants", "one product twice", |t| {
+        let (a, b) = (t.tensor(&[20, 8])?, t.tensor(&[8, 12])?);
+        let (once, again) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [false; 2])?);
+        let once = t.unary("relu", &once)?;
+        t.binary("add", &once, &again)
+    }),
+    corner("default variants", "one product twice, with two tails", |t| {
+        let (a, b) = (t.tensor(&[20, 8])?, t.tensor(&[8, 12])?);
+        let (once, again) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [false; 2])?);
+        let once = t.unary("relu", &once)?;
+        t.keep(&once)?;
+        t.unary("neg", &again)
+    }),
+    corner("default variants", "one sum twice, and the second kept", |t| {
+        let x = t.tensor(&[8, 300])?;
+        let (once, again) = (t.reduce("sum", &x, 1)?, t.reduce("sum", &x, 1)?);
+        t.keep(&again)?;
+        t.binary("add", &once, &again)
+    }),
+    corner("default variants", "one sum twice, and both kept", |t| {
+        let x = t.tensor(&[8, 300])?;
+        let once = t.reduce("sum", &x, 1)?;
+        t.keep(&once)?;
+        t.reduce("sum", &x, 1)
+    }),
+    corner("default variants", "sums of nothing, of two types", |t| {
+        let x = t.tensor(&[5, 0])?;
+        let whole = t.unary("to_int", &x)?;
+        let (sum, whole) = (t.reduce("sum", &x, 1)?, t.reduce("sum", &whole, 1)?);
+        let whole = t.unary("to_float", &whole)?;
+        t.binary("add", &sum, &whole)
+    }),
+    corner("narrow, buffers", "rows in windows, with a tail that is too large", |t| {
+        let product = t.times_plain([200, 101, 4])?;
+        t.keep(&product)?;
+        let product = t.times_plain([200, 101, 4])?;
+        let other = t.tensor(&[200, 101])?;
+        t.binary("add", &product, &other)
+    }),
+    corner("narrow, buffers", "a small part of a large tensor", |t| {
+        let x = t.tensor(&[1000, 100])?;
+        t.slice(&x, &[500..520, 3..50])
+    }),
+];
+
+impl Twin<'_> {
+    fn side_by_side(&mut self, [rows, first, second]: [usize; 3]) -> Made {
+        let parts = [self.tensor(&[rows, first])?, self.tensor(&[rows, second])?];
+        self.concat(&parts, 1)
+    }
+
+    fn rows_of(&mut self, table: [usize; 2], rows: usize) -> Made {
+        let table = self.tensor(&table)?;
+        self.gather(&table, rows)
+    }
+
+    fn images(&mut self, input: [usize; 4], weights: [usize; 4], with: fn(&mut Convolution)) -> Made {
+        let mut how =
+            Convolution { input, weights, stride: [1; 2], padding: [0; 2], dilation: [1; 2], groups: 1 };
+        with(&mut how);
+        let (x, w) = (self.tensor(&input)?, self.tensor(&weights)?);
+        self.conv2d(&x, &w, &how)
+    }
+
+    fn shares(&mut self, extents: [usize; 3]) -> Made {
+        let x = self.tensor(&extents)?;
+        self.softmax(&x, 1, false)
+    }
+
+    fn sums(&mut self, extents: [usize; 3]) -> Made {
+        let x = self.tensor(&extents)?;
+        self.reduce("sum", &x, 1)
+    }
+
+    /// Two programs that read a value, one of them another one, too; together they are one.
+    fn diamond(&mut self, x: Known, other: Known) -> Made {
+        let left = self.unary("relu", &x)?;
+        let right = self.binary("max", &x, &other)?;
+        self.binary("sub", &left, &right)
+    }
+
+    /// So many products.
+    fn times_each(&mut self, batch: usize, [m, n, k]: [usize; 3]) -> Made {
+        let (a, b) = (self.tensor(&[batch, m, k])?, self.tensor(&[batch, k, n])?);
+        self.matmul(&a, &b, [false; 2])
+    }
+
+    fn times_plain(&mut self, [m, n, k]: [usize; 3]) -> Made {
+        let (a, b) = (self.tensor(&[m, k])?, self.tensor(&[k, n])?);
+        self.matmul(&a, &b, [false; 2])
+    }
+}
