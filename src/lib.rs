@@ -58,48 +58,52 @@
 
 pub mod cpu;
 mod disk;
-mod engine;
 mod error;
+mod fusion;
 pub mod hybrid;
+mod ir;
+mod kernels;
 mod ops;
 mod report;
+mod runtime;
+mod schedule;
 mod shape;
 pub mod spirv;
 mod stream;
 mod tune;
 mod vk;
 
-pub use engine::accelerator::{Accelerator, CommandStats, Stats};
-#[cfg(debug_assertions)]
-#[doc(hidden)]
-pub use engine::branches::branches_taken;
-pub use engine::catalog::VariantInfo;
-pub use engine::config::{Config, Prewarm};
-pub use engine::dispatch::Dispatch;
-pub use engine::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
-pub use engine::housekeeping::PrewarmStatus;
-pub use engine::inspect::{CompiledKernel, compiled_kernels};
-pub use engine::outputs::Outputs;
-pub use engine::pipelines::PipelineStats;
-pub use engine::plan::Plan;
-pub use engine::pool::PoolStats;
-pub use engine::profile::Profiling;
-pub use engine::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
-pub use engine::profile::measurement::{Measurement, Pace, checksum};
-pub use engine::profile::row::{HostTime, Profile, Row};
-pub use engine::profile::run::{Clock, CpuSpan, DeviceTime, Run, RunGraph, Session};
-pub use engine::recording::{Operand, Recording, Value};
-pub use engine::submission::Submission;
-pub use engine::tensor::{Filler, Tensor};
 pub use error::{
     Error, GlslError, GlslMistake, HostError, KernelMismatch, MeasurementError, ProfileError, RefusedDevice,
     Result, StreamError,
 };
 pub use hybrid::Hybrid;
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use ir::branches::branches_taken;
+pub use kernels::catalog::VariantInfo;
 pub use ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
 pub use ops::epilogue::Epilogue;
 pub use ops::matmul::Matmul;
 pub use report::html_report;
+pub use runtime::accelerator::{Accelerator, CommandStats, Stats};
+pub use runtime::background::PrewarmStatus;
+pub use runtime::config::{Config, Prewarm};
+pub use runtime::dispatch::Dispatch;
+pub use runtime::inspect::{CompiledKernel, compiled_kernels};
+pub use runtime::outputs::Outputs;
+pub use runtime::pipelines::PipelineStats;
+pub use runtime::plan::Plan;
+pub use runtime::pool::PoolStats;
+pub use runtime::profile::Profiling;
+pub use runtime::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
+pub use runtime::profile::measurement::{Measurement, Pace, checksum};
+pub use runtime::profile::row::{HostTime, Profile, Row};
+pub use runtime::profile::run::{Clock, CpuSpan, DeviceTime, Run, RunGraph, Session};
+pub use runtime::recording::{Operand, Recording, Value};
+pub use runtime::submission::Submission;
+pub use runtime::tensor::{Filler, Tensor};
+pub use schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 pub use shape::axes::Axes;
 pub use shape::ranges::Ranges;
 pub use shape::{DType, Element, F16, MAX_RANK, Shape};

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The pool's size classes, in words; `engine/pool.rs` has them in code and tests.
+/// The pool's size classes, in words; `runtime/pool.rs` has them in code and tests.
 const POOL_CLASSES: &str =
     "multiples of 256 B up to 2 KiB, then 8 per doubling; at most 255 B or 1/8 of a request is unused";
 

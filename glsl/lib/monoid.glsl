@@ -1,5 +1,5 @@
 // Every reduction, once: how an element becomes a term, how terms combine, what becomes of the total.
-// The numbers are those of src/engine/reduction.rs.
+// The numbers are those of src/kernels/axis/reduction.rs.
 
 layout(constant_id = 2) const uint MONOID = 0;
 #define SUM 0         // a: the sum, b: its rounding errors

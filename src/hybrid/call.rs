@@ -9,11 +9,11 @@ use super::work::{Op, Work};
 use super::{Hybrid, Ran, Side};
 use crate::cpu::View;
 use crate::cpu::view::check_length;
-use crate::engine::accelerator::Accelerator;
-use crate::engine::process;
-use crate::engine::recording::{Operand, Recording, Value, foreign_tensor};
-use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::process;
+use crate::runtime::recording::{Operand, Recording, Value, foreign_tensor};
+use crate::runtime::tensor::Tensor;
 use crate::shape::{Element, Shape};
 
 /// An operand: a slice with a shape, or a tensor that is on the device already.

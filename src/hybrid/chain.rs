@@ -9,11 +9,11 @@ use super::work::{Op, Work};
 use super::{Decision, Hybrid, Input, Side};
 use crate::cpu::view::check_length;
 use crate::cpu::{Number, View};
-use crate::engine::accelerator::Accelerator;
-use crate::engine::process;
-use crate::engine::recording::{Operand, Recording, Value};
-use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::process;
+use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Shape};
 
 /// An operand or a result of a [`Chain`].

@@ -7,8 +7,8 @@ use super::chain::{Chain, Link, Step};
 use super::work::Op;
 use super::{Hybrid, Input, Ran};
 use crate::cpu::{self, Number, View};
-use crate::engine::recording::{Recording, Value};
 use crate::error::Result;
+use crate::runtime::recording::{Recording, Value};
 use crate::shape::ranges::Ranges;
 use crate::shape::{DType, Shape, layout};
 

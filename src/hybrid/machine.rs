@@ -7,11 +7,11 @@ use super::calibration::Calibration;
 use super::measure::Probe;
 use super::work::Class;
 use crate::cpu::{self, parallel};
-use crate::engine::accelerator::Accelerator;
-use crate::engine::kept;
-use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::conv2d::Conv2d;
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::disk_cache;
+use crate::runtime::tensor::Tensor;
 
 /// Of each measurement the best of so many is taken, after one that does not count: there are several passes.
 const REPEATS: usize = 2;
@@ -209,7 +209,7 @@ fn other_model() -> Option<String> {
 
 /// What was measured before on this machine, or what is measured now.
 pub(super) fn stored_or_measured(gpu: &Accelerator) -> Result<Calibration> {
-    match kept::read(gpu.core(), &name()).as_deref().and_then(Calibration::from_text) {
+    match disk_cache::read(gpu.core(), &name()).as_deref().and_then(Calibration::from_text) {
         Some(calibration) if calibration.gpu.is_some() => Ok(calibration),
         _ => measure_and_store(gpu),
     }
@@ -219,17 +219,18 @@ pub(super) fn stored_or_measured(gpu: &Accelerator) -> Result<Calibration> {
 pub(super) fn measure_and_store(gpu: &Accelerator) -> Result<Calibration> {
     gpu.wait_prewarmed();
     let calibration = calibrate(Some(gpu))?;
-    kept::write(gpu.core(), &name(), &calibration.to_text());
+    disk_cache::write(gpu.core(), &name(), &calibration.to_text());
     Ok(calibration)
 }
 
 /// As [`stored_or_measured`], on a machine without a device.
 pub(super) fn stored_or_measured_without_device() -> Result<Calibration> {
-    if let Some(known) = kept::read_without_device(&name()).as_deref().and_then(Calibration::from_text) {
+    if let Some(known) = disk_cache::read_without_device(&name()).as_deref().and_then(Calibration::from_text)
+    {
         return Ok(known);
     }
     let calibration = calibrate(None)?;
-    kept::write_without_device(&name(), &calibration.to_text());
+    disk_cache::write_without_device(&name(), &calibration.to_text());
     Ok(calibration)
 }
 

@@ -61,8 +61,8 @@ pub use measure::Probe;
 pub use placement::Placement;
 pub use work::{Class, Op, Work};
 
-use crate::engine::accelerator::Accelerator;
 use crate::error::{Error, Result};
+use crate::runtime::accelerator::Accelerator;
 use crate::shape::Shape;
 
 /// Operations on slices, each where it is cheaper.

@@ -7,10 +7,10 @@ use super::chain::{Chain, Link};
 use super::work::Op;
 use super::{Hybrid, Input, Ran};
 use crate::cpu::{self, View};
-use crate::engine::recording::Operand;
 use crate::error::Result;
 use crate::ops::conv2d::{Conv2d, ConvWeights};
 use crate::ops::matmul::Matmul;
+use crate::runtime::recording::Operand;
 use crate::shape::axes::{Axes, resolve_axis};
 use crate::shape::broadcast::broadcast;
 

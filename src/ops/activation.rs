@@ -2,9 +2,9 @@
 
 use super::elementwise::{Codes, finite, not_nan, parameter};
 use super::unary::unary;
-use crate::engine::map::OpCode;
-use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::Result;
+use crate::ir::elementwise::OpCode;
+use crate::runtime::recording::{Operand, Recording, Value};
 
 unary! { "# Activation functions";
     /// The operand where it is above 0, else 0; f32. Exact, on every device: NaN stays NaN, −0 becomes 0, denormals are kept, ∞ stays

@@ -1,9 +1,9 @@
 //! Operations of two operands.
 
 use super::elementwise::Codes;
-use crate::engine::map::OpCode;
-use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::Result;
+use crate::ir::elementwise::OpCode;
+use crate::runtime::recording::{Operand, Recording, Value};
 
 /// What these operations have in common stands once.
 macro_rules! binary {

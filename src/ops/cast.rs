@@ -1,9 +1,9 @@
 //! Casts between element types.
 
 use super::elementwise::Arg;
-use crate::engine::map::OpCode;
-use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::Result;
+use crate::ir::elementwise::OpCode;
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::DType;
 
 impl Recording {

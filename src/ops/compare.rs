@@ -1,9 +1,9 @@
 //! Comparisons, and the choice between two operands.
 
 use super::elementwise::{Arg, Codes, not_nan, scalar_bits};
-use crate::engine::map::OpCode;
-use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
+use crate::ir::elementwise::OpCode;
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, Element};
 
 const EQ: Codes = Codes::all(OpCode::EqF32, OpCode::EqInt, OpCode::EqInt);

@@ -4,12 +4,12 @@ use smallvec::{SmallVec, smallvec};
 
 use super::elementwise::check_float;
 use super::epilogue::{Epilogue, Target};
-use crate::engine::accelerator::Accelerator;
-use crate::engine::convolution::{self, Convolution, Weights};
-use crate::engine::graph::{Access, Node, ValueId, Work};
-use crate::engine::recording::{Operand, Recording, Value};
-use crate::engine::tensor::Tensor;
 use crate::error::{Error, Result};
+use crate::ir::graph::{Access, Node, ValueId, Work};
+use crate::kernels::conv2d::{self, Convolution, Weights};
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Shape};
 
 const OP: &str = "conv2d";
@@ -184,7 +184,7 @@ impl Recording {
         let (shape, dtype) = self.images(input)?;
         let (kernel, groups) = self.kernel(weights, &with)?;
         let geometry = Geometry::new(shape, kernel, groups, &with)?;
-        convolution::check_result(geometry.result, &self.core().catalog.limits)?;
+        conv2d::check_result(geometry.result, &self.core().catalog.limits)?;
         let epilogue = with.epilogue.resolve(self, Target::Images(geometry.result))?;
         let output = self.produce(OP, geometry.result, DType::F32)?;
         if geometry.images == 0 {
@@ -199,7 +199,7 @@ impl Recording {
         input: ValueId,
         weights: ConvWeights<'_>,
         geometry: Geometry,
-        epilogue: crate::engine::epilogue::Epilogue,
+        epilogue: crate::ir::epilogue::Epilogue,
         output: ValueId,
         dtype: DType,
     ) -> Result<Value> {
@@ -260,7 +260,7 @@ impl Recording {
         let label = self.label(op, value);
         let mut laid_out = value;
         self.append(|graph, catalog| {
-            let (value, nodes) = convolution::prepare(&weights, &label, graph, catalog)?;
+            let (value, nodes) = conv2d::prepare(&weights, &label, graph, catalog)?;
             laid_out = value;
             Ok(nodes)
         })?;
@@ -350,7 +350,7 @@ impl Geometry {
         &self,
         input: ValueId,
         weights: ValueId,
-        epilogue: crate::engine::epilogue::Epilogue,
+        epilogue: crate::ir::epilogue::Epilogue,
         output: ValueId,
     ) -> Convolution {
         // All of them are extents of tensors, or checked to be small.

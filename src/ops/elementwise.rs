@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use crate::engine::graph::ValueId;
-use crate::engine::map::{
-    MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
-};
-use crate::engine::recording::{Operand, Recording, Value};
 pub(super) use crate::error::parameters::{finite, not_nan, parameter};
 use crate::error::{Error, Result};
+use crate::ir::elementwise::{
+    MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
+};
+use crate::ir::graph::ValueId;
+use crate::runtime::recording::{Operand, Recording, Value};
 pub(super) use crate::shape::broadcast::broadcast;
 use crate::shape::{DType, Element, MAX_RANK, Shape};
 

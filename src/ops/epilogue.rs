@@ -3,11 +3,11 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::elementwise::{broadcast, broadcast_strides, check_float, finite, not_nan, parameter};
-use crate::engine::epilogue::{self as engine, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS, Source, Step};
-use crate::engine::graph::ValueId;
-use crate::engine::map::OpCode;
-use crate::engine::recording::{Operand, Recording};
 use crate::error::{Error, Result};
+use crate::ir::elementwise::OpCode;
+use crate::ir::epilogue::{self as ir, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS, Source, Step};
+use crate::ir::graph::ValueId;
+use crate::runtime::recording::{Operand, Recording};
 use crate::shape::{DType, Shape};
 
 /// What is done to the elements of a product or of a convolution before they are stored, in the same dispatch: bias,
@@ -166,8 +166,8 @@ impl<'a> Epilogue<'a> {
     }
 
     /// The engine's form.
-    pub(super) fn resolve(&self, recording: &mut Recording, target: Target) -> Result<engine::Epilogue> {
-        let mut out = engine::Epilogue::default();
+    pub(super) fn resolve(&self, recording: &mut Recording, target: Target) -> Result<ir::Epilogue> {
+        let mut out = ir::Epilogue::default();
         for item in &self.items {
             match item {
                 Item::Tensor { name, op, operand } => {
@@ -222,13 +222,13 @@ fn check_parameters(name: &'static str, op: OpCode, parameters: &[f32]) -> Resul
 }
 
 /// Appends a step on what the last one left.
-fn step(out: &mut engine::Epilogue, op: OpCode, with: &[Source]) {
+fn step(out: &mut ir::Epilogue, op: OpCode, with: &[Source]) {
     let first = out.last();
     let operand = |i: usize| with.get(i).copied().unwrap_or(first);
     out.steps.push(Step { op, operands: [first, operand(0), operand(1)] });
 }
 
-fn scalar(out: &mut engine::Epilogue, value: f32) -> Source {
+fn scalar(out: &mut ir::Epilogue, value: f32) -> Source {
     let known = out.scalars.iter().position(|&bits| bits == value.to_bits());
     let index = known.unwrap_or_else(|| {
         out.scalars.push(value.to_bits());
@@ -262,7 +262,7 @@ impl Target {
 }
 
 /// An extra input as a source; one that is known already is not bound twice.
-fn source(out: &mut engine::Epilogue, extra: Extra) -> Source {
+fn source(out: &mut ir::Epilogue, extra: Extra) -> Source {
     let known = out.extras.iter().position(|known| *known == extra);
     let index = known.unwrap_or_else(|| {
         out.extras.push(extra);
@@ -289,7 +289,7 @@ fn per_row(
     name: &'static str,
     operand: Operand<'_>,
     target: Target,
-    out: &mut engine::Epilogue,
+    out: &mut ir::Epilogue,
 ) -> Result<Source> {
     let (value, from, half) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
@@ -312,7 +312,7 @@ fn stretched(
     name: &'static str,
     operand: Operand<'_>,
     target: Target,
-    out: &mut engine::Epilogue,
+    out: &mut ir::Epilogue,
 ) -> Result<Source> {
     let (value, from, half) = resolve_float(recording, name, operand)?;
     let shape = target.shape();

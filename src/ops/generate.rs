@@ -2,10 +2,10 @@
 
 use smallvec::smallvec;
 
-use crate::engine::graph::{Access, Node};
-use crate::engine::linear::Linear;
-use crate::engine::recording::{Recording, Value};
 use crate::error::Result;
+use crate::ir::graph::{Access, Node};
+use crate::kernels::copy::linear::Linear;
+use crate::runtime::recording::{Recording, Value};
 use crate::shape::{DType, Element, Shape};
 
 /// The push constants of `glsl/generate.comp`.

@@ -3,13 +3,13 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::place::Place;
-use crate::engine::branches::branch;
-use crate::engine::division::division;
-use crate::engine::graph::{Access, Node, ValueId, Work};
-use crate::engine::linear::Linear;
-use crate::engine::map::{Map, MapInput, OpCode, Operand as MapOperand};
-use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::elementwise::{Map, MapInput, OpCode, Operand as MapOperand};
+use crate::ir::graph::{Access, Node, ValueId, Work};
+use crate::kernels::copy::linear::Linear;
+use crate::kernels::division::division;
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::layout::{self, Strided};
 use crate::shape::ranges::Ranges;
 use crate::shape::{DType, Element, MAX_RANK, Shape, product};

@@ -4,10 +4,10 @@ use smallvec::{SmallVec, smallvec};
 
 use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
-use crate::engine::graph::{Access, Label, LabelName, Node, Work};
-use crate::engine::product::{Factor, Product};
-use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::{Error, Result};
+use crate::ir::graph::{Access, Label, LabelName, Node, Work};
+use crate::kernels::matmul::{Factor, Product};
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, MAX_RANK, Shape};
 
 /// How a matrix product is taken: operands transposed, scaled, added to something, and what is done before the result

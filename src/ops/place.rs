@@ -3,14 +3,14 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::branches::branch;
-use crate::engine::catalog::{Catalog, Load};
-use crate::engine::division::Divisions;
-use crate::engine::graph::{Access, Graph, Label, Node, ValueId, Work};
-use crate::engine::linear::Linear;
-use crate::engine::lower::TAIL_APART_ELEMENTS;
-use crate::engine::together::MOST_SUBGROUPS;
 use crate::error::Result;
+use crate::ir::branches::branch;
+use crate::ir::graph::{Access, Graph, Label, Node, ValueId, Work};
+use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::copy::linear::Linear;
+use crate::kernels::division::Divisions;
+use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
+use crate::kernels::together::MOST_SUBGROUPS;
 use crate::shape::layout::dense_strides;
 use crate::shape::{MAX_RANK, Shape};
 

@@ -2,11 +2,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::graph::{Node, Work};
-use crate::engine::recording::{Operand, Recording, Value};
-use crate::engine::reduce::Reduce;
-use crate::engine::reduction::Reduction;
 use crate::error::{Error, Result};
+use crate::ir::graph::{Node, Work};
+use crate::kernels::axis::reduce::Reduce;
+use crate::kernels::axis::reduction::Reduction;
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::axes::{Axes, Geometry};
 use crate::shape::{DType, Shape};
 

@@ -2,9 +2,9 @@
 //! no new pipeline.
 
 use super::elementwise::{Codes, finite, not_nan, scalar_bits};
-use crate::engine::map::OpCode;
-use crate::engine::recording::{Operand, Recording, Value};
 use crate::error::Result;
+use crate::ir::elementwise::OpCode;
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::Element;
 
 /// Which scalars an operation takes, if they are floats.

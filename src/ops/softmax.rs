@@ -2,10 +2,10 @@
 
 use smallvec::smallvec;
 
-use crate::engine::graph::{Node, Work};
-use crate::engine::recording::{Operand, Recording, Value};
-use crate::engine::softmax::Softmax;
 use crate::error::{Error, Result};
+use crate::ir::graph::{Node, Work};
+use crate::kernels::axis::softmax::Softmax;
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::DType;
 use crate::shape::axes::{Geometry, resolve_axis};
 

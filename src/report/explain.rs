@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::engine::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
+use crate::schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 
 impl Explanation {
     /// A name for each value: `x0` and on for inputs, `y0` for what is kept, `t0` for the rest.

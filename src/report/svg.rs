@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::explain::{DROPPED, home, kind, thousands};
 use super::layout::{Item, Layout, arrange};
-use crate::engine::explain::{ExplainedStep, Explanation, Role};
+use crate::schedule::explain::{ExplainedStep, Explanation, Role};
 
 const STYLE: &str = include_str!("graph.css");
 /// Widths of a character in the style's two sizes: fonts of fixed width take at most 0.605 of their size.
@@ -266,7 +266,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::explain::ExplainedValue;
+    use crate::schedule::explain::ExplainedValue;
     use crate::shape::DType;
 
     fn value(role: Role, block: Option<usize>) -> ExplainedValue {

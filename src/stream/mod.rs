@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::engine::accelerator::Accelerator;
-use crate::engine::recording::{Recording, Value};
-use crate::engine::tensor::Tensor;
 use crate::error::{Result, StreamError};
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::recording::{Recording, Value};
+use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Element, Shape};
 use shared::{Buffers, Shared};
 

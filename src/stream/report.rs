@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Instant;
 
-use crate::engine::profile::run::{Clock, Run};
 use crate::error::{ProfileError, Result};
+use crate::runtime::profile::run::{Clock, Run};
 
 /// What happened to a batch on the host.
 #[derive(Clone, Copy, Debug)]

@@ -10,13 +10,13 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::report::{Event, StreamReport};
 use super::slot::{Batch, Slot};
-use crate::engine::accelerator::Accelerator;
-use crate::engine::plan::Plan;
-use crate::engine::process;
-use crate::engine::profile::run::Run;
-use crate::engine::submission::Submission;
-use crate::engine::tensor::Tensor;
 use crate::error::{Result, StreamError};
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::plan::Plan;
+use crate::runtime::process;
+use crate::runtime::profile::run::Run;
+use crate::runtime::submission::Submission;
+use crate::runtime::tensor::Tensor;
 
 /// The tensors of a slot.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::time::Instant;
 use smallvec::{SmallVec, smallvec};
 
 use super::shared::Shared;
-use crate::engine::profile::row::Profile;
-use crate::engine::submission::Submission;
-use crate::engine::tensor::{Filler, Tensor};
 use crate::error::{Error, Result, StreamError};
+use crate::runtime::profile::row::Profile;
+use crate::runtime::submission::Submission;
+use crate::runtime::tensor::{Filler, Tensor};
 use crate::shape::Element;
 
 /// The inputs of a batch that is being prepared. Every one must be written.

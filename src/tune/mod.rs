@@ -9,17 +9,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::accelerator::Accelerator;
-use crate::engine::catalog::{Catalog, find_winner};
-use crate::engine::choices::{Class, Winner};
-use crate::engine::kept;
-use crate::engine::profile::Profiling;
-use crate::engine::profile::guard::Figure;
-use crate::engine::profile::row::Row;
-use crate::engine::recording::Recording;
-use crate::engine::submission::Submission;
-use crate::engine::tensor::Tensor;
 use crate::error::{Error, ProfileError, Result};
+use crate::kernels::catalog::{Catalog, find_winner};
+use crate::kernels::variant_table::{Class, Winner};
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::disk_cache;
+use crate::runtime::profile::Profiling;
+use crate::runtime::profile::guard::Figure;
+use crate::runtime::profile::row::Row;
+use crate::runtime::recording::Recording;
+use crate::runtime::submission::Submission;
+use crate::runtime::tensor::Tensor;
 use problem::Problem;
 pub use trial::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
 
@@ -77,7 +77,7 @@ impl Accelerator {
         let contests = self.contests(options)?;
         let begun = Instant::now();
         let total = contests.iter().map(|contest| contest.candidates.len()).sum();
-        let file = core.folder().map(|folder| kept::tuning_file(self.device(), folder));
+        let file = core.folder().map(|folder| disk_cache::tuning_file(self.device(), folder));
         let elapsed = begun.elapsed();
         let mut tuning = Tuning { trials: Vec::new(), cancelled: false, out_of_time: false, elapsed, file };
         let mut winners = Vec::new();
@@ -168,8 +168,8 @@ impl Accelerator {
         };
         catalog.adopt(&with(catalog.tuned()));
         if let Some(folder) = self.core().folder() {
-            let earlier = kept::load_tuning(self.device(), folder, find_winner);
-            kept::save_tuning(self.device(), folder, &with(earlier.unwrap_or_default()));
+            let earlier = disk_cache::load_tuning(self.device(), folder, find_winner);
+            disk_cache::save_tuning(self.device(), folder, &with(earlier.unwrap_or_default()));
         }
     }
 

@@ -3,12 +3,12 @@
 
 use super::check::{Images, TAPS, is_convolution, is_product};
 use crate::Shape;
-use crate::engine::accelerator::Accelerator;
-use crate::engine::choices::Class;
-use crate::engine::recording::{Recording, Value};
-use crate::engine::tensor::Tensor;
 use crate::error::Result;
+use crate::kernels::variant_table::Class;
 use crate::ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::recording::{Recording, Value};
+use crate::runtime::tensor::Tensor;
 
 /// Rows of reductions and softmax.
 const ROW: usize = 1024;

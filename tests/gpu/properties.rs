@@ -3,7 +3,7 @@
 //! A graph is a random sequence of phrases on random earlier values. Some phrases are written down here, the others are
 //! random themselves, but drawn from so many and no more. Each ends in something no other phrase can be fused with, so that
 //! however many graphs there are, the programs they are fused into are bounded: compiling them is what would take the time.
-//! (`engine/fuse_properties.rs` has graphs without bounds, which no device runs.) Elements are small integers, so that every
+//! (`schedule/fusion_properties.rs` has graphs without bounds, which no device runs.) Elements are small integers, so that every
 //! order of summing gives the same and results are compared exactly. Fused and unfused are compared with each other to a
 //! bit, with elements that get rounded, too.
 

@@ -1,0 +1,357 @@
+//! Equal nodes: what is computed twice from the same values is computed once. A pure function from nodes to nodes.
+//!
+//! It adds neither a dispatch nor a stored value. What fusion never puts into its readers is stored in any case, so that one
+//! node less for two that are equal adds nothing; after fusion, that is true of every node. Before it, elementwise programs that
+//! are merged may have to be stored, for two others that would each have made them in passing: those are left alone. (Equal
+//! steps of one program become one where programs are joined: `fuse.rs`.) Products and convolutions are merged before fusion
+//! only where a trial shows that this adds nothing.
+//!
+//! Values are written once, and a tensor that the host writes while a recording is open has a value for each of its contents. So
+//! nodes that read the same values read the same words, but for a tensor that the recording itself updates: whoever reads that is
+//! left alone. Two values that are both kept stay two, in two blocks. Users' kernels are run as often as they are recorded.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use crate::ir::branches::branch;
+use crate::ir::elementwise::{Map, MapInput};
+use crate::ir::epilogue::Epilogue;
+use crate::ir::graph::{Graph, LabelName, Node, Origin, ValueId, Work};
+use crate::kernels::conv2d::Convolution;
+use crate::kernels::matmul::{Factor, Product};
+
+#[cfg(test)]
+mod tests;
+
+/// Fusions that are tried out to see which products to merge; each takes as long as the fusion of the recording.
+const MOST_TRIALS: usize = 8;
+
+/// Fuses the graph and merges what is equal, so that there is no dispatch and no stored value more than fusion alone leaves.
+pub(crate) fn fuse_and_merge(graph: &mut Graph, fuse: impl Fn(&mut Graph)) {
+    let fused = |mut graph: Graph| {
+        fuse(&mut graph);
+        merge(&mut graph, |_| true);
+        graph
+    };
+    merge(graph, |node| !matches!(node.work, Work::Map(_) | Work::Product(_) | Work::Convolution(_)));
+    let heavy = |node: &Node| matches!(node.work, Work::Product(_) | Work::Convolution(_));
+    let twice = if graph.nodes.iter().filter(|node| heavy(node)).nth(1).is_some() {
+        merge(&mut graph.clone(), heavy)
+    } else {
+        SmallVec::new()
+    };
+    if branch!("common: no product twice", twice.is_empty()) {
+        *graph = fused(std::mem::take(graph));
+        return;
+    }
+    let recorded = std::mem::take(graph);
+    let merged = |outputs: &[ValueId]| {
+        let mut merged = recorded.clone();
+        let wanted =
+            |node: &Node| heavy(node) && node.accesses.iter().any(|a| a.write && outputs.contains(&a.value));
+        // The first of them stays whatever it writes, so that it need not be among the outputs.
+        merge_if(&mut merged, heavy, wanted);
+        fused(merged)
+    };
+    let mut best = fused(recorded.clone());
+    let mut taken: SmallVec<[ValueId; 4]> = SmallVec::new();
+    // One after the other, or all at once where that would take long.
+    let one_by_one = if twice.len() <= MOST_TRIALS { 1 } else { twice.len() };
+    for some in twice.chunks(one_by_one) {
+        let before = taken.len();
+        taken.extend_from_slice(some);
+        let trial = merged(&taken);
+        if branch!("common: adds nothing", adds_nothing(&trial, &best)) {
+            best = trial;
+        } else {
+            taken.truncate(before);
+        }
+    }
+    *graph = best;
+}
+
+/// Whether there are no more nodes than in the other graph, and no more stored values.
+pub(crate) fn adds_nothing(graph: &Graph, other: &Graph) -> bool {
+    let stored = |graph: &Graph| {
+        let mut written = vec![false; graph.values.len()];
+        for node in &graph.nodes {
+            node.touches(|value, write| written[graph.root(value) as usize] |= write);
+        }
+        written.into_iter().filter(|written| *written).count()
+    };
+    graph.nodes.len() <= other.nodes.len() && stored(graph) <= stored(other)
+}
+
+/// Lets one node stand for all that are equal, of those that are `eligible`. Gives the results of those that are gone.
+fn merge(graph: &mut Graph, eligible: impl Fn(&Node) -> bool) -> SmallVec<[ValueId; 4]> {
+    merge_if(graph, eligible, |_| true)
+}
+
+/// The same, where those that go are only such as are `wanted` away.
+fn merge_if(
+    graph: &mut Graph,
+    eligible: impl Fn(&Node) -> bool,
+    wanted: impl Fn(&Node) -> bool,
+) -> SmallVec<[ValueId; 4]> {
+    let mut gone = SmallVec::new();
+    if graph.nodes.len() < 2 {
+        return gone;
+    }
+    let mut nodes = std::mem::take(&mut graph.nodes);
+    let mut merging = Merging::new(graph, &nodes);
+    let mut known: FxHashMap<u64, SmallVec<[usize; 1]>> = FxHashMap::default();
+    let mut stays = vec![true; nodes.len()];
+    for (i, node) in nodes.iter().enumerate().filter(|(_, node)| eligible(node)) {
+        let Some(key) = merging.key(node) else { continue };
+        let same = known.entry(key).or_default();
+        let first = same.iter().find(|&&first| wanted(node) && merging.mergeable(&nodes[first], node));
+        branch!("common: same", first.is_some());
+        if let Some(&first) = first {
+            merging.merge(&nodes[first], node);
+            gone.extend(outputs(node));
+            stays[i] = false;
+        } else {
+            same.push(i);
+        }
+    }
+    if !gone.is_empty() {
+        let mut stays = stays.into_iter();
+        nodes.retain(|_| stays.next().unwrap_or(true));
+        let names = merging.names;
+        rename(graph, &mut nodes, &names);
+    }
+    graph.nodes = nodes;
+    gone
+}
+
+/// Makes every value that another one stands for a view of that one.
+fn rename(graph: &mut Graph, nodes: &mut [Node], names: &[ValueId]) {
+    for id in 0..graph.values.len() {
+        let root = name(names, graph.root(id as ValueId));
+        if root != id as ValueId {
+            graph.values[id].origin = Origin::Alias(root);
+        }
+    }
+    for access in nodes.iter_mut().flat_map(|node| &mut node.accesses) {
+        access.value = graph.root(access.value);
+    }
+}
+
+/// The value that stands for another; itself if none does.
+fn name(names: &[ValueId], id: ValueId) -> ValueId {
+    let mut id = id;
+    while names[id as usize] != id {
+        id = names[id as usize];
+    }
+    id
+}
+
+/// The roots that a node writes.
+fn outputs(node: &Node) -> SmallVec<[ValueId; 2]> {
+    let mut outputs = SmallVec::new();
+    node.touches(|value, write| outputs.extend(write.then_some(value)));
+    outputs
+}
+
+struct Merging<'a> {
+    graph: &'a Graph,
+    /// For each value, the one that stands for it.
+    names: Vec<ValueId>,
+    /// For each value, how many nodes write to it.
+    writers: Vec<u32>,
+}
+
+impl Merging<'_> {
+    fn new<'a>(graph: &'a Graph, nodes: &[Node]) -> Merging<'a> {
+        let mut writers = vec![0; graph.values.len()];
+        for node in nodes {
+            node.touches(|value, write| writers[graph.root(value) as usize] += u32::from(write));
+        }
+        Merging { graph, names: (0..graph.values.len() as ValueId).collect(), writers }
+    }
+
+    /// The value whose words are read where this one is.
+    fn read(&self, value: ValueId) -> ValueId {
+        name(&self.names, self.graph.root(value))
+    }
+
+    /// A number that equal nodes share; none for what is not to be merged.
+    fn key(&self, node: &Node) -> Option<u64> {
+        // A kernel of users' own may do what it likes.
+        if matches!((&node.work, &node.label.op), (Work::Dispatch { .. }, LabelName::Text(_))) {
+            return None;
+        }
+        // What is updated in between is not the same before and after.
+        let mut updated = false;
+        node.touches(|value, write| updated |= !write && self.is_updated(value));
+        if updated {
+            return None;
+        }
+        let mut state = FxHasher::default();
+        std::mem::discriminant(&node.work).hash(&mut state);
+        node.touches(|value, write| {
+            if write {
+                self.graph.bytes(value).hash(&mut state);
+            } else {
+                self.read(value).hash(&mut state);
+            }
+        });
+        match &node.work {
+            Work::Map(map) => {
+                map.steps.iter().for_each(|step| step.word().hash(&mut state));
+                map.scalars.hash(&mut state);
+            }
+            Work::Reduce(reduce) => (reduce.reduction as u32, reduce.geometry.extent).hash(&mut state),
+            Work::Product(product) => [product.m, product.n, product.k].hash(&mut state),
+            Work::Fill { word } => word.hash(&mut state),
+            Work::Convolution(_) | Work::Softmax(_) | Work::Dispatch { .. } | Work::Copy => {}
+        }
+        Some(state.finish())
+    }
+
+    /// Whether one node may stand for both: they make the same words of the same ones, each alone writes all of its results,
+    /// and none of those is to be two tensors.
+    fn mergeable(&self, first: &Node, second: &Node) -> bool {
+        let (made, again) = (outputs(first), outputs(second));
+        let kept = |value| self.graph.value(self.read(value)).kept.is_some();
+        let fit = |(&one, &other): (&ValueId, &ValueId)| {
+            let types = [one, other].map(|value| self.graph.value(value).dtype);
+            self.whole(one)
+                && self.whole(other)
+                && branch!("common: one type", types[0] == types[1])
+                && self.graph.bytes(one) == self.graph.bytes(other)
+                && !branch!("common: both are kept", kept(one) && kept(other))
+        };
+        made.len() == again.len()
+            && made.iter().zip(&again).all(fit)
+            && all_written(self.graph, first)
+            && all_written(self.graph, second)
+            && self.same(first, second)
+    }
+
+    /// Whether it is made here, and by just one node.
+    fn whole(&self, value: ValueId) -> bool {
+        let root = self.graph.root(value);
+        self.writers[root as usize] == 1 && self.graph.value(root).origin == Origin::Produced
+    }
+
+    /// Whether it is a tensor from outside that a node writes to.
+    fn is_updated(&self, value: ValueId) -> bool {
+        let root = self.graph.root(value);
+        self.writers[root as usize] > 0 && matches!(self.graph.value(root).origin, Origin::Tensor(_))
+    }
+
+    /// Lets the results of the first node stand for those of the second, or the other way round where those are kept.
+    fn merge(&mut self, first: &Node, second: &Node) {
+        for (one, other) in outputs(first).into_iter().zip(outputs(second)) {
+            let (one, other) = (self.read(one), self.read(other));
+            if branch!("common: the other is kept", self.graph.value(other).kept.is_some()) {
+                self.names[one as usize] = other;
+            } else {
+                self.names[other as usize] = one;
+            }
+        }
+    }
+
+    fn same(&self, first: &Node, second: &Node) -> bool {
+        match (&first.work, &second.work) {
+            (Work::Map(a), Work::Map(b)) => self.same_map(a, b) && self.same_results(a, b),
+            (Work::Product(a), Work::Product(b)) => self.same_product(a, b),
+            (Work::Convolution(a), Work::Convolution(b)) => self.same_convolution(a, b),
+            (Work::Reduce(a), Work::Reduce(b)) => {
+                let second = |value: Option<ValueId>| value.map(|value| self.read(value));
+                a.reduction == b.reduction
+                    && a.geometry == b.geometry
+                    && second(a.second) == second(b.second)
+                    && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
+            }
+            (Work::Softmax(a), Work::Softmax(b)) => {
+                a.logarithm == b.logarithm
+                    && a.geometry == b.geometry
+                    && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
+            }
+            (
+                Work::Dispatch { pipeline: a, push: pushed_a, groups: groups_a },
+                Work::Dispatch { pipeline: b, push: pushed_b, groups: groups_b },
+            ) => a == b && pushed_a == pushed_b && groups_a == groups_b && self.same_accesses(first, second),
+            (Work::Copy, Work::Copy) => self.same_accesses(first, second),
+            (Work::Fill { word: a }, Work::Fill { word: b }) => a == b,
+            _ => false,
+        }
+    }
+
+    fn same_accesses(&self, first: &Node, second: &Node) -> bool {
+        first.accesses.len() == second.accesses.len()
+            && first.accesses.iter().zip(&second.accesses).all(|(a, b)| {
+                (a.offset, a.bytes, a.write) == (b.offset, b.bytes, b.write)
+                    && (a.write || self.read(a.value) == self.read(b.value))
+            })
+    }
+
+    /// What a reduction or a softmax reads: a value, or what a program makes.
+    fn same_input(&self, a: (ValueId, Option<&Map>), b: (ValueId, Option<&Map>)) -> bool {
+        match (a, b) {
+            ((_, Some(a)), (_, Some(b))) => self.same_map(a, b),
+            ((a, None), (b, None)) => self.read(a) == self.read(b),
+            _ => false,
+        }
+    }
+
+    /// The same steps on the same inputs.
+    fn same_map(&self, a: &Map, b: &Map) -> bool {
+        let same = |(a, b): (&MapInput, &MapInput)| {
+            (a.strides, a.offset) == (b.strides, b.offset) && self.read(a.value) == self.read(b.value)
+        };
+        a.steps == b.steps
+            && a.scalars == b.scalars
+            && a.inputs.len() == b.inputs.len()
+            && a.inputs.iter().zip(&b.inputs).all(same)
+    }
+
+    /// The same steps' results, in the same shape, which strides go by.
+    fn same_results(&self, a: &Map, b: &Map) -> bool {
+        let shape = |value| self.graph.value(value).shape;
+        a.outputs.len() == b.outputs.len()
+            && a.outputs
+                .iter()
+                .zip(&b.outputs)
+                .all(|(a, b)| a.step == b.step && shape(a.value) == shape(b.value))
+    }
+
+    fn same_product(&self, a: &Product, b: &Product) -> bool {
+        let factor = |factor: &Factor| (self.read(factor.value), factor.along_k, factor.batch);
+        (a.m, a.n, a.k, a.batch, a.alpha.to_bits()) == (b.m, b.n, b.k, b.batch, b.alpha.to_bits())
+            && factor(&a.lhs) == factor(&b.lhs)
+            && factor(&a.rhs) == factor(&b.rhs)
+            && self.same_epilogue(&a.epilogue, &b.epilogue)
+            && self.graph.value(a.output).shape == self.graph.value(b.output).shape
+    }
+
+    fn same_convolution(&self, a: &Convolution, b: &Convolution) -> bool {
+        let sizes = |c: &Convolution| {
+            let counts = [c.images, c.groups, c.channels, c.rows];
+            (counts, [c.size, c.taps, c.result, c.stride, c.dilation, c.padding])
+        };
+        sizes(a) == sizes(b)
+            && self.read(a.input) == self.read(b.input)
+            && self.read(a.weights) == self.read(b.weights)
+            && self.same_epilogue(&a.epilogue, &b.epilogue)
+    }
+
+    fn same_epilogue(&self, a: &Epilogue, b: &Epilogue) -> bool {
+        a.steps == b.steps
+            && a.scalars == b.scalars
+            && a.extras.len() == b.extras.len()
+            && a.extras.iter().zip(&b.extras).all(|(a, b)| {
+                (a.batch, a.row, a.column, a.half) == (b.batch, b.row, b.column, b.half)
+                    && self.read(a.value) == self.read(b.value)
+            })
+    }
+}
+
+/// Whether it writes its results from end to end. Programs always do.
+fn all_written(graph: &Graph, node: &Node) -> bool {
+    node.accesses.iter().all(|a| !a.write || (a.offset, a.bytes) == (0, graph.bytes(a.value)))
+}

@@ -1,0 +1,11 @@
+//! What is recorded and what is executed, as plain data.
+//!
+//! This room owns the two kinds of graph. A [`Graph`](graph::Graph) has values and operations, as they were recorded. Lowering
+//! turns it into dispatches, copies and fills with the bytes that each of them reads and writes. Nothing here has memory, a device
+//! or a choice of kernels. It takes shapes and element types from the base, and gives types to every room above.
+
+pub(crate) mod branches;
+pub(crate) mod elementwise;
+pub(crate) mod epilogue;
+pub(crate) mod graph;
+pub(crate) mod op_code;

@@ -1,0 +1,149 @@
+//! The numbers of the elementwise operations.
+
+/// Makes the enum and the list of all from one list of names, so that neither can miss one.
+macro_rules! op_codes {
+    ($($name:ident),* $(,)?) => {
+        /// An operation of `glsl/lib/ops.glsl`, by its number there. `Int` serves i32 and u32 alike.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub(crate) enum OpCode {
+            $($name),*
+        }
+
+        impl OpCode {
+            /// Every operation, by number.
+            pub(crate) const ALL: &[OpCode] = &[$(OpCode::$name),*];
+        }
+    };
+}
+
+#[rustfmt::skip]
+op_codes! {
+    Copy,
+    AddF32, SubF32, MulF32, DivF32, PowF32, MinF32, MaxF32,
+    AddInt, SubInt, MulInt, DivI32, DivU32, MinI32, MaxI32, MinU32, MaxU32,
+    EqF32, NeF32, LtF32, LeF32, EqInt, NeInt, LtI32, LeI32, LtU32, LeU32,
+    Select,
+    NegF32, AbsF32, SignF32, FloorF32, CeilF32, RoundF32, SqrtF32, RsqrtF32, RecipF32,
+    ExpF32, LogF32, SinF32, CosF32,
+    ReluF32, LeakyReluF32, EluF32, ClipF32,
+    SigmoidF32, TanhF32, SwishF32, GeluF32, GeluErfF32, SoftplusF32,
+    NegI32, AbsI32, SignI32,
+    F32ToI32, F32ToU32, I32ToF32, U32ToF32, RoundToF16,
+}
+
+/// The operations that a module has; `OPS` in `glsl/lib/ops.glsl`. Each set holds those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum OpSet {
+    /// The few that are used most.
+    Plain,
+    /// Without those that take long to compile.
+    Light,
+    All,
+}
+
+impl OpCode {
+    /// The smallest set that has it.
+    pub(crate) fn set(self) -> OpSet {
+        use OpCode::*;
+        match self {
+            Copy | AddF32 | SubF32 | MulF32 | DivF32 | ReluF32 => OpSet::Plain,
+            PowF32 | ExpF32 | LogF32 | SinF32 | CosF32 | EluF32 | SigmoidF32 | TanhF32 | SwishF32
+            | GeluF32 | GeluErfF32 | SoftplusF32 => OpSet::All,
+            _ => OpSet::Light,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use rspirv::spirv::{Decoration, Op};
+
+    use super::*;
+    use crate::kernels::modules::{EmbeddedModule, MODULES};
+
+    #[test]
+    fn op_codes_are_those_of_the_shader() {
+        let source = include_str!("../../glsl/lib/ops.glsl");
+        let in_shader: Vec<(String, u32)> = source
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.strip_prefix("#define OP_")?.split_whitespace();
+                Some((words.next()?.replace('_', "").to_lowercase(), words.next()?.parse().ok()?))
+            })
+            .collect();
+        let ours: Vec<_> =
+            OpCode::ALL.iter().map(|op| (format!("{op:?}").to_lowercase(), *op as u32)).collect();
+        assert_eq!(in_shader, ours);
+    }
+
+    /// Fused and unfused results are the same bits only if no driver may contract: lavapipe never does, so that no
+    /// result would tell. Products may be contracted where they are added up, which is the same code in any case.
+    #[test]
+    fn no_driver_may_contract_what_an_op_computes() {
+        const ADDING_UP: [&str; 5] =
+            ["main", "multiply_tiles(", "multiply(u1;", "add_terms(u1;vf4;", "sum_over_lanes("];
+        let kernels: [(&str, &[&str]); 6] = [
+            ("map.", &[]),
+            ("reduce_", &[]),
+            ("softmax_", &[]),
+            ("generate", &[]),
+            ("product_", &ADDING_UP),
+            ("conv_", &ADDING_UP),
+        ];
+        for (kernel, may_contract) in kernels {
+            let mut found = 0;
+            for module in MODULES.iter().filter(|module| module.name.starts_with(kernel)) {
+                for Computed { function, protected } in float_operations(module) {
+                    let may = may_contract.contains(&function.as_str());
+                    found += usize::from(!may);
+                    assert!(protected || may, "{}: {function} may be contracted", module.name);
+                }
+            }
+            assert!(found > 40, "{found} float operations in {kernel}: is anything looked at?");
+        }
+    }
+
+    /// A float operation of a module.
+    struct Computed {
+        /// As glslang names it: `main`, or the name and its parameters' types.
+        function: String,
+        protected: bool,
+    }
+
+    fn float_operations(module: &EmbeddedModule) -> Vec<Computed> {
+        let arithmetic = [
+            Op::FAdd,
+            Op::FSub,
+            Op::FMul,
+            Op::FDiv,
+            Op::FNegate,
+            Op::FRem,
+            Op::FMod,
+            Op::VectorTimesScalar,
+            Op::Dot,
+        ];
+        let (mut protected, mut names, mut computed) = (HashSet::new(), HashMap::new(), Vec::new());
+        let mut function = 0;
+        for (op, words) in module.instructions() {
+            if op == Op::Decorate && words[2] == Decoration::NoContraction as u32 {
+                protected.insert(words[1]);
+            } else if op == Op::Name {
+                let bytes: Vec<u8> = words[2..].iter().flat_map(|word| word.to_le_bytes()).collect();
+                let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+                names.insert(words[1], String::from_utf8_lossy(text).into_owned());
+            } else if op == Op::Function {
+                function = words[2];
+            } else if arithmetic.contains(&op) {
+                computed.push((function, words[2]));
+            }
+        }
+        let named = |(function, id)| Computed {
+            function: names.get(&function).cloned().unwrap_or_default(),
+            protected: protected.contains(&id),
+        };
+        computed.into_iter().map(named).collect()
+    }
+}

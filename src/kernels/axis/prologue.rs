@@ -1,0 +1,49 @@
+//! Elementwise programs that kernels of rows run as they load: modules of `glsl/reduce_rows.comp` and `softmax_rows.comp` with
+//! `STEPS`.
+
+use smallvec::SmallVec;
+
+use crate::ir::branches::branch;
+use crate::ir::elementwise::{MAX_SCALARS, Map};
+use crate::ir::graph::ValueId;
+use crate::ir::op_code::OpSet;
+
+/// Inputs that a module has room for,
+const INPUTS: usize = 3;
+/// and steps.
+const STEPS: usize = 4;
+
+/// Whether the modules have room for the program, and its operations.
+pub(crate) fn fits(head: &Map) -> bool {
+    branch!("headed: inputs", (1..=INPUTS).contains(&head.inputs.len()))
+        && branch!("headed: steps", head.steps.len() <= STEPS)
+        && head.scalars.len() <= MAX_SCALARS
+        && branch!("headed: light", head.steps.iter().all(|step| step.op.set() <= OpSet::Light))
+}
+
+/// What a kernel binds and reads element for element: the program's inputs, or its own. The first stands behind bindings that
+/// are not used.
+pub(crate) fn inputs(head: Option<&Map>, own: ValueId) -> SmallVec<[ValueId; INPUTS]> {
+    match head {
+        Some(head) => (0..INPUTS).map(|k| head.inputs.get(k).unwrap_or(&head.inputs[0]).value).collect(),
+        None => SmallVec::from_slice(&[own]),
+    }
+}
+
+/// How many of those bindings are not used.
+pub(crate) fn unused_inputs(head: Option<&Map>) -> u64 {
+    head.map_or(0, |head| (INPUTS - head.inputs.len()) as u64)
+}
+
+/// The specialization constants of `glsl/lib/program.glsl`, and a bit for each input that is one element for all.
+pub(crate) fn specialization(head: &Map) -> impl Iterator<Item = (u32, u32)> {
+    let single = head.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; 4]);
+    let single = single.fold(0, |all, (k, _)| all | 1 << k);
+    let steps = head.steps.iter().zip(8..).map(|(step, id)| (id, step.word()));
+    [(7, single), (6, head.steps.len() as u32)].into_iter().chain(steps)
+}
+
+/// The push constants that follow those of the kernel.
+pub(crate) fn push(head: &Map) -> [u32; MAX_SCALARS] {
+    std::array::from_fn(|k| head.scalars.get(k).copied().unwrap_or(0))
+}

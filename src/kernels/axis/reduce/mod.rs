@@ -1,0 +1,528 @@
+//! Reductions: how they become dispatches of `glsl/reduce_rows.comp`, `reduce_columns.comp`, `reduce_merge.comp` and
+//! `reduce_short.comp`.
+
+mod short;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::elementwise::Map;
+use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::kernels::axis::prologue;
+use crate::kernels::axis::reduction::{Finish, Reduction};
+use crate::kernels::axis::span::{
+    Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
+};
+use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
+use crate::kernels::division::division;
+use crate::runtime::pipelines::{PipelineKey, Specialization};
+use crate::shape::{DType, Shape};
+
+/// Bytes of a part's state.
+const STATE_BYTES: u64 = 16;
+
+/// How a variant likes its work cut. First guesses, correct for any value: nobody has swept them yet, neither on
+/// lavapipe (shuffles) nor on a GPU (shared memory).
+struct Habits {
+    /// Rows up to this many elements get one invocation each.
+    narrow: u64,
+    /// Rows and parts from this many elements on get a workgroup each.
+    wide: u64,
+    /// No row is cut into parts smaller than this,
+    least_chunk: u64,
+    /// nor into more parts than make this many in all.
+    units: u64,
+    /// Invocations that columns are cut for,
+    column_lanes: u64,
+    /// with at least so many rows each.
+    least_rows: u64,
+}
+
+fn habits(tree: Tree) -> Habits {
+    match tree {
+        Tree::Shuffle => Habits {
+            narrow: 128,
+            wide: 4096,
+            least_chunk: 16_384,
+            units: 64,
+            column_lanes: 512,
+            least_rows: 64,
+        },
+        Tree::Shared | Tree::Apart => Habits {
+            narrow: 16,
+            wide: 2048,
+            least_chunk: 8192,
+            units: 512,
+            column_lanes: 65_536,
+            least_rows: 32,
+        },
+    }
+}
+
+/// Blocks that one invocation adds up, at most. It keeps the second-order error of compensated sums (the square of
+/// blocks x 2^-24) below one rounding, and loops far below the 65,535 steps after which lavapipe cuts them.
+const MOST_BLOCKS: u64 = 4096;
+/// Texels, or rows of columns, in a block.
+const BLOCK: u64 = 8;
+/// States that one invocation joins, at most.
+const MOST_STATES: u64 = 4096;
+
+/// Invocations per workgroup where they have little to do each.
+const NARROW_GROUP: u32 = 256;
+
+/// Invocations per row and per workgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Team {
+    lanes: u32,
+    local_size: u32,
+}
+
+impl Team {
+    fn new(variant: &Variant, catalog: &Catalog, narrow: bool, wide: bool) -> Team {
+        let most = variant.local_size.min(catalog.limits.invocations);
+        match variant.tree {
+            _ if branch!("reduce: narrow", narrow) => {
+                Team { lanes: 1, local_size: NARROW_GROUP.min(catalog.limits.invocations) }
+            }
+            Tree::Shuffle => {
+                let lanes = subgroup(catalog);
+                Team {
+                    lanes,
+                    local_size: if branch!("reduce: wide", wide) { lanes } else { most.max(lanes) },
+                }
+            }
+            Tree::Shared | Tree::Apart => Team {
+                lanes: if branch!("reduce: wide, shared", wide) { most } else { 32.min(most) },
+                local_size: most,
+            },
+        }
+    }
+
+    fn groups(self, units: u64) -> u64 {
+        units.div_ceil(u64::from(self.local_size / self.lanes))
+    }
+}
+
+/// The push constants of `glsl/reduce_rows.comp`.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct PushRows {
+    units: u32,
+    begin: u32,
+    parts: u32,
+    magic: u32,
+    shift: u32,
+    extent: u32,
+    chunk: u32,
+    count: u32,
+    origin: u32,
+    origin2: u32,
+    out_origin: u32,
+}
+
+/// The push constants of `glsl/reduce_columns.comp`.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct PushColumns {
+    units: u32,
+    begin: u32,
+    parts: u32,
+    magic: [u32; 2],
+    shift: [u32; 2],
+    extent: u32,
+    chunk: u32,
+    count: u32,
+    inner: u32,
+    first_four: u32,
+    fours: u32,
+    origin: u32,
+    origin2: u32,
+    out_origin: u32,
+    last: u32,
+    last2: u32,
+}
+
+/// The push constants of `glsl/reduce_merge.comp`.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct PushMerge {
+    units: u32,
+    parts: u32,
+    extent: u32,
+    chunk: u32,
+    inner: u32,
+    count: u32,
+}
+
+/// A reduction of a value that has elements, along an axis that has some.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduce {
+    pub(crate) op: &'static str,
+    pub(crate) reduction: Reduction,
+    pub(crate) input: ValueId,
+    /// The other factor of a dot product, or the means of a variance.
+    pub(crate) second: Option<ValueId>,
+    /// The program that makes the input element by element, which is then never stored.
+    pub(crate) head: Option<Map>,
+    pub(crate) geometry: Geometry,
+    pub(crate) output: ValueId,
+}
+
+/// What a `Reduce` is lowered with.
+struct Lowering<'a> {
+    reduce: &'a Reduce,
+    label: &'a Label,
+    graph: &'a mut Graph,
+    catalog: &'a Catalog,
+    variant: &'static Variant,
+    dtype: DType,
+    nodes: &'a mut Vec<Node>,
+}
+
+impl Reduce {
+    /// Appends the dispatches that carry it out: one; where rows or columns are long and few, more that join parts.
+    pub(crate) fn lower(
+        &self,
+        label: &Label,
+        graph: &mut Graph,
+        catalog: &Catalog,
+        nodes: &mut Vec<Node>,
+    ) -> Result<()> {
+        let (shape, dtype) = (graph.value(self.input).shape, graph.value(self.input).dtype);
+        let variant = catalog.variant(Family::Reduce, shape.elements() as u64);
+        Lowering { reduce: self, label, graph, catalog, variant, dtype, nodes }.run()
+    }
+
+    /// Whether it can run this program as it loads: it reduces whole rows of one input, and not many short ones, which
+    /// are added up in another order.
+    pub(crate) fn takes(&self, head: &Map) -> bool {
+        branch!("reduce: of one", self.second.is_none())
+            && self.head.is_none()
+            && branch!("reduce: headed rows", self.geometry.is_rows())
+            && branch!("reduce: headed long", !short::is_worth_it(self.geometry))
+            && prologue::fits(head)
+    }
+}
+
+impl Lowering<'_> {
+    fn run(mut self) -> Result<()> {
+        if branch!("reduce: short", self.is_short()) {
+            return self.short();
+        }
+        let geometry = self.reduce.geometry;
+        let is_rows = branch!("reduce: rows", geometry.is_rows());
+        let cut = if is_rows { self.cut_rows() } else { self.cut_columns()? };
+        let target = self.target(geometry, cut.parts)?;
+        if is_rows {
+            self.rows(cut, target)?;
+        } else {
+            self.columns(cut, target)?;
+        }
+        let (mut states, mut extent) = (target, cut.parts);
+        while extent > 1 {
+            let lanes = if branch!("reduce: merge narrow", self.narrow_merge()) {
+                1
+            } else {
+                u64::from(subgroup(self.catalog))
+            };
+            let cut = Cut::new(extent, 1, 1, MOST_STATES * lanes);
+            let view = Geometry { extent, ..geometry };
+            let target = self.target(view, cut.parts)?;
+            self.merge(view, cut, states, target)?;
+            (states, extent) = (target, cut.parts);
+        }
+        Ok(())
+    }
+
+    /// Where results go: to the output, or to states while there is more than one part.
+    fn target(&mut self, geometry: Geometry, parts: u64) -> Result<ValueId> {
+        if parts == 1 {
+            return Ok(self.reduce.output);
+        }
+        let states = geometry.results() * parts;
+        let (bytes, limit) = (states * STATE_BYTES, self.catalog.limits.storage_range_bytes);
+        if branch!("reduce: too many states", bytes > limit) {
+            let (op, shape) = (self.reduce.op, self.label.shape);
+            return Err(Error::Binding { op, shape, bytes, limit });
+        }
+        Ok(self.graph.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced))
+    }
+
+    fn narrow_merge(&self) -> bool {
+        self.reduce.geometry.results() >= habits(self.variant.tree).column_lanes
+    }
+
+    fn windowed(&self, load: Load) -> bool {
+        let bytes = self.graph.bytes(self.graph.root(self.reduce.input));
+        load == Load::Buffer && bytes > self.catalog.limits.storage_range_bytes
+    }
+
+    fn load(&self) -> Load {
+        let mut inputs = prologue::inputs(self.reduce.head.as_ref(), self.reduce.input);
+        inputs.extend(self.reduce.second);
+        load_of(self.variant.load, self.graph, &inputs, &self.catalog.limits)
+    }
+
+    fn cut_rows(&self) -> Cut {
+        let Geometry { outer, extent, .. } = self.reduce.geometry;
+        let habits = habits(self.variant.tree);
+        if branch!("reduce: uncut", extent <= habits.narrow) {
+            return Cut { chunk: extent, parts: 1 };
+        }
+        let team = Team::new(self.variant, self.catalog, false, true);
+        let grain = 4 * BLOCK * u64::from(team.lanes);
+        let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
+        let mut most = grain * MOST_BLOCKS;
+        if branch!("reduce: rows in windows", self.windowed(self.load())) {
+            // A part must fit a binding.
+            let limits = &self.catalog.limits;
+            most = most.min((limits.storage_range_bytes - limits.offset_alignment) / (4 * grain) * grain);
+        }
+        Cut::new(extent, parts, grain, most)
+    }
+
+    fn cut_columns(&self) -> Result<Cut> {
+        let Geometry { outer, extent, inner } = self.reduce.geometry;
+        let habits = habits(self.variant.tree);
+        let mut most = BLOCK * MOST_BLOCKS;
+        if branch!("reduce: columns in windows", self.windowed(self.load())) {
+            // A part must fit a binding.
+            let limits = &self.catalog.limits;
+            let rows = (limits.storage_range_bytes - limits.offset_alignment) / (4 * inner);
+            most = most.min(if branch!("reduce: blocks fit", rows >= BLOCK) {
+                rows / BLOCK * BLOCK
+            } else {
+                rows.max(1)
+            });
+        }
+        let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
+        Ok(Cut::new(extent, parts, BLOCK.min(most), most))
+    }
+
+    fn specialization(&self, local_size: u32, lanes: Option<u32>, target: ValueId) -> Specialization {
+        let reduction = self.reduce.reduction;
+        let finish = if target == self.reduce.output { reduction.finish() } else { Finish::State };
+        let mut constants: Specialization = smallvec![(0, local_size)];
+        constants.extend(lanes.map(|lanes| (1, lanes)));
+        constants.extend([
+            (2, reduction.monoid(self.dtype) as u32),
+            (3, reduction.term(self.dtype)),
+            (4, finish as u32),
+        ]);
+        constants
+    }
+
+    fn out_bytes(&self, target: ValueId) -> u64 {
+        if target == self.reduce.output { 4 } else { STATE_BYTES }
+    }
+
+    fn rows(&mut self, cut: Cut, target: ValueId) -> Result<()> {
+        let &Reduce { op, second, ref head, geometry, .. } = self.reduce;
+        let (limits, habits) = (&self.catalog.limits, habits(self.variant.tree));
+        let narrow = geometry.extent <= habits.narrow;
+        let team = Team::new(self.variant, self.catalog, narrow, cut.chunk >= habits.wide);
+        let load = self.load();
+        let module = match head {
+            Some(_) => headed_module(load, self.variant.tree),
+            None => rows_module(load, self.variant.tree, second.is_some()),
+        };
+        let kernel = self.catalog.kernel(module)?.clone();
+        let mut specialization = self.specialization(team.local_size, Some(team.lanes), target);
+        specialization.extend(head.iter().flat_map(prologue::specialization));
+        let pipeline = PipelineKey { kernel, specialization };
+        let out_bytes = self.out_bytes(target);
+        let layout = Layout { geometry, cut, out_bytes };
+        for Slab { begin, units, .. } in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
+            let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
+            let elements = words.end - words.start;
+            let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
+            for input in prologue::inputs(head.as_ref(), self.reduce.input) {
+                // Those that are not one element for all have the same size, and windows that begin at the same place.
+                let window = input_window(self.graph, input, words.clone(), load, limits);
+                accesses.push(window.access);
+                origin = window.origin.max(origin);
+            }
+            let spare = accesses[0].bytes * prologue::unused_inputs(head.as_ref());
+            let mut origin2 = 0;
+            if let Some(second) = second {
+                let means = begin / cut.parts..(begin + units - 1) / cut.parts + 1;
+                let dot = branch!("reduce: dot", self.reduce.reduction == Reduction::Dot);
+                let words = if dot { words } else { means };
+                let window = input_window(self.graph, second, words, load, limits);
+                accesses.push(window.access);
+                origin2 = window.origin;
+            }
+            let out = output_window(self.graph, target, begin..begin + units, out_bytes, limits);
+            accesses.push(out.access);
+            let (magic, shift) = division(cut.parts as u32);
+            let push = PushRows {
+                units: units as u32,
+                begin: begin as u32,
+                parts: cut.parts as u32,
+                magic,
+                shift,
+                extent: geometry.extent as u32,
+                chunk: cut.chunk as u32,
+                count: geometry.extent as u32,
+                origin,
+                origin2,
+                out_origin: out.origin,
+            };
+            let groups = grid(team.groups(units), limits);
+            let mut push = SmallVec::from_slice(bytemuck::bytes_of(&push));
+            push.extend(head.iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
+            let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
+            let flops = elements + head.as_ref().map_or(0, |head| head.flops(self.dtype, elements));
+            let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
+            let node = Node::new(self.label.clone(), work, accesses);
+            self.nodes.push(node.with_flops(flops).with_bytes(bytes));
+        }
+        Ok(())
+    }
+
+    fn columns(&mut self, cut: Cut, target: ValueId) -> Result<()> {
+        let &Reduce { op, input, second, geometry, .. } = self.reduce;
+        let limits = &self.catalog.limits;
+        let Geometry { extent, inner, .. } = geometry;
+        // Few invocations are spread over more workgroups, so that every core gets some.
+        let few =
+            geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
+        let local_size =
+            if branch!("reduce: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
+        let load = self.load();
+        let kernel = self.catalog.kernel(columns_module(load, second.is_some()))?.clone();
+        let mut specialization = self.specialization(local_size, None, target);
+        specialization.push((5, u32::from(branch!("reduce: columns of four", inner % 4 == 0))));
+        let pipeline = PipelineKey { kernel, specialization };
+        let out_bytes = self.out_bytes(target);
+        let layout = Layout { geometry, cut, out_bytes };
+        for slab in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
+            let Slab { begin, units, first_four, fours } = slab;
+            let end = begin + units;
+            let words = layout.elements(begin).start..layout.elements(end - 1).end;
+            let first = input_window(self.graph, input, words, load, limits);
+            let mut accesses = smallvec![first.access];
+            let (mut origin2, mut last2) = (0, 0);
+            if let Some(second) = second {
+                let means = begin / cut.parts * inner..((end - 1) / cut.parts + 1) * inner;
+                let window = input_window(self.graph, second, means, load, limits);
+                accesses.push(window.access);
+                (origin2, last2) = (window.origin, window.last);
+            }
+            let columns = 4 * first_four..(4 * (first_four + fours)).min(inner);
+            let results = begin * inner + columns.start..(end - 1) * inner + columns.end;
+            let out = output_window(self.graph, target, results, out_bytes, limits);
+            accesses.push(out.access);
+            let divisions = [division(fours as u32), division(cut.parts as u32)];
+            let push = PushColumns {
+                units: units as u32,
+                begin: begin as u32,
+                parts: cut.parts as u32,
+                magic: divisions.map(|d| d.0),
+                shift: divisions.map(|d| d.1),
+                extent: extent as u32,
+                chunk: cut.chunk as u32,
+                count: extent as u32,
+                inner: inner as u32,
+                first_four: first_four as u32,
+                fours: fours as u32,
+                origin: first.origin,
+                origin2,
+                out_origin: out.origin,
+                last: first.last,
+                last2,
+            };
+            let groups = grid((units * fours).div_ceil(u64::from(local_size)), limits);
+            let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
+            let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
+            let flops = first.access.bytes / 4;
+            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, view: Geometry, cut: Cut, from: ValueId, target: ValueId) -> Result<()> {
+        let limits = &self.catalog.limits;
+        let team = Team::new(self.variant, self.catalog, self.narrow_merge(), cut.chunk >= 256);
+        let load = load_of(self.variant.load, self.graph, &[from], limits);
+        let kernel = self.catalog.kernel(merge_module(load, self.variant.tree))?.clone();
+        let specialization = self.specialization(team.local_size, Some(team.lanes), target);
+        let units = view.results() * cut.parts;
+        let push = PushMerge {
+            units: units as u32,
+            parts: cut.parts as u32,
+            extent: view.extent as u32,
+            chunk: cut.chunk as u32,
+            inner: view.inner as u32,
+            count: self.reduce.geometry.extent as u32,
+        };
+        let work = Work::Dispatch {
+            pipeline: PipelineKey { kernel, specialization },
+            push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
+            groups: grid(team.groups(units), limits),
+        };
+        let accesses = smallvec![self.graph.whole(from, false), self.graph.whole(target, true)];
+        let flops = self.graph.bytes(from) / 4;
+        self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
+        Ok(())
+    }
+}
+
+fn headed_module(load: Load, tree: Tree) -> &'static str {
+    match (load, tree) {
+        (Load::Texel, Tree::Shuffle) => "reduce_rows.texel.shuffle.3.4.light",
+        (Load::Buffer, Tree::Shuffle) => "reduce_rows.buffer.shuffle.3.4.light",
+        _ => "reduce_rows.buffer.shared.3.4.light",
+    }
+}
+
+fn rows_module(load: Load, tree: Tree, two: bool) -> &'static str {
+    match (load, tree, two) {
+        (Load::Texel, Tree::Shuffle, false) => "reduce_rows.texel.shuffle.1",
+        (Load::Texel, Tree::Shuffle, true) => "reduce_rows.texel.shuffle.2",
+        (Load::Buffer, Tree::Shuffle, false) => "reduce_rows.buffer.shuffle.1",
+        (Load::Buffer, Tree::Shuffle, true) => "reduce_rows.buffer.shuffle.2",
+        (_, _, false) => "reduce_rows.buffer.shared.1",
+        (_, _, true) => "reduce_rows.buffer.shared.2",
+    }
+}
+
+fn columns_module(load: Load, two: bool) -> &'static str {
+    match (load, two) {
+        (Load::Texel, false) => "reduce_columns.texel.1",
+        (Load::Texel, true) => "reduce_columns.texel.2",
+        (Load::Buffer, false) => "reduce_columns.buffer.1",
+        (Load::Buffer, true) => "reduce_columns.buffer.2",
+    }
+}
+
+fn merge_module(load: Load, tree: Tree) -> &'static str {
+    match (load, tree) {
+        (Load::Texel, Tree::Shuffle) => "reduce_merge.texel.shuffle",
+        (Load::Buffer, Tree::Shuffle) => "reduce_merge.buffer.shuffle",
+        _ => "reduce_merge.buffer.shared",
+    }
+}
+
+/// The pipelines of sums: of rows, and of everything.
+pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+    let mut keys: Vec<PipelineKey> = Vec::new();
+    for (extents, axis) in [([1 << 20, 1], None), ([64, 1024], Some(1))] {
+        let mut graph = Graph::default();
+        let shape = Shape::from(extents);
+        let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+        let geometry = axis.map_or(Geometry::whole(&shape), |axis| Geometry::along(&shape, axis));
+        let reduction = Reduction::Sum;
+        let reduce = Reduce { op: "prewarm", reduction, input, second: None, head: None, geometry, output };
+        let label = Label { op: LabelName::Op(reduce.op), shape, dtype: DType::F32 };
+        let mut nodes = Vec::new();
+        reduce.lower(&label, &mut graph, catalog, &mut nodes)?;
+        for node in nodes {
+            if let Work::Dispatch { pipeline, .. } = node.work {
+                keys.push(pipeline);
+            }
+        }
+    }
+    Ok(keys)
+}

@@ -1,0 +1,71 @@
+//! Many short rows, four to an invocation: dispatches of `glsl/reduce_short.comp`.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::{Lowering, NARROW_GROUP};
+use crate::error::Result;
+use crate::ir::branches::branch;
+use crate::ir::graph::{Node, Work};
+use crate::kernels::axis::span::{Geometry, grid};
+use crate::kernels::catalog::Load;
+use crate::runtime::pipelines::PipelineKey;
+
+/// The longest row: a pipeline is compiled for each length, and holds four rows in registers.
+const LONGEST: u64 = 16;
+/// The fewest rows that are worth a pipeline of their own.
+const FEWEST: u64 = 1024;
+
+/// The push constants of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Push {
+    rows: u32,
+    last: u32,
+}
+
+/// Whether the rows are short and many.
+pub(super) fn is_worth_it(geometry: Geometry) -> bool {
+    geometry.is_rows()
+        && branch!("short: rows", geometry.extent <= LONGEST)
+        && branch!("short: many", geometry.outer >= FEWEST)
+}
+
+impl Lowering<'_> {
+    /// Whether the rows are short and many, and no window is needed.
+    pub(super) fn is_short(&self) -> bool {
+        let geometry = self.reduce.geometry;
+        let limits = &self.catalog.limits;
+        let bytes = self.graph.bytes(self.graph.root(self.reduce.input));
+        let groups = geometry.outer.div_ceil(4 * u64::from(NARROW_GROUP));
+        is_worth_it(geometry)
+            && branch!("short: fits", bytes <= limits.storage_range_bytes)
+            && groups <= u64::from(limits.groups[0]) * u64::from(limits.groups[1])
+    }
+
+    pub(super) fn short(&mut self) -> Result<()> {
+        let (input, second, output) = (self.reduce.input, self.reduce.second, self.reduce.output);
+        let (rows, extent) = (self.reduce.geometry.outer, self.reduce.geometry.extent);
+        let limits = &self.catalog.limits;
+        let local_size = NARROW_GROUP.min(limits.invocations);
+        let module = match (self.load(), second.is_some()) {
+            (Load::Texel, false) => "reduce_short.texel.1",
+            (Load::Texel, true) => "reduce_short.texel.2",
+            (Load::Buffer, false) => "reduce_short.buffer.1",
+            (Load::Buffer, true) => "reduce_short.buffer.2",
+        };
+        let kernel = self.catalog.kernel(module)?.clone();
+        let mut specialization = self.specialization(local_size, None, output);
+        specialization.push((5, extent as u32));
+        let push = Push { rows: rows as u32, last: ((rows * extent).div_ceil(4) - 1) as u32 };
+        let work = Work::Dispatch {
+            pipeline: PipelineKey { kernel, specialization },
+            push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
+            groups: grid(rows.div_ceil(4 * u64::from(local_size)), limits),
+        };
+        let mut accesses = smallvec![self.graph.whole(input, false)];
+        accesses.extend(second.map(|means| self.graph.whole(means, false)));
+        accesses.push(self.graph.whole(output, true));
+        self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(rows * extent));
+        Ok(())
+    }
+}

@@ -1,0 +1,477 @@
+//! Softmax and its logarithm: how they become dispatches of `glsl/softmax_rows.comp` and `softmax_columns.comp`.
+
+mod together;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::elementwise::Map;
+use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::kernels::axis::prologue;
+use crate::kernels::axis::span::{
+    Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
+};
+use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
+use crate::kernels::division::division;
+use crate::kernels::launch::pipelines_of;
+use crate::runtime::pipelines::{PipelineKey, Specialization};
+use crate::shape::{DType, Shape};
+
+/// How a row or column is worked on; numbers as in the shaders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Read once, kept in registers.
+    Registers = 0,
+    /// Read twice.
+    Sweeps = 1,
+    /// The first of two dispatches: a state for each part.
+    Parts = 2,
+    /// The second: states joined, results made.
+    Join = 3,
+}
+
+/// Texels of a lane in a block of a row, and rows in a block of columns.
+const ROW_BLOCK: u64 = 8;
+const COLUMN_BLOCK: u64 = 4;
+/// Blocks that one invocation adds up, at most: as in `reduce.rs`, for accuracy and for the loop limit of lavapipe.
+const MOST_BLOCKS: u64 = 4096;
+
+/// How a variant likes its work cut. First guesses, not yet swept on any device.
+struct Habits {
+    /// Rows up to this many texels get one invocation each.
+    narrow: u64,
+    /// No row is cut into parts smaller than this,
+    least_chunk: u64,
+    /// nor into more parts than make this many in all.
+    units: u64,
+    /// Invocations that columns are cut for,
+    column_lanes: u64,
+    /// with at least so many rows each.
+    least_rows: u64,
+}
+
+fn habits(tree: Tree) -> Habits {
+    match tree {
+        Tree::Shuffle => {
+            Habits { narrow: 8, least_chunk: 8192, units: 8, column_lanes: 128, least_rows: 256 }
+        }
+        Tree::Shared | Tree::Apart => {
+            Habits { narrow: 4, least_chunk: 16_384, units: 256, column_lanes: 8192, least_rows: 256 }
+        }
+    }
+}
+
+/// Elements of a row that a program may stand before. None is cut into parts.
+const MOST_HEADED: u64 = 4096;
+
+/// Invocations per workgroup where they have little to do each.
+const NARROW_GROUP: u32 = 256;
+
+/// How rows are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Team {
+    lanes: u32,
+    local_size: u32,
+    /// Texels per lane, if they fit registers.
+    vecs: Option<u32>,
+}
+
+impl Team {
+    fn new(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> Team {
+        // A row that begins anywhere touches one texel more.
+        let texels = if branch!("softmax: rows of fours", geometry.extent.is_multiple_of(4)) {
+            geometry.extent / 4
+        } else {
+            (geometry.extent + 3).div_ceil(4)
+        };
+        let most = variant.local_size.min(catalog.limits.invocations);
+        if branch!("softmax: narrow", texels <= habits(variant.tree).narrow) {
+            let local_size = NARROW_GROUP.min(catalog.limits.invocations);
+            return Team { lanes: 1, local_size, vecs: vecs(texels, 8) };
+        }
+        match variant.tree {
+            Tree::Shuffle => {
+                let lanes = subgroup(catalog);
+                // Few rows go to a workgroup each, so that every core gets some.
+                let local_size =
+                    if branch!("softmax: few rows", geometry.outer < 128) { lanes } else { most.max(lanes) };
+                Team { lanes, local_size, vecs: vecs(texels.div_ceil(u64::from(lanes)), variant.vecs) }
+            }
+            Tree::Shared | Tree::Apart => {
+                let fits = |lanes: u32| vecs(texels.div_ceil(u64::from(lanes)), variant.vecs);
+                let few = 32.min(most);
+                branch!("softmax: few lanes", fits(few).is_some());
+                match fits(few) {
+                    Some(vecs) => Team { lanes: few, local_size: most, vecs: Some(vecs) },
+                    None => Team { lanes: most, local_size: most, vecs: fits(most) },
+                }
+            }
+        }
+    }
+
+    /// The constant that tells the second dispatch whether each lane has one state of a row to join, at the most.
+    fn few(self, cut: Cut) -> (u32, u32) {
+        (6, u32::from(branch!("softmax: few parts", cut.parts <= u64::from(self.lanes))))
+    }
+}
+
+/// The number of texels per lane that a pipeline is made for: few different ones, since each is compiled apart.
+fn vecs(needed: u64, most: u32) -> Option<u32> {
+    [1, 2, 4, 8, 16, 24, 32, 40].into_iter().find(|&v| u64::from(v) >= needed && v <= most)
+}
+
+/// The push constants of `glsl/softmax_rows.comp`.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct PushRows {
+    units: u32,
+    begin: u32,
+    parts: u32,
+    magic: u32,
+    shift: u32,
+    extent: u32,
+    chunk: u32,
+    origin: u32,
+    out_origin: u32,
+}
+
+/// The push constants of `glsl/softmax_columns.comp`.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct PushColumns {
+    units: u32,
+    begin: u32,
+    parts: u32,
+    magic: [u32; 2],
+    shift: [u32; 2],
+    extent: u32,
+    chunk: u32,
+    inner: u32,
+    first_four: u32,
+    fours: u32,
+    origin: u32,
+    out_origin: u32,
+    last: u32,
+}
+
+/// Softmax of a value that has elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Softmax {
+    pub(crate) op: &'static str,
+    pub(crate) logarithm: bool,
+    pub(crate) input: ValueId,
+    /// The program that makes the input element by element, which is then never stored.
+    pub(crate) head: Option<Map>,
+    pub(crate) geometry: Geometry,
+    pub(crate) output: ValueId,
+}
+
+/// What a `Softmax` is lowered with.
+struct Lowering<'a> {
+    softmax: &'a Softmax,
+    label: &'a Label,
+    graph: &'a mut Graph,
+    catalog: &'a Catalog,
+    variant: &'static Variant,
+    nodes: &'a mut Vec<Node>,
+}
+
+impl Softmax {
+    /// Appends the dispatches that carry it out: one, or two where rows or columns are long.
+    pub(crate) fn lower(
+        &self,
+        label: &Label,
+        graph: &mut Graph,
+        catalog: &Catalog,
+        nodes: &mut Vec<Node>,
+    ) -> Result<()> {
+        let elements = graph.value(self.input).shape.elements() as u64;
+        let variant = catalog.variant(Family::Softmax, elements);
+        Lowering { softmax: self, label, graph, catalog, variant, nodes }.run()
+    }
+
+    /// Whether it can run this program as it loads: rows that are not long are loaded once, or twice where a device's
+    /// subgroups are narrow.
+    pub(crate) fn takes(&self, head: &Map) -> bool {
+        self.head.is_none()
+            && branch!("softmax: headed rows", self.geometry.is_rows())
+            && branch!("softmax: headed short", self.geometry.extent <= MOST_HEADED)
+            && prologue::fits(head)
+    }
+}
+
+/// What the dispatches of one stage over rows have in common.
+struct Rows {
+    pipeline: PipelineKey,
+    load: Load,
+    layout: Layout,
+    /// The states of a row's parts, if they are read; how many a row has.
+    join: Option<ValueId>,
+    parts: u64,
+    target: ValueId,
+    /// For modules that store together.
+    octal: Option<[u32; 8]>,
+}
+
+/// What a kernel of rows does besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// Joins the states of parts.
+    Join,
+    /// Runs a program as it loads.
+    Headed,
+}
+
+impl Lowering<'_> {
+    fn run(mut self) -> Result<()> {
+        let geometry = self.softmax.geometry;
+        let cut =
+            if branch!("softmax: rows", geometry.is_rows()) { self.cut_rows() } else { self.cut_columns() };
+        if branch!("softmax: one part", cut.parts == 1) {
+            return self.stage(Mode::Sweeps, cut, None);
+        }
+        let states = geometry.results() * cut.parts;
+        let (bytes, limit) = (16 * states, self.catalog.limits.storage_range_bytes);
+        if branch!("softmax: too many states", bytes > limit) {
+            return Err(Error::Binding { op: self.softmax.op, shape: self.label.shape, bytes, limit });
+        }
+        let states = self.graph.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced);
+        self.stage(Mode::Parts, cut, Some(states))?;
+        self.stage(Mode::Join, cut, Some(states))
+    }
+
+    fn stage(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
+        if self.softmax.geometry.is_rows() {
+            self.rows(mode, cut, states)
+        } else {
+            self.columns(mode, cut, states)
+        }
+    }
+
+    fn cut_rows(&self) -> Cut {
+        let Geometry { outer, extent, .. } = self.softmax.geometry;
+        let team = Team::new(self.variant, self.catalog, self.softmax.geometry);
+        if branch!("softmax: in registers", team.vecs.is_some()) {
+            return Cut { chunk: extent, parts: 1 };
+        }
+        let habits = habits(self.variant.tree);
+        let grain = 4 * ROW_BLOCK * u64::from(team.lanes);
+        let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
+        // Results are bound in windows in any case, and a part's must fit one.
+        let most = (grain * MOST_BLOCKS).min(self.range() / (4 * grain) * grain);
+        Cut::new(extent, parts, grain, most)
+    }
+
+    fn cut_columns(&self) -> Cut {
+        let Geometry { outer, extent, inner } = self.softmax.geometry;
+        let habits = habits(self.variant.tree);
+        // Results are bound in windows in any case.
+        let most = (COLUMN_BLOCK * MOST_BLOCKS).min((self.range() / (4 * inner)).max(1));
+        let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
+        Cut::new(extent, parts, COLUMN_BLOCK.min(most), most)
+    }
+
+    /// Bytes that a window may span, wherever it begins.
+    fn range(&self) -> u64 {
+        let limits = &self.catalog.limits;
+        (limits.storage_range_bytes - limits.offset_alignment) / 16 * 16
+    }
+
+    fn windowed(&self, load: Load) -> bool {
+        let bytes = |&input: &ValueId| self.graph.bytes(self.graph.root(input));
+        let largest =
+            prologue::inputs(self.softmax.head.as_ref(), self.softmax.input).iter().map(bytes).max();
+        load == Load::Buffer && largest.unwrap_or(0) > self.catalog.limits.storage_range_bytes
+    }
+
+    fn load(&self, states: Option<ValueId>) -> Load {
+        let mut inputs = prologue::inputs(self.softmax.head.as_ref(), self.softmax.input);
+        inputs.extend(states);
+        load_of(self.variant.load, self.graph, &inputs, &self.catalog.limits)
+    }
+
+    fn rows(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
+        if self.rows_together(mode, cut, states)? {
+            return Ok(());
+        }
+        let &Softmax { op, logarithm, ref head, geometry, output, .. } = self.softmax;
+        let limits = &self.catalog.limits;
+        let team = Team::new(self.variant, self.catalog, geometry);
+        // Parts are large: each gets a workgroup.
+        let local_size = match (mode, self.variant.tree) {
+            (Mode::Parts | Mode::Join, Tree::Shuffle) => team.lanes,
+            _ => team.local_size,
+        };
+        let join = states.filter(|_| mode == Mode::Join);
+        let load = self.load(join);
+        let kind = match (join, head) {
+            (Some(_), _) => Kind::Join,
+            (None, Some(_)) => Kind::Headed,
+            (None, None) => Kind::Plain,
+        };
+        let kernel = self.catalog.kernel(rows_module(load, self.variant.tree, kind))?.clone();
+        let mut specialization: Specialization =
+            smallvec![(0, local_size), (1, team.lanes), (3, u32::from(logarithm))];
+        if join.is_none() {
+            let mode = if team.vecs.is_some() { Mode::Registers } else { mode };
+            let vecs = team.vecs.unwrap_or(1);
+            let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
+            branch!("softmax: full", full);
+            specialization.extend([(2, mode as u32), (4, vecs), (5, u32::from(full))]);
+        } else {
+            specialization.push(team.few(cut));
+        }
+        specialization.extend(head.iter().flat_map(prologue::specialization));
+        let pipeline = PipelineKey { kernel, specialization };
+        let parts_only = mode == Mode::Parts;
+        let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
+        let target = states.filter(|_| parts_only).unwrap_or(output);
+        let layout = Layout { geometry, cut, out_bytes };
+        let slabs = layout.slabs(self.windowed(load), self.label.shape, op, limits)?;
+        let rows = Rows { pipeline, load, layout, join, target, parts: cut.parts, octal: None };
+        for slab in slabs {
+            let groups = grid(slab.units.div_ceil(u64::from(local_size / team.lanes)), limits);
+            self.dispatch_rows(&rows, slab, groups);
+        }
+        Ok(())
+    }
+
+    /// Appends the dispatch of a slab.
+    fn dispatch_rows(&mut self, rows: &Rows, slab: Slab, groups: [u32; 3]) {
+        let Rows { layout, load, .. } = rows;
+        let (limits, head) = (&self.catalog.limits, self.softmax.head.as_ref());
+        let Slab { begin, units, .. } = slab;
+        let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
+        let elements = words.end - words.start;
+        let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
+        for input in prologue::inputs(head, self.softmax.input) {
+            // Those that are not one element for all have the same size, and windows that begin at the same place.
+            let window = input_window(self.graph, input, words.clone(), *load, limits);
+            accesses.push(window.access);
+            origin = window.origin.max(origin);
+        }
+        let spare = accesses[0].bytes * prologue::unused_inputs(head);
+        accesses.extend(rows.join.map(|states| self.graph.whole(states, false)));
+        let out = output_window(self.graph, rows.target, words, 4, limits);
+        accesses.push(out.access);
+        let (magic, shift) = division(layout.cut.parts as u32);
+        let push = PushRows {
+            units: units as u32,
+            begin: begin as u32,
+            parts: rows.parts as u32,
+            magic,
+            shift,
+            extent: layout.geometry.extent as u32,
+            chunk: layout.cut.chunk as u32,
+            origin,
+            out_origin: out.origin,
+        };
+        let mut push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
+        push.extend(head.into_iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
+        push.extend(rows.octal.into_iter().flatten().flat_map(u32::to_ne_bytes));
+        let work = Work::Dispatch { pipeline: rows.pipeline.clone(), push, groups };
+        let flops = elements + head.map_or(0, |head| head.flops(self.label.dtype, elements));
+        let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
+        let node = Node::new(self.label.clone(), work, accesses);
+        self.nodes.push(node.with_flops(flops).with_bytes(bytes));
+    }
+
+    fn columns(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
+        let &Softmax { op, logarithm, input, geometry, output, .. } = self.softmax;
+        let limits = &self.catalog.limits;
+        let Geometry { extent, inner, .. } = geometry;
+        // Few invocations are spread over more workgroups, so that every core gets some.
+        let few =
+            geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
+        let local_size =
+            if branch!("softmax: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
+        let join = states.filter(|_| mode == Mode::Join);
+        let load = self.load(join);
+        let kernel = self.catalog.kernel(columns_module(load, join.is_some()))?.clone();
+        let mut specialization: Specialization = smallvec![(0, local_size), (3, u32::from(logarithm))];
+        if join.is_none() {
+            specialization.push((2, mode as u32));
+        }
+        specialization.push((5, u32::from(branch!("softmax: columns of four", inner % 4 == 0))));
+        let pipeline = PipelineKey { kernel, specialization };
+        let parts_only = mode == Mode::Parts;
+        let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
+        let target = states.filter(|_| parts_only).unwrap_or(output);
+        let layout = Layout { geometry, cut, out_bytes };
+        for slab in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
+            let Slab { begin, units, first_four, fours } = slab;
+            let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
+            let first = input_window(self.graph, input, words.clone(), load, limits);
+            // Some of the columns are a slab only where a part has one row.
+            let results = if branch!("softmax: some columns", 4 * fours < inner) {
+                words.start + 4 * first_four..words.start + (4 * (first_four + fours)).min(inner)
+            } else {
+                words
+            };
+            let out = output_window(self.graph, target, results, 4, limits);
+            let divisions = [division(fours as u32), division(cut.parts as u32)];
+            let push = PushColumns {
+                units: units as u32,
+                begin: begin as u32,
+                parts: cut.parts as u32,
+                magic: divisions.map(|d| d.0),
+                shift: divisions.map(|d| d.1),
+                extent: extent as u32,
+                chunk: cut.chunk as u32,
+                inner: inner as u32,
+                first_four: first_four as u32,
+                fours: fours as u32,
+                origin: first.origin,
+                out_origin: out.origin,
+                last: first.last,
+            };
+            let mut accesses = smallvec![first.access];
+            accesses.extend(join.map(|states| self.graph.whole(states, false)));
+            accesses.push(out.access);
+            let groups = grid((units * fours).div_ceil(u64::from(local_size)), limits);
+            let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
+            let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
+            let flops = first.access.bytes / 4;
+            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
+        }
+        Ok(())
+    }
+}
+
+fn rows_module(load: Load, tree: Tree, kind: Kind) -> &'static str {
+    match (load, tree, kind) {
+        (Load::Texel, Tree::Shuffle, Kind::Plain) => "softmax_rows.texel.shuffle.1",
+        (Load::Texel, Tree::Shuffle, Kind::Join) => "softmax_rows.texel.shuffle.2",
+        (Load::Texel, Tree::Shuffle, Kind::Headed) => "softmax_rows.texel.shuffle.3.4.light",
+        (Load::Buffer, Tree::Shuffle, Kind::Plain) => "softmax_rows.buffer.shuffle.1",
+        (Load::Buffer, Tree::Shuffle, Kind::Join) => "softmax_rows.buffer.shuffle.2",
+        (Load::Buffer, Tree::Shuffle, Kind::Headed) => "softmax_rows.buffer.shuffle.3.4.light",
+        (_, _, Kind::Plain) => "softmax_rows.buffer.shared.1",
+        (_, _, Kind::Join) => "softmax_rows.buffer.shared.2",
+        (_, _, Kind::Headed) => "softmax_rows.buffer.shared.3.4.light",
+    }
+}
+
+fn columns_module(load: Load, join: bool) -> &'static str {
+    match (load, join) {
+        (Load::Texel, false) => "softmax_columns.texel.1",
+        (Load::Texel, true) => "softmax_columns.texel.2",
+        (Load::Buffer, false) => "softmax_columns.buffer.1",
+        (Load::Buffer, true) => "softmax_columns.buffer.2",
+    }
+}
+
+/// The pipeline of softmax over rows of 1024.
+pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+    let mut graph = Graph::default();
+    let shape = Shape::from([4096, 1024]);
+    let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+    let geometry = Geometry::along(&shape, 1);
+    let softmax = Softmax { op: "prewarm", logarithm: false, input, head: None, geometry, output };
+    let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
+    let mut nodes = Vec::new();
+    softmax.lower(&label, &mut graph, catalog, &mut nodes)?;
+    Ok(pipelines_of(nodes))
+}

@@ -1,0 +1,78 @@
+//! Rows whose results a subgroup stores together: `glsl/lib/together.glsl`.
+
+use smallvec::smallvec;
+
+use super::{Lowering, Mode, Rows, Softmax, Team};
+use crate::error::Result;
+use crate::ir::branches::branch;
+use crate::ir::graph::ValueId;
+use crate::kernels::axis::prologue;
+use crate::kernels::axis::span::{Cut, Layout, Slab};
+use crate::kernels::catalog::{Load, Tree};
+use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::runtime::pipelines::{PipelineKey, Specialization};
+
+/// Texels per lane of a block of a long row: enough for the joining of its parts, which every block repeats, to be little.
+const BLOCK_VECS: u32 = 32;
+
+impl Lowering<'_> {
+    /// Appends the dispatches that make the results, if a subgroup can store all of its own together; says if so.
+    pub(super) fn rows_together(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<bool> {
+        let &Softmax { op, logarithm, ref head, geometry, output, .. } = self.softmax;
+        let limits = &self.catalog.limits;
+        let team = Team::new(self.variant, self.catalog, geometry);
+        let join = states.filter(|_| mode == Mode::Join);
+        // What a subgroup takes: a row that fits registers, or a block of a long one.
+        let vecs = match (team.vecs, join) {
+            (Some(vecs), _) => vecs,
+            (None, Some(_)) => BLOCK_VECS,
+            (None, None) => return Ok(false),
+        };
+        let taken = 4 * u64::from(vecs * team.lanes);
+        let fits =
+            if join.is_some() { geometry.extent.is_multiple_of(taken) } else { geometry.extent == taken };
+        let load = self.load(join);
+        if !branch!("softmax: together", self.variant.together)
+            || self.variant.tree != Tree::Shuffle
+            || branch!("softmax: buffers together", load != Load::Texel)
+            || branch!("softmax: narrow together", team.lanes != limits.subgroup_size)
+            || !branch!("softmax: fits together", fits)
+        {
+            return Ok(false);
+        }
+        let blocks = Cut { chunk: taken, parts: geometry.extent / taken };
+        let layout = Layout { geometry, cut: blocks, out_bytes: 4 * taken };
+        let slabs = layout.slabs(self.windowed(load), self.label.shape, op, limits)?;
+        // There may be no subgroup too many.
+        let rows_of = |local_size: u32| u64::from(local_size / team.lanes);
+        let even = |local_size: u32| {
+            whole_subgroups(local_size, limits)
+                && slabs.iter().all(|slab| slab.units.is_multiple_of(rows_of(local_size)))
+        };
+        let most = self.variant.local_size.min(limits.invocations);
+        let local_size = if branch!("softmax: even", even(most)) { most } else { team.lanes };
+        let fits = |slab: &Slab| {
+            slab.units <= MOST_SUBGROUPS && slab.units / rows_of(local_size) <= u64::from(limits.groups[0])
+        };
+        if !branch!("softmax: line of rows", slabs.iter().all(fits)) {
+            return Ok(false);
+        }
+        let module = match (join, head) {
+            (Some(_), _) => "softmax_rows.texel.together.shuffle.2",
+            (None, None) => "softmax_rows.texel.together.shuffle.1",
+            (None, Some(_)) => "softmax_rows.texel.together.shuffle.3.4.light",
+        };
+        let mut specialization: Specialization =
+            smallvec![(0, local_size), (1, team.lanes), (3, u32::from(logarithm)), (4, vecs)];
+        specialization.extend(join.map(|_| team.few(cut)));
+        specialization.extend(head.iter().flat_map(prologue::specialization));
+        let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
+        let rows =
+            Rows { pipeline, load, layout, join, target: output, parts: cut.parts, octal: Some(OCTAL) };
+        for slab in slabs {
+            let groups = [(slab.units / rows_of(local_size)) as u32, 1, 1];
+            self.dispatch_rows(&rows, slab, groups);
+        }
+        Ok(true)
+    }
+}

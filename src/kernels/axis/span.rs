@@ -1,0 +1,288 @@
+//! Work along one axis: a tensor seen as `[outer, extent, inner]`, cut into parts that fit loops, bindings and grids.
+
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::graph::{Access, Graph, ValueId};
+use crate::kernels::catalog::{Catalog, Load};
+use crate::shape::Shape;
+pub(crate) use crate::shape::axes::Geometry;
+use crate::vk::physical::Limits;
+
+/// How the middle is cut: into `parts` of `chunk`, the last of which may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) chunk: u64,
+    pub(crate) parts: u64,
+}
+
+impl Cut {
+    /// About so many parts, of a multiple of `grain` each, and none larger than `most` (itself such a multiple).
+    pub(crate) fn new(extent: u64, parts: u64, grain: u64, most: u64) -> Cut {
+        let chunk = extent.div_ceil(parts.max(1)).next_multiple_of(grain).min(most.max(grain));
+        if branch!("span: one part", chunk >= extent) {
+            Cut { chunk: extent, parts: 1 }
+        } else {
+            Cut { chunk, parts: extent.div_ceil(chunk) }
+        }
+    }
+}
+
+/// A stretch of parts that one dispatch works on, of all columns or of some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slab {
+    pub(crate) begin: u64,
+    pub(crate) units: u64,
+    pub(crate) first_four: u64,
+    pub(crate) fours: u64,
+}
+
+/// A part of a value that a binding spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) access: Access,
+    /// Where it begins, in elements.
+    pub(crate) origin: u32,
+    /// Its last group of 16 bytes.
+    pub(crate) last: u32,
+}
+
+/// What the parts of a geometry read and write, in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) geometry: Geometry,
+    pub(crate) cut: Cut,
+    /// Bytes written per column and part: a result, a state, or a whole chunk. Whoever cuts sees to it that a window holds those
+    /// of all columns, or at least of four.
+    pub(crate) out_bytes: u64,
+}
+
+impl Layout {
+    /// Where a part's elements are.
+    pub(crate) fn elements(&self, unit: u64) -> std::ops::Range<u64> {
+        let Geometry { extent, inner, .. } = self.geometry;
+        let (outer, skip) = (unit / self.cut.parts, unit % self.cut.parts * self.cut.chunk);
+        let begin = (outer * extent + skip) * inner;
+        begin..begin + self.cut.chunk.min(extent - skip) * inner
+    }
+
+    /// The dispatches: as few as bindings allow. `windowed` says that inputs are bound in windows, too.
+    pub(crate) fn slabs(
+        &self,
+        windowed: bool,
+        shape: Shape,
+        op: &'static str,
+        limits: &Limits,
+    ) -> Result<Vec<Slab>> {
+        let Geometry { inner, .. } = self.geometry;
+        let units = self.geometry.outer * self.cut.parts;
+        // A window begins up to one alignment early.
+        let range = (limits.storage_range_bytes - limits.offset_alignment) / 16 * 16;
+        let fours = inner.div_ceil(4);
+        let by_output = range / (self.out_bytes * inner);
+        let by_input = if windowed { range / (4 * self.cut.chunk * inner) } else { u64::MAX };
+        if branch!("span: a part of the input is too long", by_input == 0) {
+            let bytes = 4 * self.cut.chunk * inner;
+            return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
+        }
+        let per_slab = by_output.min(by_input).clamp(1, units);
+        // One part's results alone are too many: a slab has some of the columns then.
+        let per_slab_fours =
+            if branch!("span: some columns", by_output == 0) { range / (4 * self.out_bytes) } else { fours };
+        debug_assert!(per_slab_fours > 0, "{self:?} in windows of {range} bytes");
+        let mut slabs = Vec::new();
+        for begin in (0..units).step_by(per_slab as usize) {
+            for first_four in (0..fours).step_by(per_slab_fours.max(1) as usize) {
+                let units = per_slab.min(units - begin);
+                slabs.push(Slab { begin, units, first_four, fours: per_slab_fours.min(fours - first_four) });
+            }
+        }
+        Ok(slabs)
+    }
+}
+
+/// How inputs of these values can be read.
+pub(crate) fn load_of(wanted: Load, graph: &Graph, inputs: &[ValueId], limits: &Limits) -> Load {
+    let fits = inputs.iter().all(|&input| graph.bytes(graph.root(input)) / 16 < limits.texel_elements);
+    match wanted {
+        Load::Texel
+            if branch!("span: texels fit", fits)
+                && branch!("span: texel bindings", inputs.len() <= limits.texel_bindings as usize) =>
+        {
+            Load::Texel
+        }
+        _ => Load::Buffer,
+    }
+}
+
+/// The binding of some words of an input. Texel views always span the whole.
+pub(crate) fn input_window(
+    graph: &Graph,
+    value: ValueId,
+    words: std::ops::Range<u64>,
+    load: Load,
+    limits: &Limits,
+) -> Window {
+    let whole = graph.whole(value, false);
+    if branch!("span: texels", load == Load::Texel)
+        || branch!("span: whole input", whole.bytes <= limits.storage_range_bytes)
+    {
+        return Window { access: whole, origin: 0, last: (whole.bytes.max(1).div_ceil(16) - 1) as u32 };
+    }
+    window(whole, words, 4, limits)
+}
+
+/// The binding of some elements of an output.
+pub(crate) fn output_window(
+    graph: &Graph,
+    value: ValueId,
+    elements: std::ops::Range<u64>,
+    bytes: u64,
+    limits: &Limits,
+) -> Window {
+    let whole = graph.whole(value, true);
+    if branch!("span: whole output", whole.bytes <= limits.storage_range_bytes) {
+        return Window { access: whole, origin: 0, last: 0 };
+    }
+    window(whole, elements, bytes, limits)
+}
+
+fn window(whole: Access, elements: std::ops::Range<u64>, bytes: u64, limits: &Limits) -> Window {
+    let offset = elements.start * bytes / limits.offset_alignment * limits.offset_alignment;
+    let size = elements.end * bytes - offset;
+    let access = Access { offset, bytes: size, ..whole };
+    Window { access, origin: (offset / bytes) as u32, last: (size.div_ceil(16) - 1) as u32 }
+}
+
+/// A grid of at least so many workgroups.
+pub(crate) fn grid(groups: u64, limits: &Limits) -> [u32; 3] {
+    let x = groups.clamp(1, u64::from(limits.groups[0]));
+    [x as u32, groups.div_ceil(x).max(1) as u32, 1]
+}
+
+/// Invocations that may share a row by shuffles.
+pub(crate) fn subgroup(catalog: &Catalog) -> u32 {
+    catalog.limits.subgroup_size.clamp(1, 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::graph::Origin;
+    use crate::shape::DType;
+
+    #[test]
+    fn shapes_are_seen_as_three_extents() {
+        let shape = Shape::from([2, 3, 5, 7]);
+        let seen = |axis| {
+            let g = Geometry::along(&shape, axis);
+            [g.outer, g.extent, g.inner]
+        };
+        assert_eq!([seen(0), seen(1), seen(3)], [[1, 2, 105], [2, 3, 35], [30, 7, 1]]);
+        assert_eq!(Geometry::whole(&Shape::from([])).extent, 1);
+    }
+
+    #[test]
+    fn cuts_cover_everything_once() {
+        for extent in [1, 5, 255, 256, 257, 8191, 1 << 20, (1 << 20) + 1, 67_108_864] {
+            for parts in [1, 2, 7, 64, 1000] {
+                for (grain, most) in [(1, 1 << 15), (256, 1 << 16)] {
+                    let cut = Cut::new(extent, parts, grain, most);
+                    assert!(cut.chunk <= most.max(extent.min(most)), "{cut:?}");
+                    assert!(
+                        (cut.parts - 1) * cut.chunk < extent && cut.parts * cut.chunk >= extent,
+                        "{cut:?}"
+                    );
+                    assert!(cut.parts == 1 || cut.chunk.is_multiple_of(grain), "{cut:?}");
+                }
+            }
+        }
+    }
+
+    fn limits() -> Limits {
+        Limits {
+            storage_range_bytes: 1 << 20,
+            texel_elements: 1 << 16,
+            texel_bindings: 4,
+            storage_bindings: 8,
+            uniform_bindings: 8,
+            uniform_range_bytes: 1 << 14,
+            offset_alignment: 64,
+            buffer_bytes: 1 << 30,
+            groups: [65_535; 3],
+            local_size: [256; 3],
+            invocations: 256,
+            push_constant_bytes: 128,
+            shared_bytes: 1 << 15,
+            subgroup_size: 8,
+            subgroup_sizes: [8; 2],
+            subgroups: 32,
+            non_coherent_atom: 1,
+        }
+    }
+
+    #[test]
+    fn slabs_cover_every_part_and_column_and_fit_bindings() {
+        let shape = Shape::from([1]);
+        let layouts = [
+            ([3_000_000, 1, 1], Cut { chunk: 1, parts: 1 }, 4, false),
+            ([10, 100_000, 1], Cut { chunk: 4096, parts: 25 }, 16, true),
+            ([2, 3, 1_000_003], Cut { chunk: 3, parts: 1 }, 4, false),
+            ([7, 40, 5_000], Cut { chunk: 40, parts: 1 }, 4, true),
+        ];
+        for ([outer, extent, inner], cut, out_bytes, windowed) in layouts {
+            let layout = Layout { geometry: Geometry { outer, extent, inner }, cut, out_bytes };
+            let slabs = layout.slabs(windowed, shape, "test", &limits()).expect("fits");
+            let covered: u64 = slabs.iter().map(|s| s.units * s.fours).sum();
+            assert_eq!(covered, outer * cut.parts * inner.div_ceil(4));
+            let parts: Vec<_> = (0..outer * cut.parts).map(|unit| layout.elements(unit)).collect();
+            assert!(parts.windows(2).all(|two| two[0].end == two[1].start), "one part behind the other");
+            assert_eq!(parts.last().map(|part| part.end), Some(outer * extent * inner));
+            for slab in &slabs {
+                let columns = (4 * slab.fours).min(inner);
+                assert!(slab.units * columns * out_bytes <= 1 << 20, "{slab:?}");
+                // As reductions bind it: from a multiple of the alignment on.
+                let begin = slab.begin * inner + 4 * slab.first_four;
+                let end = (slab.begin + slab.units - 1) * inner + (4 * slab.first_four + columns).min(inner);
+                let whole = Access { value: 0, offset: 0, bytes: u64::MAX, write: true };
+                let Access { offset, bytes, .. } = window(whole, begin..end, out_bytes, &limits()).access;
+                assert!(offset.is_multiple_of(64) && offset <= begin * out_bytes, "{slab:?}");
+                assert!(offset + bytes >= end * out_bytes && bytes <= 1 << 20, "{slab:?}");
+                let last = layout.elements(slab.begin + slab.units - 1).end;
+                assert!(!windowed || 4 * (last - layout.elements(slab.begin).start) <= 1 << 20, "{slab:?}");
+            }
+        }
+        let wide = Layout {
+            geometry: Geometry { outer: 1, extent: 2, inner: 1 << 20 },
+            cut: Cut { chunk: 2, parts: 1 },
+            out_bytes: 4,
+        };
+        assert!(wide.slabs(true, shape, "test", &limits()).is_err());
+    }
+
+    #[test]
+    fn inputs_are_texels_where_all_of_them_may_be() {
+        let load = |inputs: usize, elements: u64, wanted: Load| {
+            let mut graph = Graph::default();
+            let mut value =
+                |elements: usize| graph.add_value([elements].into(), DType::F32, Origin::Produced);
+            let mut values: Vec<ValueId> = (1..inputs).map(|_| value(4)).collect();
+            values.push(value(elements as usize));
+            load_of(wanted, &graph, &values, &limits())
+        };
+        let Limits { texel_bindings, texel_elements, .. } = limits();
+        let (most, largest) = (texel_bindings as usize, 4 * texel_elements - 4);
+        assert_eq!(load(most, largest, Load::Texel), Load::Texel);
+        assert_eq!(load(most, largest, Load::Buffer), Load::Buffer);
+        assert_eq!(load(most + 1, 4, Load::Texel), Load::Buffer, "too many");
+        assert_eq!(load(1, 4 * texel_elements + 4, Load::Texel), Load::Buffer, "too large");
+        assert_eq!(load(2, 4 * texel_elements + 4, Load::Texel), Load::Buffer, "the second is too large");
+    }
+
+    #[test]
+    fn grids_hold_enough_groups() {
+        for groups in [1, 2, 65_535, 65_536, 65_537, 10_000_000] {
+            let [x, y, z] = grid(groups, &limits());
+            assert!(u64::from(x) * u64::from(y) * u64::from(z) >= groups && x <= 65_535 && y <= 65_535);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The catalog's rows for convolutions: kernels, tiles and when to use which. Data; nothing here decides.
+
+use crate::kernels::catalog::{Load, Suits};
+use crate::kernels::matmul::shape::shared_tile_fits;
+use crate::vk::physical::{DeviceInfo, Limits};
+
+/// What the family is called.
+pub(crate) const FAMILY: &str = "conv2d";
+
+/// `glsl/conv_direct.comp`: what it can do, and how it likes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Direct {
+    /// Lanes of a subgroup that hand weights round; as many as a device has, where that is fewer.
+    pub(crate) lanes: u32,
+    /// Channels of the result that one invocation owns, at most; a power of two. From 8 on weights are handed round.
+    pub(crate) most_rows: u32,
+    /// Taps in a row of the kernel, at most: they are unrolled.
+    pub(crate) most_taps: u32,
+    /// Multiply-adds of four in an iteration, about: more take longer to compile, fewer longer to run.
+    pub(crate) unrolled: u32,
+}
+
+/// `glsl/conv_tile.comp`: m channels x n pixels of the result per workgroup, k at a time, frame x frame per invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tile {
+    pub(crate) m: u32,
+    pub(crate) n: u32,
+    pub(crate) k: u32,
+    pub(crate) frame: u32,
+    /// Taken if there are at least so many tiles.
+    pub(crate) least_tiles: u64,
+}
+
+impl Tile {
+    /// Whether workgroups of this tile fit the device.
+    pub(crate) fn fits(&self, limits: &Limits) -> bool {
+        shared_tile_fits([self.m, self.n, self.k], self.frame, limits)
+    }
+}
+
+/// One way of carrying out convolutions: directly where that can be, in tiles otherwise.
+#[derive(Debug)]
+pub(crate) struct Scheme {
+    pub(crate) name: &'static str,
+    pub(crate) load: Load,
+    pub(crate) direct: Option<Direct>,
+    /// Groups with so many channels of the result, at most, are convolved directly: tiles would be mostly empty.
+    pub(crate) direct_rows: u32,
+    /// The first that has tiles enough; the last has in any case.
+    pub(crate) tiles: &'static [Tile],
+    /// Workgroups that keep a device busy. Where there are fewer, the sums are split.
+    pub(crate) busy_groups: u64,
+    /// The fewest products that a part of a sum is worth.
+    pub(crate) least_part: u32,
+    pub(crate) suits: Suits,
+}
+
+// Rows and what is unrolled as `bench conv` likes them on lavapipe; 32 iterations is the most that Mesa unrolls.
+const SOFTWARE: Direct = Direct { lanes: 8, most_rows: 32, most_taps: 16, unrolled: 288 };
+/// Without shuffles, for groups of few channels: depthwise convolutions above all.
+const THIN: Direct = Direct { lanes: 1, most_rows: 4, most_taps: 16, unrolled: 64 };
+
+/// What every device can run, too.
+pub(super) const TILE_32: Tile = Tile { m: 32, n: 32, k: 16, frame: 4, least_tiles: 0 };
+const TILE_64: Tile = Tile { m: 64, n: 64, k: 16, frame: 4, least_tiles: 64 };
+
+const ANY: u32 = u32::MAX;
+
+/// Every scheme there is.
+pub(crate) static SCHEMES: &[Scheme] = &[
+    Scheme {
+        name: "texel-direct",
+        load: Load::Texel,
+        direct: Some(SOFTWARE),
+        direct_rows: ANY,
+        tiles: &[TILE_32],
+        busy_groups: 4,
+        least_part: 256,
+        suits: Suits::Software,
+    },
+    Scheme {
+        name: "buffer-tile",
+        load: Load::Buffer,
+        direct: Some(THIN),
+        direct_rows: 4,
+        tiles: &[TILE_64, TILE_32],
+        busy_groups: 128,
+        least_part: 256,
+        suits: Suits::Gpu,
+    },
+    // For software drivers whose texel loads are not the faster ones.
+    Scheme {
+        name: "buffer-direct",
+        load: Load::Buffer,
+        direct: Some(SOFTWARE),
+        direct_rows: ANY,
+        tiles: &[TILE_32],
+        busy_groups: 4,
+        least_part: 256,
+        suits: Suits::Candidate,
+    },
+    Scheme {
+        name: "buffer-tile-64",
+        load: Load::Buffer,
+        direct: None,
+        direct_rows: 0,
+        tiles: &[Tile { least_tiles: 0, ..TILE_64 }],
+        busy_groups: 128,
+        least_part: 256,
+        suits: Suits::Candidate,
+    },
+    // Splits from small sums on, so that tests come to it.
+    Scheme {
+        name: "texel-tile",
+        load: Load::Texel,
+        direct: None,
+        direct_rows: 0,
+        tiles: &[TILE_32],
+        busy_groups: 4,
+        least_part: 16,
+        suits: Suits::Tests,
+    },
+];
+
+impl Scheme {
+    /// Whether a device with these abilities can carry it out, for all shapes.
+    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool, limits: &Limits) -> bool {
+        (texels || self.load == Load::Buffer)
+            && (shuffles || self.direct.is_none_or(|d| d.most_rows <= 4))
+            && self.tiles.last().is_some_and(|tile| tile.fits(limits))
+    }
+}
+
+/// The scheme that was asked for, or the device's default.
+pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
+    let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
+    let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
+    let suits = if device.shuffles() { Suits::of(device) } else { Suits::Gpu };
+    asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
+}

@@ -1,0 +1,116 @@
+//! `glsl/conv_tile.comp`.
+
+use smallvec::smallvec;
+
+use super::schemes::{Scheme, TILE_32, Tile};
+use super::{Convolution, Way};
+use crate::ir::branches::branch;
+use crate::ir::epilogue::PushResult;
+use crate::kernels::catalog::Load;
+use crate::runtime::pipelines::Specialization;
+use crate::vk::physical::Limits;
+
+/// A convolution's tile.
+pub(super) struct Tiles<'a> {
+    convolution: &'a Convolution,
+    tile: Tile,
+}
+
+/// The push constants of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct Push {
+    width: u32,
+    groups: u32,
+    group_rows: u32,
+    images: u32,
+    x_width: u32,
+    x_height: u32,
+    channels: u32,
+    stride: u32,
+    dilation: u32,
+    left: u32,
+    top: u32,
+    w_tap: u32,
+    chunk: u32,
+    result: PushResult,
+}
+
+impl<'a> Tiles<'a> {
+    pub(super) fn new(c: &'a Convolution, scheme: &Scheme, limits: &Limits) -> Tiles<'a> {
+        let with = |tile: &Tile| Tiles { convolution: c, tile: *tile };
+        let enough = |way: &Tiles<'_>| {
+            branch!("convolution: tiles enough", way.tiles(1) * u64::from(c.images) >= way.tile.least_tiles)
+        };
+        let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(limits)).map(with);
+        fitting.find(enough).unwrap_or(with(&TILE_32))
+    }
+}
+
+impl Way for Tiles<'_> {
+    type Push = Push;
+
+    fn module(&self, load: Load, plain: bool) -> &'static str {
+        match (load, plain) {
+            (Load::Buffer, true) => "conv_tile.buffer.plain",
+            (Load::Buffer, false) => "conv_tile.buffer.all",
+            (Load::Texel, true) => "conv_tile.texel.plain",
+            (Load::Texel, false) => "conv_tile.texel.all",
+        }
+    }
+
+    fn specialization(&self, half: bool) -> Specialization {
+        let Tile { m, n, k, frame, .. } = self.tile;
+        let [taps_y, taps_x] = self.convolution.taps;
+        smallvec![
+            (0, (m / frame) * (n / frame)),
+            (1, m),
+            (2, n),
+            (3, k),
+            (4, frame),
+            (5, frame),
+            (6, taps_y),
+            (7, taps_x),
+            (8, u32::from(half)),
+        ]
+    }
+
+    fn tiles(&self, _images: u32) -> u64 {
+        let c = self.convolution;
+        u64::from(c.pixels().div_ceil(self.tile.n)) * u64::from(c.groups * c.rows.div_ceil(self.tile.m))
+    }
+
+    fn depth(&self, images: u32, parts: u32) -> u32 {
+        images * parts
+    }
+
+    fn units(&self) -> (u32, u32) {
+        (self.convolution.depth(), self.tile.k)
+    }
+
+    fn stores(&self, pitch: u32) -> (bool, bool) {
+        (branch!("convolution: wide", pitch.is_multiple_of(4)), true)
+    }
+
+    fn push(&self, images: u32, chunk: u32, result: PushResult) -> Push {
+        let c = self.convolution;
+        // The ops take strides and dilations that fit.
+        let both = |[y, x]: [u32; 2]| x | y << 16;
+        Push {
+            width: c.result[1],
+            groups: c.groups,
+            group_rows: c.rows,
+            images,
+            x_width: c.size[1],
+            x_height: c.size[0],
+            channels: c.channels,
+            stride: both(c.stride),
+            dilation: both(c.dilation),
+            left: c.padding[1],
+            top: c.padding[0],
+            w_tap: c.rows.div_ceil(4),
+            chunk,
+            result,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Kernels that walk over a tensor four elements at a time share a shape: load path, local size, windows, grid.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::graph::Work;
+use crate::kernels::catalog::{Catalog, Family, Load, Variant};
+use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
+use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::runtime::pipelines::PipelineKey;
+use crate::shape::Shape;
+use crate::vk::physical::Limits;
+
+/// The shape of such a kernel's dispatches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Linear {
+    variant: &'static Variant,
+    pub(crate) load: Load,
+    /// Whether whole workgroups may store together: `glsl/lib/together.glsl`.
+    pub(crate) together: bool,
+    limits: Limits,
+}
+
+impl Linear {
+    /// For a kernel that moves or makes so many elements, with inputs of these sizes.
+    pub(crate) fn new(catalog: &Catalog, elements: u64, input_bytes: &[u64]) -> Linear {
+        let limits = catalog.limits;
+        let variant = catalog.variant(Family::Map, elements);
+        let fits = input_bytes.len() <= limits.texel_bindings as usize
+            && input_bytes.iter().all(|bytes| bytes / 16 < limits.texel_elements);
+        let texels = branch!("linear: texels wanted", variant.load == Load::Texel)
+            && branch!("linear: texels fit", fits);
+        let load = if texels { Load::Texel } else { Load::Buffer };
+        let together =
+            variant.together && load == Load::Texel && whole_subgroups(variant.local_size, &limits);
+        Linear { variant, load, together, limits }
+    }
+
+    /// Refuses inputs that no single binding can span.
+    pub(crate) fn check_inputs(&self, op: &'static str, shapes: &[Shape]) -> Result<()> {
+        let limit = self.limits.storage_range_bytes;
+        let bytes = |shape: &Shape| 4 * shape.elements() as u64;
+        match shapes.iter().find(|shape| self.load == Load::Buffer && bytes(shape) > limit) {
+            Some(shape) => {
+                branch!("linear: input beyond a binding");
+                Err(Error::Binding { op, shape: *shape, bytes: bytes(shape), limit })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Elements that a workgroup walks over.
+    pub(crate) fn per_group(&self) -> u64 {
+        u64::from(self.variant.local_size * self.variant.vecs * 4)
+    }
+
+    /// Elements that one dispatch can walk over; some groups of four are left for what lies before the first.
+    pub(crate) fn most_elements(&self) -> u64 {
+        let groups = u64::from(self.limits.groups[0]) * u64::from(self.limits.groups[1]);
+        (self.per_group() * groups).min(1 << 30) - 4
+    }
+
+    /// The parts of an output that one dispatch each can write: (first element, elements).
+    pub(crate) fn windows(&self, elements: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        self.windows_of(elements, u64::MAX)
+    }
+
+    fn windows_of(&self, elements: u64, most: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let most = (self.limits.storage_range_bytes / 4).min(self.most_elements()).min(most);
+        // Windows begin where bindings may.
+        let step = self.per_group().max(self.limits.offset_alignment);
+        let window = (most / step).max(1) * step;
+        (0..elements.div_ceil(window)).map(move |i| (i * window, window.min(elements - i * window)))
+    }
+
+    /// The same, and whether a part is stored together, if that is wanted: whole workgroups are, and the elements behind them have a
+    /// dispatch of their own.
+    pub(crate) fn windows_together(
+        &self,
+        elements: u64,
+        wanted: bool,
+    ) -> impl Iterator<Item = (u64, u64, bool)> + use<> {
+        let (per_group, most) = (self.per_group(), self.most_together());
+        let together = wanted && self.together;
+        self.windows_of(elements, if together { most } else { u64::MAX }).flat_map(move |(first, count)| {
+            let whole = count / per_group * per_group;
+            let apart = branch!("linear: tail apart", count >= TAIL_APART_ELEMENTS)
+                || branch!("linear: whole workgroups", whole == count);
+            let whole = if branch!("linear: together", together) && apart { whole } else { 0 };
+            [(first, whole, true), (first + whole, count - whole, false)]
+                .into_iter()
+                .filter(|part| part.1 > 0)
+        })
+    }
+
+    /// Elements that one dispatch can store together: its workgroups are in a line, so that there is none too many.
+    pub(crate) fn most_together(&self) -> u64 {
+        let line = self.per_group() * u64::from(self.limits.groups[0]);
+        line.min(MOST_SUBGROUPS * self.per_subgroup())
+    }
+
+    /// Elements that a subgroup walks over.
+    pub(crate) fn per_subgroup(&self) -> u64 {
+        4 * u64::from(self.limits.subgroup_size * self.variant.vecs)
+    }
+
+    /// A dispatch over `count` elements; one that stores `together`, over whole workgroups.
+    pub(crate) fn dispatch(
+        &self,
+        catalog: &Catalog,
+        (kernel, together): (&'static str, bool),
+        specialization: &[(u32, u32)],
+        push: &impl bytemuck::NoUninit,
+        count: u64,
+    ) -> Result<Work> {
+        let module = match (kernel, self.load) {
+            ("place", _) if together => "place.texel.together",
+            ("place", Load::Buffer) => "place.buffer",
+            ("place", Load::Texel) => "place.texel",
+            ("gather", _) if together => "gather.texel.together",
+            ("gather", Load::Buffer) => "gather.buffer",
+            ("gather", Load::Texel) => "gather.texel",
+            (other, _) => other,
+        };
+        let Variant { local_size, vecs, .. } = *self.variant;
+        let span = self.limits.subgroup_size.clamp(1, local_size);
+        let mut all: SmallVec<[(u32, u32); 8]> = smallvec![(0, local_size), (1, vecs), (2, span)];
+        all.extend_from_slice(specialization);
+        let pipeline = PipelineKey { kernel: catalog.kernel(module)?.clone(), specialization: all };
+        let groups = count.div_ceil(self.per_group());
+        let x = groups.clamp(1, u64::from(self.limits.groups[0]));
+        let groups = [x as u32, groups.div_ceil(x) as u32, 1];
+        let mut push = SmallVec::from_slice(bytemuck::bytes_of(push));
+        if together {
+            push.extend_from_slice(bytemuck::bytes_of(&OCTAL));
+        }
+        Ok(Work::Dispatch { pipeline, push, groups })
+    }
+}

@@ -1,0 +1,3 @@
+//! Operations that move or make elements and compute nothing else.
+
+pub(crate) mod linear;

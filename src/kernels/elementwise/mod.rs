@@ -1,0 +1,371 @@
+//! Elementwise programs become dispatches of `glsl/map.comp`.
+
+pub(crate) mod modules;
+pub(crate) mod space;
+
+use std::ops::Range;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::elementwise::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand, dense_strides};
+use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
+use crate::ir::op_code::OpSet;
+use crate::kernels::catalog::{Catalog, Family, Load, Variant};
+use crate::kernels::division::Divisions;
+use crate::kernels::elementwise::modules::{MapModule, map_module, map_module_together};
+use crate::kernels::elementwise::space::{Mode, Space};
+use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::runtime::pipelines::{PipelineKey, Specialization};
+use crate::shape::{DType, MAX_RANK, Shape};
+use crate::vk::physical::Limits;
+
+/// Where the storage binding of some elements begins, and its size: both in bytes.
+fn binding(elements: Range<u64>, size: u64, limits: &Limits) -> (u64, u64) {
+    let offset = size * elements.start / limits.offset_alignment * limits.offset_alignment;
+    (offset, (size * elements.end - offset).next_multiple_of(4))
+}
+
+/// The push constants of `glsl/map.comp`, before those of the inputs.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Push {
+    count: u32,
+    first: u32,
+    extents: [u32; 3],
+    magic: [u32; 3],
+    shifts: u32,
+    scalars: [u32; MAX_SCALARS],
+}
+
+/// The push constants of one input.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct PushInput {
+    /// Plain modules don't have them.
+    strides: [u32; MAX_RANK],
+    offset: u32,
+}
+
+impl PushInput {
+    fn append(self, module: &MapModule, bytes: &mut SmallVec<[u8; 128]>) {
+        if module.ops != OpSet::Plain {
+            bytes.extend_from_slice(bytemuck::bytes_of(&self.strides));
+        }
+        bytes.extend_from_slice(bytemuck::bytes_of(&self.offset));
+    }
+}
+
+/// Elements that one dispatch may cover: indices stay below 2^31.
+const WINDOW_ELEMENTS: u64 = 1 << 30;
+
+/// From so many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch costs
+/// some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
+pub(crate) const TAIL_APART_ELEMENTS: u64 = 1 << 18;
+
+/// The specialization constant that says that no workgroup reaches past the end.
+const WHOLE: u32 = 24;
+/// The one that says which inputs and outputs are f16.
+const HALVES: u32 = 25;
+
+impl Map {
+    /// What so many elements count as: see `Cost`.
+    pub(super) fn flops(&self, dtype: DType, elements: u64) -> u64 {
+        let steps = self.steps.iter().filter(|step| step.op != OpCode::Copy).count() as u64;
+        if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
+    }
+
+    /// Appends the dispatches that carry the program out: one, or more where an output is larger than a binding.
+    pub(crate) fn lower(
+        &self,
+        label: &Label,
+        graph: &Graph,
+        catalog: &Catalog,
+        out: &mut Vec<Node>,
+    ) -> Result<()> {
+        let shape =
+            self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
+        let elements = shape.elements() as u64;
+        if branch!("map: nothing", elements == 0) {
+            return Ok(());
+        }
+        let limits = &catalog.limits;
+        let variant = catalog.variant(Family::Map, elements);
+        let space = Space::collapse(&shape, &self.inputs);
+        let modes = space.modes(&self.inputs);
+        let load = self.load_path(label.op.known(), graph, catalog, variant, (&space, &modes))?;
+        let strided =
+            branch!("map: strided", modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar)));
+        let halves = self.halves(graph);
+        let any_size = map_module(load, self, strided || halves != 0);
+        let together = variant.together && load == Load::Texel && halves == 0;
+        let together = branch!("map: together", together && whole_subgroups(variant.local_size, limits));
+        let together = together.then(|| map_module_together(self, strided)).flatten();
+        let mut specialization = self.specialization(catalog, variant, &space, &modes);
+        specialization.extend(branch!("map: halves", halves != 0).then_some((HALVES, halves)));
+        let size = |value| graph.value(value).dtype.size_bytes() as u64;
+        let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
+
+        let per_group = u64::from(variant.local_size * variant.vecs * 4);
+        let mut begins = self.inputs.iter().zip(&sizes).map(|(input, size)| size * u64::from(input.offset));
+        let aligned = begins.all(|begin| begin.is_multiple_of(limits.offset_alignment));
+        // A binding begins up to one alignment early.
+        let early = if branch!("map: aligned", aligned) { 0 } else { limits.offset_alignment };
+        let mut window = WINDOW_ELEMENTS.min((limits.storage_range_bytes - early) / 4);
+        if variant.vecs > 1 {
+            // Whole workgroups look for no end, so there must be none too many: the grid is a line.
+            window = window.min(per_group * u64::from(limits.groups[0]));
+        } else {
+            window = window.min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
+        }
+        if together.is_some() {
+            window = window.min(MOST_SUBGROUPS * u64::from(limits.subgroup_size * variant.vecs * 4));
+        }
+        // Windows begin where bindings may.
+        let unit = per_group.max(limits.offset_alignment);
+        let window = window / unit * unit;
+        // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
+        // sizes share one.
+        let cheap = branch!("map: cheap", any_size.ops < OpSet::All);
+        let unguarded_from = if cheap { 0 } else { TAIL_APART_ELEMENTS };
+        let divisions = Divisions::new(&space.extents);
+        let mut scalars = [0; MAX_SCALARS];
+        scalars[..self.scalars.len()].copy_from_slice(&self.scalars);
+        let mut first = 0;
+        while first < elements {
+            let rest = window.min(elements - first);
+            let without_tail = rest / unit * unit;
+            let tail_apart = branch!("map: several", variant.vecs > 1)
+                && branch!("map: tail apart", rest >= TAIL_APART_ELEMENTS);
+            let count = if tail_apart { without_tail } else { rest };
+            let whole = variant.vecs > 1
+                && branch!("map: whole workgroups", count == without_tail)
+                && branch!("map: unguarded", count >= unguarded_from);
+            let together = together.filter(|_| whole);
+            let module = together.unwrap_or(any_size);
+            let unguarded = (whole && together.is_none()).then_some((WHOLE, 1));
+            let pipeline = PipelineKey {
+                kernel: catalog.kernel(module.name)?.clone(),
+                specialization: specialization.iter().copied().chain(unguarded).collect(),
+            };
+            let push = Push {
+                count: count as u32,
+                first: first as u32,
+                extents: divisions.extents,
+                magic: divisions.magic,
+                shifts: divisions.shifts,
+                scalars,
+            };
+            let mut bytes: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
+            let mut accesses: SmallVec<[Access; 4]> = SmallVec::new();
+            for (k, (input, mode)) in self.inputs.iter().zip(&modes).enumerate() {
+                let mut access = graph.whole(input.value, false);
+                access.bytes = graph.bytes(graph.root(input.value));
+                let mut offset = u64::from(input.offset);
+                let mut reach = space.reach(k, input.offset);
+                if *mode == Mode::Dense {
+                    // A storage binding is moved to the window; a texel view spans the whole, and the index moves.
+                    offset += first;
+                    reach = offset..offset + count;
+                }
+                let moves = *mode == Mode::Dense
+                    || branch!(
+                        "map: strided input beyond a binding",
+                        access.bytes > limits.storage_range_bytes
+                    );
+                if load == Load::Buffer && moves {
+                    (access.offset, access.bytes) = binding(reach, sizes[k], limits);
+                    offset -= access.offset / sizes[k];
+                }
+                PushInput { strides: space.strides[k], offset: offset as u32 }.append(module, &mut bytes);
+                accesses.push(access);
+            }
+            // Bindings that the program does not use must have something behind them.
+            let spare = accesses.first().copied();
+            while accesses.len() < module.inputs {
+                accesses.extend(spare);
+                PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, &mut bytes);
+            }
+            if together.is_some() {
+                bytes.extend_from_slice(bytemuck::bytes_of(&OCTAL));
+            }
+            for k in 0..module.outputs {
+                let output = self.outputs.get(k).unwrap_or(&self.outputs[0]);
+                let (whole, size) = (graph.whole(output.value, true), size(output.value));
+                let bytes = (size * count).next_multiple_of(4);
+                accesses.push(Access { offset: size * first, bytes, ..whole });
+            }
+            let groups = count.div_ceil(per_group);
+            let x = groups.min(u64::from(limits.groups[0]));
+            let groups = [x as u32, groups.div_ceil(x) as u32, 1];
+            let work = Work::Dispatch { pipeline, push: bytes, groups };
+            // Bindings that stand in for none are not counted.
+            let written: u64 = self.outputs.iter().map(|output| size(output.value) * count).sum();
+            let touched = space.bytes_read(count, &sizes) + written;
+            let in_place = self.in_place(graph, &modes, module.inputs);
+            let node = Node::new(label.clone(), work, accesses).with_in_place(in_place);
+            let node = node.with_continues(branch!("map: continues", first > 0));
+            out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
+            first += count;
+        }
+        Ok(())
+    }
+
+    /// Which inputs and outputs are f16, as the shader has it.
+    fn halves(&self, graph: &Graph) -> u32 {
+        let half = |value| u32::from(graph.value(value).dtype == DType::F16);
+        let inputs = self.inputs.iter().enumerate().map(|(k, input)| half(input.value) << k);
+        let outputs = self.outputs.iter().enumerate().map(|(k, output)| half(output.value) << (8 + k));
+        inputs.chain(outputs).sum()
+    }
+
+    /// A bit for each of a module's inputs that an output may be written over: those that are read element for element.
+    fn in_place(&self, graph: &Graph, modes: &[Mode], inputs: usize) -> u32 {
+        // Halves are loaded together with those of a neighbour, and do not lie where words do.
+        let half = |value| graph.value(value).dtype == DType::F16;
+        let halves = self.outputs.iter().any(|output| half(output.value));
+        let dense = |k: usize| {
+            let input = &self.inputs[k];
+            modes[k] == Mode::Dense && input.offset == 0 && !halves && !half(input.value)
+        };
+        // Bindings that stand in for none are never read; the first input is behind them.
+        (0..inputs).filter(|&k| k >= modes.len() || dense(k)).fold(0, |all, k| all | 1 << k)
+    }
+
+    /// Refuses a program with an input of which more must be seen at once than a binding can span.
+    pub(crate) fn check(&self, op: &'static str, graph: &Graph, catalog: &Catalog) -> Result<()> {
+        let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
+        let shape =
+            self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
+        let large = |input: &MapInput| bytes(input) > catalog.limits.storage_range_bytes;
+        if shape.elements() == 0 || !self.inputs.iter().any(large) {
+            return Ok(());
+        }
+        let variant = catalog.variant(Family::Map, shape.elements() as u64);
+        let space = Space::collapse(&shape, &self.inputs);
+        let modes = space.modes(&self.inputs);
+        self.load_path(op, graph, catalog, variant, (&space, &modes)).map(|_| ())
+    }
+
+    /// The variant's load path, or storage buffers where a limit of texel buffers is in the way.
+    fn load_path(
+        &self,
+        op: &'static str,
+        graph: &Graph,
+        catalog: &Catalog,
+        variant: &Variant,
+        (space, modes): (&Space, &[Mode]),
+    ) -> Result<Load> {
+        let limits = &catalog.limits;
+        let limit = limits.storage_range_bytes;
+        let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
+        let fits = self.inputs.iter().all(|input| bytes(input) / 16 < limits.texel_elements)
+            && MAX_INPUTS <= limits.texel_bindings as usize;
+        if branch!("map: texels wanted", variant.load == Load::Texel) && branch!("map: texels fit", fits) {
+            return Ok(Load::Texel);
+        }
+        // A strided input can't be cut into windows: any part of the output may need any part of it.
+        for (k, (input, mode)) in self.inputs.iter().zip(modes).enumerate() {
+            if *mode == Mode::Dense || bytes(input) <= limit {
+                continue;
+            }
+            let value = graph.value(input.value);
+            let reach = space.reach(k, input.offset);
+            let (_, bytes) = binding(reach, value.dtype.size_bytes() as u64, limits);
+            if branch!("map: reaches too far", bytes > limit) {
+                return Err(Error::Binding { op, shape: value.shape, bytes, limit });
+            }
+        }
+        Ok(Load::Buffer)
+    }
+
+    fn specialization(
+        &self,
+        catalog: &Catalog,
+        variant: &Variant,
+        space: &Space,
+        modes: &[Mode],
+    ) -> Specialization {
+        let mut all: Specialization = smallvec![
+            (0, variant.local_size),
+            (1, variant.vecs),
+            (2, catalog.limits.subgroup_size.clamp(1, variant.local_size)),
+            // All ones stand for an input that is not used.
+            (
+                3,
+                modes
+                    .iter()
+                    .enumerate()
+                    .fold(u32::MAX, |all, (k, &mode)| all & !(15 << (4 * k)) | (mode as u32) << (4 * k))
+            ),
+            (4, space.extents.len() as u32),
+        ];
+        if branch!("map: several steps", self.steps.len() > 1) {
+            all.push((5, self.outputs.iter().enumerate().map(|(k, o)| u32::from(o.step) << (8 * k)).sum()));
+            all.push((6, self.steps.len() as u32));
+            all.push((7, self.outputs.len() as u32));
+        }
+        all.extend(self.steps.iter().enumerate().map(|(k, step)| (8 + k as u32, step.word())));
+        all
+    }
+}
+
+/// Operations on one dense operand that are made ahead, and on two.
+const COMMON: (&[OpCode], &[OpCode]) = (
+    &[
+        OpCode::Copy,
+        OpCode::MulF32,
+        OpCode::AddF32,
+        OpCode::ReluF32,
+        OpCode::ExpF32,
+        OpCode::SigmoidF32,
+        OpCode::TanhF32,
+        OpCode::GeluF32,
+    ],
+    &[OpCode::AddF32, OpCode::SubF32, OpCode::MulF32, OpCode::DivF32],
+);
+
+/// The pipelines of the commonest operations on dense operands, and with a scalar: of any size, and cheap ones of whole
+/// workgroups. Others are made when first used: some 30 ms each on lavapipe, so that all of them in all modes would
+/// keep a core busy for seconds.
+pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+    let mut nodes = Vec::new();
+    let (one, two) = COMMON;
+    let per_group = |elements: usize| {
+        let variant = catalog.variant(Family::Map, elements as u64);
+        4 * (variant.local_size * variant.vecs) as usize
+    };
+    let (few, many) = (4usize, 1usize << 20);
+    for elements in
+        [few, few.next_multiple_of(per_group(few)), many + few, many.next_multiple_of(per_group(many))]
+    {
+        let mut graph = Graph::default();
+        let shape = Shape::from([elements]);
+        let [a, b, output] = [0; 3].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+        let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
+        let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
+        for (ops, inputs) in [(one, &[a][..]), (two, &[a, b])] {
+            for &op in ops {
+                let inputs: SmallVec<_> = inputs.iter().map(|value| input(*value)).collect();
+                let second = match op {
+                    _ if inputs.len() == 2 => Operand::Input(1),
+                    OpCode::AddF32 | OpCode::MulF32 => Operand::Scalar(0),
+                    _ => Operand::Input(0),
+                };
+                let operands = [Operand::Input(0), second, Operand::Input(0)];
+                let map = Map::single(op, operands, inputs, smallvec![0; MAX_SCALARS], output);
+                map.lower(&label, &graph, catalog, &mut nodes)?;
+            }
+        }
+    }
+    let mut keys = Vec::new();
+    for node in nodes {
+        if let Work::Dispatch { pipeline, .. } = node.work
+            && !keys.contains(&pipeline)
+        {
+            keys.push(pipeline);
+        }
+    }
+    Ok(keys)
+}

@@ -1,0 +1,58 @@
+//! Dispatches of products and convolutions: a line of tiles folded into a grid, inputs checked against what bindings span.
+
+use smallvec::SmallVec;
+
+use crate::error::Result;
+use crate::ir::branches::branch;
+use crate::ir::graph::{Access, Cost, Graph, Label, Node, Work};
+use crate::kernels::catalog::{Catalog, Load};
+use crate::runtime::pipelines::{PipelineKey, Specialization};
+
+/// What the dispatches of one operation have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    /// For errors.
+    pub(crate) op: &'static str,
+    pub(crate) label: &'a Label,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) load: Load,
+}
+
+impl Launch<'_> {
+    /// A dispatch of so many tiles, `z` times. Its flops are nobody's yet: the operation says them, if it is one dispatch.
+    pub(crate) fn node(
+        &self,
+        graph: &Graph,
+        (module, specialization): (&'static str, Specialization),
+        push: &[u8],
+        (tiles, z): (u64, u32),
+        accesses: SmallVec<[Access; 4]>,
+    ) -> Result<Node> {
+        self.catalog.check_inputs(self.op, graph, self.load, &accesses)?;
+        let x = tiles.clamp(1, u64::from(self.catalog.limits.groups[0]));
+        branch!("launch: wraps", tiles > x);
+        let groups = [x as u32, tiles.div_ceil(x) as u32, z];
+        let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
+        let push = SmallVec::from_slice(push);
+        let bytes = bytes_touched(graph, &accesses);
+        let node = Node::new(self.label.clone(), Work::Dispatch { pipeline, push, groups }, accesses);
+        Ok(node.with_cost(Cost { flops: None, bytes: Some(bytes) }))
+    }
+}
+
+/// What the accesses span, each value once: some stand behind bindings that are not used.
+fn bytes_touched(graph: &Graph, accesses: &[Access]) -> u64 {
+    let root = |access: &Access| graph.root(access.value);
+    let first =
+        |(i, access): &(usize, &Access)| accesses[..*i].iter().all(|other| root(other) != root(access));
+    accesses.iter().enumerate().filter(first).map(|(_, access)| access.bytes).sum()
+}
+
+/// The pipelines of nodes that are dispatches.
+pub(crate) fn pipelines_of(nodes: Vec<Node>) -> Vec<PipelineKey> {
+    let pipeline = |node: Node| match node.work {
+        Work::Dispatch { pipeline, .. } => Some(pipeline),
+        _ => None,
+    };
+    nodes.into_iter().filter_map(pipeline).collect()
+}

@@ -1,0 +1,56 @@
+//! Results whose rows are no whole groups of four elements are stored element by element, which software drivers take long for.
+//! Large ones are made in longer rows instead, and copied from there.
+
+use smallvec::smallvec;
+
+use super::schemes::Tile;
+use super::shape::parts;
+use super::{Lowering, Product};
+use crate::error::Result;
+use crate::ir::branches::branch;
+use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
+use crate::ir::graph::{Label, LabelName, Origin, ValueId};
+use crate::shape::{DType, Shape};
+
+/// Where a result is made first: whole tiles of columns, and of rows where the epilogue reads nothing by rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Aside {
+    pub(super) value: ValueId,
+    pub(super) rows: u32,
+    /// Elements of a row.
+    pub(super) pitch: u32,
+}
+
+impl Lowering<'_> {
+    /// A place for the result, if it is better made aside.
+    pub(super) fn aside(&mut self, product: &Product, tile: Tile) -> Option<Aside> {
+        let &Product { m, n, .. } = product;
+        let (rows, columns) = tile.extents();
+        let pitch = n.next_multiple_of(columns);
+        let by_rows = product.epilogue.extras.iter().any(|extra| extra.row != 0);
+        let rows = if branch!("aside: by rows", by_rows) { m } else { m.next_multiple_of(rows) };
+        let worth = branch!("aside: odd rows", n % 4 != 0)
+            && branch!("aside: large", u64::from(m) * u64::from(n) >= self.scheme.aside_elements);
+        let one = product.batches() == 1 && parts(product, &tile, self.scheme).count == 1;
+        // As `windows` counts: what is made aside is one.
+        let limits = &self.catalog.limits;
+        let fits =
+            4 * u64::from(rows) * u64::from(pitch) <= limits.storage_range_bytes - limits.offset_alignment;
+        (worth && branch!("aside: one result", one) && branch!("aside: fits", fits)).then(|| {
+            let shape = Shape::from([rows as usize, pitch as usize]);
+            Aside { value: self.graph.add_value(shape, DType::F32, Origin::Produced), rows, pitch }
+        })
+    }
+
+    /// Appends the copy from there into the result: m rows of n elements, whatever shape the result is seen in. A vector lacks one
+    /// of the two dimensions, and a tail of the product may have another shape altogether.
+    pub(super) fn crop(&mut self, product: &Product, aside: Aside) -> Result<()> {
+        let shape = Shape::from([product.m as usize, product.n as usize]);
+        let result = Origin::Alias(self.graph.root(product.output));
+        let result = self.graph.add_value(shape, DType::F32, result);
+        let input = MapInput { value: aside.value, strides: [aside.pitch, 1, 0, 0], offset: 0 };
+        let copy = Map::single(OpCode::Copy, [Operand::Input(0); 3], smallvec![input], smallvec![], result);
+        let label = Label { op: LabelName::Op("crop"), ..self.label.clone() };
+        copy.lower(&label, self.graph, self.catalog, self.out)
+    }
+}

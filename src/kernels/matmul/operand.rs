@@ -1,0 +1,149 @@
+//! Operands as kernels read them: where they are, or packed into rows that are multiples of four elements.
+
+use super::shape::LONG_STEP;
+use super::{Factor, Lowering, Product};
+use crate::error::Result;
+use crate::ir::branches::branch;
+use crate::ir::graph::{Graph, ValueId};
+use crate::kernels::pack::Pack;
+use crate::shape::DType;
+
+/// An operand; strides in groups of four elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Operand {
+    pub(super) value: ValueId,
+    pub(super) row: u32,
+    /// From one tile of columns to the next, where a kernel reads panels.
+    pub(super) panel: u32,
+    pub(super) batch: [u32; 2],
+    /// Groups of four in a row.
+    pub(super) width: u32,
+    /// How far along k it can be read: from k on it has zeros.
+    pub(super) depth: u32,
+    pub(super) along_k: bool,
+    /// Whether it is f16.
+    pub(super) half: bool,
+    /// Whether rows begin anywhere; its strides are in elements then.
+    pub(super) loose: bool,
+}
+
+/// How an operand is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// Each row padded.
+    AsIs,
+    /// Rows along k, padded to a multiple of so many.
+    AlongK(u32),
+    /// Panels of so many columns, k rows each.
+    Panels(u32),
+}
+
+/// A factor where it is; the kernel says what rows it reads there.
+fn unpacked(factor: &Factor, graph: &Graph, k: u32) -> Operand {
+    Operand {
+        value: factor.value,
+        row: 0,
+        panel: 0,
+        batch: factor.batch.map(|stride| stride / 4),
+        width: 0,
+        depth: k,
+        along_k: factor.along_k,
+        half: graph.value(factor.value).dtype == DType::F16,
+        loose: false,
+    }
+}
+
+/// The operand as it lies in memory, if kernels can read that: every row must begin at a multiple of four elements,
+/// and be one, unless the kernel takes the last few of k one by one.
+pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail: bool) -> Option<Operand> {
+    let (rows, length) = if factor.along_k { (across, k) } else { (k, across) };
+    let whole = branch!("operand: rows of fours", length % 4 == 0)
+        || (branch!("operand: one row", rows == 1) && (tail || !factor.along_k));
+    let aligned = branch!("operand: batches at fours", factor.batch.iter().all(|stride| stride % 4 == 0));
+    let operand = Operand { row: length / 4, width: length.div_ceil(4), ..unpacked(factor, graph, k) };
+    (whole && aligned).then_some(operand)
+}
+
+/// A right-hand side as it lies in memory, for kernels that take four rows of all its `n` columns at a time: together they are whole
+/// groups of four, wherever rows begin.
+pub(super) fn by_fours(factor: &Factor, graph: &Graph, [n, k]: [u32; 2]) -> Option<Operand> {
+    let aligned = k % 4 == 0 && factor.batch.iter().all(|stride| stride % 4 == 0);
+    let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(factor, graph, k) };
+    branch!("operand: by fours", !factor.along_k && aligned).then_some(operand)
+}
+
+/// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
+pub(super) fn loose(factor: &Factor, graph: &Graph, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
+    let operand =
+        Operand { row: n, panel: columns, width: n.div_ceil(4), loose: true, ..unpacked(factor, graph, k) };
+    (branch!("operand: loose across k", !factor.along_k)
+        && branch!("operand: loose alone", factor.batch == [0; 2])
+        && branch!("operand: loose words", !operand.half))
+    .then_some(operand)
+}
+
+/// How many elements lie between the beginnings of rows: some more than they have, where that is a multiple of 2 KiB. The same
+/// place of 32 such rows is more than the first-level cache of a CPU can keep (`bench matmul`).
+fn pitch(elements: u32) -> u32 {
+    if branch!("operand: longer pitch", elements.is_multiple_of(512)) {
+        elements + LONG_STEP
+    } else {
+        elements
+    }
+}
+
+impl Lowering<'_> {
+    /// Packs a factor of `across` rows or columns.
+    pub(super) fn pack(
+        &mut self,
+        product: &Product,
+        factor: &Factor,
+        across: u32,
+        packing: Packing,
+    ) -> Result<Operand> {
+        let k = product.k;
+        let along_k = match packing {
+            Packing::AsIs => factor.along_k,
+            Packing::AlongK(_) => true,
+            Packing::Panels(_) => false,
+        };
+        let (rows, columns) = if along_k { (across, k) } else { (k, across) };
+        let (width, panel_rows) = match packing {
+            Packing::AsIs => (columns.next_multiple_of(4), rows),
+            Packing::AlongK(step) => (pitch(columns.next_multiple_of(step)), rows),
+            // Panels end with whole steps of k.
+            Packing::Panels(width) => (width, rows.next_multiple_of(LONG_STEP)),
+        };
+        // Matrices that several batches share are packed once.
+        let distinct = [0, 1].map(|d| if factor.batch[d] == 0 { 1 } else { product.batch[d] });
+        let pack = Pack {
+            op: "matmul",
+            source: factor.value,
+            rows,
+            columns,
+            transposed: along_k != factor.along_k,
+            top: 0,
+            left: 0,
+            panels: columns.div_ceil(width),
+            panel_vecs: width / 4,
+            panel_rows,
+            batch: distinct,
+            strides: factor.batch,
+        };
+        let value = pack.lower(self.load, self.label, self.graph, self.catalog, self.out)?;
+        let size = pack.vecs() as u32;
+        let inner = if branch!("pack: inner shared", factor.batch[1] == 0) { 0 } else { size };
+        let outer = if branch!("pack: outer shared", factor.batch[0] == 0) { 0 } else { distinct[1] * size };
+        Ok(Operand {
+            value,
+            row: pack.panel_vecs,
+            panel: pack.panel_rows * pack.panel_vecs,
+            batch: [outer, inner],
+            width: pack.panels * pack.panel_vecs,
+            depth: if along_k { width } else { panel_rows },
+            along_k,
+            half: false,
+            loose: false,
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! The catalog's rows for matrix products: kernels, tiles and when to use which. Data; nothing here decides.
+
+use crate::kernels::catalog::{Load, Suits};
+use crate::vk::physical::{DeviceInfo, Limits};
+
+/// What the family is called.
+pub(crate) const FAMILY: &str = "matmul";
+
+/// A kernel with its tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tile {
+    /// `glsl/product_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device with narrower
+    /// subgroups uses as many lanes as it has.
+    Rows { lanes: u32, rows: u32, width: u32 },
+    /// `glsl/product_tile.comp`: m x n of the result per workgroup, k at a time, frame x frame per invocation.
+    Shared { m: u32, n: u32, k: u32, frame: u32 },
+    /// `glsl/product_dot.comp`: `rows` rows of the result, which has at most `columns`, per subgroup.
+    Dot { lanes: u32, rows: u32, columns: u32 },
+}
+
+/// When a tile is taken. The first rule of a scheme that fits is; the last fits all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    pub(crate) tile: Tile,
+    /// For results of at most so many rows.
+    pub(crate) most_rows: u32,
+    /// And at most so many columns.
+    pub(crate) most_columns: u32,
+    /// That make at least so many tiles.
+    pub(crate) least_tiles: u64,
+}
+
+/// One way of carrying out products.
+#[derive(Debug)]
+pub(crate) struct Scheme {
+    pub(crate) name: &'static str,
+    pub(crate) load: Load,
+    pub(crate) rules: &'static [Rule],
+    /// Workgroups that keep a device busy. Where there are fewer, k is split.
+    pub(crate) busy_groups: u64,
+    /// The least of k that a part is worth.
+    pub(crate) least_part: u32,
+    /// Right-hand sides of so many elements are packed into panels, if
+    pub(crate) panel_elements: u64,
+    /// the result has so many tiles of rows, each of which reads all of it.
+    pub(crate) panel_tiles: u32,
+    /// Right-hand sides whose rows begin anywhere are read as they are, if tiles times k are at most so many: reading them is
+    /// dearer, packing them is a dispatch.
+    pub(crate) loose_depth: u64,
+    /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has so many columns.
+    pub(crate) long_step_columns: u32,
+    /// Results of so many elements whose rows are no whole groups of four are made aside, in rows that are, and copied.
+    pub(crate) aside_elements: u64,
+    /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
+    pub(crate) band_bytes: u64,
+    /// Whether results are stored in loops: takes half the time to compile where that is long, and registers are moved.
+    pub(crate) rolled: bool,
+    pub(crate) suits: Suits,
+}
+
+impl Tile {
+    /// Whether a device with these abilities can run it.
+    pub(crate) fn runs_with(self, shuffles: bool, limits: &Limits) -> bool {
+        let able = shuffles || matches!(self, Tile::Shared { .. });
+        able && self.on_subgroups_of(limits.subgroup_size).fits(limits)
+    }
+}
+
+impl Scheme {
+    /// Whether a device with these abilities can carry it out, for all shapes.
+    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool, limits: &Limits) -> bool {
+        let last = self.rules.last();
+        (texels || self.load == Load::Buffer)
+            && last.is_some_and(|rule| rule.tile.runs_with(shuffles, limits))
+    }
+}
+
+const ANY: u32 = u32::MAX;
+
+const fn only(tile: Tile) -> Rule {
+    Rule { tile, most_rows: ANY, most_columns: ANY, least_tiles: 0 }
+}
+
+const fn thin(tile: Tile, most_rows: u32, most_columns: u32) -> Rule {
+    Rule { tile, most_rows, most_columns, least_tiles: 0 }
+}
+
+// On lavapipe tiles of 32 rows x 32 columns are best (24 rows: 3 % slower) and compile in a fraction of the time that
+// larger ones take;
+// 32 iterations is the most that Mesa unrolls (`bench matmul`).
+const ROWS_32: Tile = Tile::Rows { lanes: 8, rows: 32, width: 1 };
+const ROWS_16: Tile = Tile::Rows { lanes: 8, rows: 16, width: 1 };
+const ROWS_4: Tile = Tile::Rows { lanes: 8, rows: 4, width: 4 };
+const ROWS_1: Tile = Tile::Rows { lanes: 8, rows: 1, width: 4 };
+const DOT: Tile = Tile::Dot { lanes: 8, rows: 8, columns: 16 };
+
+const WAVE_ROWS_4: Tile = Tile::Rows { lanes: 32, rows: 4, width: 1 };
+const WAVE_ROWS_1: Tile = Tile::Rows { lanes: 32, rows: 1, width: 1 };
+const WAVE_DOT: Tile = Tile::Dot { lanes: 32, rows: 4, columns: 16 };
+const SHARED_32: Tile = Tile::Shared { m: 32, n: 32, k: 16, frame: 4 };
+const SHARED_64: Tile = Tile::Shared { m: 64, n: 64, k: 16, frame: 4 };
+const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: 8 };
+
+/// What every device can run: Vulkan asks for 128 invocations and 16 KiB of shared memory.
+pub(super) const SMALLEST: Tile = SHARED_32;
+
+const NO_PANELS: u64 = u64::MAX;
+const NO_ASIDE: u64 = u64::MAX;
+
+/// A scheme of one tile for GPUs, which competes with their default on equal terms.
+const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme {
+    Scheme {
+        name,
+        load,
+        rules,
+        busy_groups: 128,
+        least_part: 256,
+        panel_elements: NO_PANELS,
+        panel_tiles: ANY,
+        loose_depth: 4096,
+        long_step_columns: ANY,
+        aside_elements: NO_ASIDE,
+        band_bytes: 1 << 20,
+        rolled: false,
+        suits: Suits::Candidate,
+    }
+}
+
+/// A scheme of one tile that splits, packs and goes by bands from small shapes on, so that tests come to it.
+const fn cramped(name: &'static str, load: Load, rules: &'static [Rule], panel_elements: u64) -> Scheme {
+    Scheme {
+        name,
+        load,
+        rules,
+        busy_groups: 4,
+        least_part: 64,
+        panel_elements,
+        panel_tiles: 2,
+        loose_depth: 256,
+        long_step_columns: 64,
+        aside_elements: 1 << 10,
+        band_bytes: 1 << 12,
+        rolled: false,
+        suits: Suits::Tests,
+    }
+}
+
+/// Every scheme there is.
+pub(crate) static SCHEMES: &[Scheme] = &[
+    Scheme {
+        name: "texel-rows",
+        load: Load::Texel,
+        rules: &[
+            thin(DOT, ANY, 16),
+            thin(ROWS_1, 1, ANY),
+            thin(ROWS_4, 4, ANY),
+            thin(ROWS_16, 32, ANY),
+            only(ROWS_32),
+        ],
+        busy_groups: 4,
+        least_part: 256,
+        panel_elements: 1 << 19,
+        panel_tiles: 12,
+        loose_depth: 4096,
+        long_step_columns: 512,
+        aside_elements: 1 << 16,
+        band_bytes: 400 << 10,
+        rolled: true,
+        suits: Suits::Software,
+    },
+    Scheme {
+        name: "buffer-shared",
+        load: Load::Buffer,
+        rules: &[
+            thin(WAVE_DOT, ANY, 16),
+            thin(WAVE_ROWS_1, 1, ANY),
+            thin(WAVE_ROWS_4, 4, ANY),
+            Rule { tile: SHARED_128, most_rows: ANY, most_columns: ANY, least_tiles: 128 },
+            Rule { tile: SHARED_64, most_rows: ANY, most_columns: ANY, least_tiles: 64 },
+            only(SHARED_32),
+        ],
+        busy_groups: 128,
+        least_part: 256,
+        panel_elements: NO_PANELS,
+        panel_tiles: ANY,
+        loose_depth: 4096,
+        long_step_columns: ANY,
+        aside_elements: NO_ASIDE,
+        band_bytes: 1 << 20,
+        rolled: false,
+        suits: Suits::Gpu,
+    },
+    // For software drivers whose texel loads are not the faster ones.
+    Scheme {
+        name: "buffer-rows",
+        load: Load::Buffer,
+        rules: &[thin(DOT, ANY, 16), thin(ROWS_1, 1, ANY), thin(ROWS_4, 4, ANY), only(ROWS_16)],
+        busy_groups: 4,
+        least_part: 256,
+        panel_elements: 1 << 19,
+        panel_tiles: 12,
+        loose_depth: 4096,
+        long_step_columns: 512,
+        aside_elements: 1 << 16,
+        band_bytes: 400 << 10,
+        rolled: false,
+        suits: Suits::Candidate,
+    },
+    tile("buffer-tile-32", Load::Buffer, &[only(SHARED_32)]),
+    tile("buffer-tile-64", Load::Buffer, &[only(SHARED_64)]),
+    tile("buffer-tile-128", Load::Buffer, &[only(SHARED_128)]),
+    tile("texel-tile-64", Load::Texel, &[only(SHARED_64)]),
+    cramped("buffer-rows-16", Load::Buffer, &[only(ROWS_16)], 1 << 12),
+    cramped("texel-rows-4", Load::Texel, &[only(ROWS_4)], NO_PANELS),
+];
+
+/// The scheme that was asked for, or the device's default.
+pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
+    let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
+    let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
+    let suits = if device.shuffles() { Suits::of(device) } else { Suits::Gpu };
+    asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
+}

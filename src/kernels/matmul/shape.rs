@@ -1,0 +1,246 @@
+//! How a product is cut: simplified, split along k, divided into windows that bindings and grids can span. Pure.
+
+use super::Product;
+use super::operand::Operand;
+use super::schemes::{Scheme, Tile};
+use crate::ir::branches::branch;
+use crate::kernels::catalog::Load;
+use crate::runtime::pipelines::Specialization;
+use crate::vk::physical::Limits;
+use smallvec::smallvec;
+
+/// Iterations that one invocation may make in its loops: lavapipe (22.3, 25.0) cuts loops off silently after 65,535,
+/// all loops taken together.
+pub(crate) const MOST_ITERATIONS: u32 = 65_000;
+
+/// Of k at a time, in tiles of many rows: faster than 4, and takes twice as long to compile.
+pub(super) const LONG_STEP: u32 = 8;
+
+impl Tile {
+    /// The tile with no more lanes than a subgroup has.
+    pub(super) fn on_subgroups_of(self, size: u32) -> Tile {
+        match self {
+            Tile::Rows { lanes, rows, width } => Tile::Rows { lanes: lanes.min(size), rows, width },
+            Tile::Dot { lanes, rows, columns } => {
+                Tile::Dot { lanes: lanes.min(size), rows: rows.min(size), columns }
+            }
+            shared @ Tile::Shared { .. } => shared,
+        }
+    }
+
+    /// Whether workgroups of this tile fit the device.
+    pub(crate) fn fits(self, limits: &Limits) -> bool {
+        match self {
+            Tile::Rows { lanes, .. } | Tile::Dot { lanes, .. } => workgroup_fits(lanes, 0, limits),
+            Tile::Shared { m, n, k, frame } => shared_tile_fits([m, n, k], frame, limits),
+        }
+    }
+
+    /// Rows and columns of the result that one workgroup owns.
+    pub(super) fn extents(self) -> (u32, u32) {
+        match self {
+            Tile::Rows { lanes, rows, width } => (rows, 4 * lanes * width),
+            Tile::Shared { m, n, .. } => (m, n),
+            Tile::Dot { rows, columns, .. } => (rows, columns),
+        }
+    }
+
+    /// Whether k may end anywhere in place: worth its time to compile where packing would be most of the work.
+    pub(super) fn takes_tails(self) -> bool {
+        matches!(self, Tile::Rows { rows: ..=4, .. })
+    }
+
+    /// Whether steps along k may be long ones.
+    pub(super) fn takes_long_steps(self) -> bool {
+        matches!(self, Tile::Rows { rows: 16.., .. })
+    }
+
+    /// How much of k one iteration takes, at the least.
+    fn step(self) -> u32 {
+        match self {
+            Tile::Rows { .. } => 4,
+            Tile::Shared { k, .. } => k,
+            Tile::Dot { lanes, .. } => 4 * lanes,
+        }
+    }
+
+    /// The module, with every operation or with the commonest.
+    pub(super) fn module(self, load: Load, plain: bool) -> &'static str {
+        match (self, load, plain) {
+            (Tile::Rows { .. }, Load::Buffer, true) => "product_rows.buffer.plain",
+            (Tile::Rows { .. }, Load::Buffer, false) => "product_rows.buffer.all",
+            (Tile::Rows { .. }, Load::Texel, true) => "product_rows.texel.plain",
+            (Tile::Rows { .. }, Load::Texel, false) => "product_rows.texel.all",
+            (Tile::Shared { .. }, Load::Buffer, true) => "product_tile.buffer.plain",
+            (Tile::Shared { .. }, Load::Buffer, false) => "product_tile.buffer.all",
+            (Tile::Shared { .. }, Load::Texel, true) => "product_tile.texel.plain",
+            (Tile::Shared { .. }, Load::Texel, false) => "product_tile.texel.all",
+            (Tile::Dot { .. }, Load::Buffer, true) => "product_dot.buffer.plain",
+            (Tile::Dot { .. }, Load::Buffer, false) => "product_dot.buffer.all",
+            (Tile::Dot { .. }, Load::Texel, true) => "product_dot.texel.plain",
+            (Tile::Dot { .. }, Load::Texel, false) => "product_dot.texel.all",
+        }
+    }
+
+    /// The kernel's own specialization constants.
+    pub(super) fn specialization(
+        self,
+        a: &Operand,
+        b: &Operand,
+        [n, k]: [u32; 2],
+        rolled: bool,
+    ) -> Specialization {
+        let mut all: Specialization = match self {
+            Tile::Rows { lanes, rows, width } => {
+                let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
+                branch!("rows: steps are long", self.takes_long_steps() && padded);
+                smallvec![
+                    (0, lanes),
+                    (1, lanes),
+                    (2, rows),
+                    (3, width),
+                    (4, u32::from(self.takes_tails())),
+                    (5, u32::from(rolled)),
+                    (6, if self.takes_long_steps() && padded { LONG_STEP } else { 4 }),
+                ]
+            }
+            Tile::Dot { lanes, rows, .. } => {
+                smallvec![(0, lanes), (1, lanes), (2, rows), (3, n), (4, u32::from(b.along_k))]
+            }
+            Tile::Shared { m, n, k, frame } => smallvec![
+                (0, (m / frame) * (n / frame)),
+                (1, m),
+                (2, n),
+                (3, k),
+                (4, frame),
+                (5, frame),
+                (6, u32::from(a.along_k)),
+                (7, u32::from(b.along_k)),
+            ],
+        };
+        if b.loose {
+            all.push((7, 1));
+        }
+        if a.half || b.half {
+            all.push((42, u32::from(a.half) | u32::from(b.half) << 1));
+        }
+        all
+    }
+}
+
+fn workgroup_fits(invocations: u32, shared_bytes: u32, limits: &Limits) -> bool {
+    invocations <= limits.invocations.min(limits.local_size[0]) && shared_bytes <= limits.shared_bytes
+}
+
+/// Whether the device can run `glsl/lib/tile.glsl` with such a tile: an invocation per frame, and both operands in shared
+/// memory, in rows that are four elements longer than the tile.
+pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: u32, limits: &Limits) -> bool {
+    workgroup_fits((m / frame) * (n / frame), 4 * k * (m + 4 + n + 4), limits)
+}
+
+/// The same product in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
+/// and a row vector times a transposed matrix is that matrix times a column vector.
+pub(crate) fn simplified(product: &Product) -> Product {
+    let mut p = product.clone();
+    let one_matrix = |rows: u32, batch: [u32; 2], extents: [u32; 2], step: u32| {
+        // Whether the batches lie one after the other, `rows` steps each.
+        (extents[1] == 1 || batch[1] == rows * step)
+            && (extents[0] == 1 || batch[0] == extents[1] * rows * step)
+    };
+    let tall = p.batch != [1, 1]
+        && p.rhs.batch == [0, 0]
+        && p.lhs.along_k
+        && one_matrix(p.m, p.lhs.batch, p.batch, p.k)
+        && p.epilogue.extras.iter().all(|extra| one_matrix(p.m, extra.batch, p.batch, extra.row));
+    if branch!("product: tall", tall) {
+        p.m *= p.batch[0] * p.batch[1];
+        p.batch = [1, 1];
+        p.lhs.batch = [0, 0];
+        for extra in &mut p.epilogue.extras {
+            extra.batch = [0, 0];
+        }
+    }
+    if branch!("product: one row", p.m == 1 && p.n > 1) && branch!("product: turned", p.rhs.along_k) {
+        (p.m, p.n) = (p.n, 1);
+        std::mem::swap(&mut p.lhs, &mut p.rhs);
+        // A matrix of one row or column lies along anything.
+        p.rhs.along_k = true;
+        for extra in &mut p.epilogue.extras {
+            (extra.row, extra.column) = (extra.column, 0);
+        }
+    }
+    p.lhs.along_k |= p.m == 1;
+    p.rhs.along_k |= p.n == 1;
+    p
+}
+
+/// How k is split among workgroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    pub(super) count: u32,
+    /// Of k, in each part but the last.
+    pub(super) chunk: u32,
+}
+
+/// Chunks are multiples of it: whole groups of four for every kernel, and whole steps, but for those of `product_dot` on
+/// subgroups wider than 16, which mask the last one.
+const CHUNK: u32 = 64;
+
+pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Split {
+    let (rows, columns) = tile.extents();
+    let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
+    let tiles = tiles * u64::from(product.batches());
+    let wanted =
+        scheme.busy_groups.div_ceil(tiles).min(8).min(u64::from(product.k / scheme.least_part)).max(1);
+    let longest = MOST_ITERATIONS * tile.step() / CHUNK * CHUNK;
+    let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK);
+    branch!("product: split to be busy", wanted > 1);
+    branch!("product: split to be short", chunk > longest);
+    let chunk = chunk.clamp(CHUNK, longest);
+    Split { count: product.k.div_ceil(chunk).max(1), chunk }
+}
+
+/// A part of the result that one dispatch writes: some batches whole, or some rows of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) first_batch: u32,
+    pub(super) batches: u32,
+    pub(super) first_row: u32,
+    pub(super) rows: u32,
+}
+
+/// Windows that cover the result; `None` if not even one row of tiles fits a binding.
+pub(super) fn windows(
+    product: &Product,
+    tile_rows: u32,
+    parts: u32,
+    row_bytes: u64,
+    limits: &Limits,
+) -> Option<Vec<Window>> {
+    // A binding may have to begin a little before its window.
+    let rows = (limits.storage_range_bytes - limits.offset_alignment) / (row_bytes * u64::from(parts));
+    let (m, all) = (product.m, product.batches());
+    if branch!("product: window of batches", rows >= u64::from(m)) {
+        let most = (rows / u64::from(m)).min(u64::from(limits.groups[2] / parts)).min(u64::from(all)) as u32;
+        let window = |i: u32| Window {
+            first_batch: i * most,
+            batches: most.min(all - i * most),
+            first_row: 0,
+            rows: m,
+        };
+        return (most > 0).then(|| (0..all.div_ceil(most)).map(window).collect());
+    }
+    let rows = (rows / u64::from(tile_rows) * u64::from(tile_rows)) as u32;
+    if branch!("product: a row of tiles is too long", rows == 0) {
+        return None;
+    }
+    let of_batch = |batch: u32| {
+        (0..m.div_ceil(rows)).map(move |i| Window {
+            first_batch: batch,
+            batches: 1,
+            first_row: i * rows,
+            rows: rows.min(m - i * rows),
+        })
+    };
+    Some((0..all).flat_map(of_batch).collect())
+}

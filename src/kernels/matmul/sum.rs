@@ -1,0 +1,66 @@
+//! Parts of sums that were split among workgroups are added up, and get the epilogue: `glsl/product_sum.comp`.
+
+use smallvec::smallvec;
+
+use super::Push;
+use crate::error::Result;
+use crate::ir::epilogue::{Epilogue, PushResult};
+use crate::ir::graph::{Access, Graph, Node, ValueId};
+use crate::kernels::catalog::Load;
+use crate::kernels::launch::Launch;
+
+/// Invocations of a workgroup.
+const LOCAL_SIZE: u32 = 64;
+
+/// Parts `[part][batch][row][pitch]` that become a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    pub(crate) value: ValueId,
+    pub(crate) count: u32,
+    pub(crate) batches: u32,
+    pub(crate) rows: u32,
+    /// Elements from one row to the next; a multiple of four.
+    pub(crate) pitch: u32,
+}
+
+impl Parts {
+    /// The dispatch that adds them up into `target`.
+    pub(crate) fn sum(
+        &self,
+        launch: &Launch<'_>,
+        graph: &Graph,
+        result: PushResult,
+        epilogue: &Epilogue,
+        target: Access,
+    ) -> Result<Node> {
+        let vecs = self.pitch / 4;
+        let push = Push {
+            k: self.count,
+            tiles_m: self.rows,
+            band: 1,
+            batches: self.batches,
+            a_row: vecs,
+            a_batch: [self.batches * self.rows * vecs, self.rows * vecs],
+            result,
+            ..Push::default()
+        };
+        let mut specialization = smallvec![(0, LOCAL_SIZE)];
+        epilogue.specialization(result.n.is_multiple_of(4), true, &mut specialization);
+        let module = match (launch.load, epilogue.is_plain()) {
+            (Load::Buffer, true) => "product_sum.buffer.plain",
+            (Load::Buffer, false) => "product_sum.buffer.all",
+            (Load::Texel, true) => "product_sum.texel.plain",
+            (Load::Texel, false) => "product_sum.texel.all",
+        };
+        let [x0, x1] = epilogue.inputs(self.value).map(|value| graph.whole(value, false));
+        let accesses = smallvec![graph.whole(self.value, false), x0, x1, target];
+        let tiles = u64::from(self.rows) * u64::from(result.n.div_ceil(4 * LOCAL_SIZE));
+        launch.node(
+            graph,
+            (module, specialization),
+            bytemuck::bytes_of(&push),
+            (tiles, self.batches),
+            accesses,
+        )
+    }
+}

@@ -1,0 +1,18 @@
+//! Which kernels there are, and how operations become dispatches of them.
+//!
+//! This room owns the catalog of variants, the embedded SPIR-V modules, and a folder for each family of operations with its lowering.
+//! It takes operations and the limits of a device, and gives dispatches, copies and fills. It makes no pipeline and takes no memory.
+
+pub(crate) mod axis;
+pub(crate) mod bounds;
+pub(crate) mod catalog;
+pub(crate) mod conv2d;
+pub(crate) mod copy;
+pub(crate) mod division;
+pub(crate) mod elementwise;
+pub(crate) mod launch;
+pub(crate) mod matmul;
+pub(crate) mod modules;
+pub(crate) mod pack;
+pub(crate) mod together;
+pub(crate) mod variant_table;

@@ -1,0 +1,499 @@
+//! The accelerator: where everything begins.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::error::{Error, ProfileError, Result};
+use crate::kernels::catalog::VariantInfo;
+use crate::runtime::background::{Housekeeper, PrewarmStatus, warm_all};
+use crate::runtime::config::{Config, Prewarm};
+use crate::runtime::core::Core;
+use crate::runtime::outputs::Outputs;
+use crate::runtime::pipelines::PipelineStats;
+use crate::runtime::pool::{Lease, PoolStats};
+use crate::runtime::profile::Profiling;
+use crate::runtime::profile::guard::Peaks;
+use crate::runtime::profile::measurement::Measurement;
+use crate::runtime::profile::run::Session;
+use crate::runtime::recording::{Recording, check_size};
+use crate::runtime::staging::Way;
+use crate::runtime::tensor::{Contents, Filler, Storage, Tensor};
+use crate::shape::{DType, Element, Shape};
+use crate::vk::buffer::MemoryKind;
+use crate::vk::instance::Instance;
+use crate::vk::physical::{DeviceInfo, enumerate};
+use crate::vk::process;
+
+static GLOBAL: Mutex<Option<Accelerator>> = Mutex::new(None);
+
+/// A device with all that is owned once: pipelines, the buffer pool, the queue and its timeline.
+///
+/// Cheap to clone; clones are the same accelerator. Usually there is one, [`Accelerator::global`].
+#[derive(Clone)]
+pub struct Accelerator {
+    core: Arc<Core>,
+}
+
+/// What an accelerator has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Recordings and plans submitted, or put into a command buffer of the host's.
+    pub submissions: u64,
+    /// Dispatches, copies and fills in them.
+    pub dispatches: u64,
+    /// Barriers between those.
+    pub barriers: u64,
+    /// Bytes that went from the host to tensors.
+    pub bytes_up: u64,
+    /// Bytes that went from tensors to the host.
+    pub bytes_down: u64,
+    /// Bytes that dispatches, copies and fills had to move in the device's memory at the least: what they read and write, each
+    /// once. Nobody knows that of users' own kernels, which don't count.
+    pub bytes_moved: u64,
+    /// Blocks taken for temporaries: by each recording, and once by a plan. Temporaries whose lives don't overlap share one.
+    pub temporaries: u64,
+    /// Bytes asked for in those blocks.
+    pub temporary_bytes: u64,
+    /// Submissions in flight.
+    pub in_flight: usize,
+    /// The pool.
+    pub pool: PoolStats,
+    /// Pipelines.
+    pub pipelines: PipelineStats,
+    /// Command buffers.
+    pub commands: CommandStats,
+}
+
+/// What was encoded, and what that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandStats {
+    /// Command buffers encoded: one for each recording, and for a plan those that had to be.
+    pub encoded: u64,
+    /// Of those, the ones of plans: a plan's copy has one for every 32 dispatches.
+    pub plan_encoded: u64,
+    /// Encoded copies that plans have made: as many as were in flight at once, or were bound to other tensors.
+    pub plan_copies: u64,
+    /// Command pools made; each has one command buffer.
+    pub command_pools: u64,
+    /// Descriptor pools made; none where the device has push descriptors.
+    pub descriptor_pools: u64,
+    /// Query pools made, for timestamps.
+    pub query_pools: u64,
+}
+
+impl fmt::Debug for Accelerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Accelerator({})", self.device().name)
+    }
+}
+
+impl Accelerator {
+    /// The process's accelerator, made on first use with the default [`Config`]. After the loss of the device the
+    /// next call makes a new one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Accelerator::new).
+    pub fn global() -> Result<Accelerator> {
+        process::check()?;
+        let mut global = GLOBAL.lock();
+        if let Some(accelerator) = global.as_ref().filter(|a| a.core.open().is_ok()) {
+            return Ok(accelerator.clone());
+        }
+        let accelerator = Accelerator::new(&Config::new())?;
+        *global = Some(accelerator.clone());
+        Ok(accelerator)
+    }
+
+    /// An accelerator of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoLoader`], [`Error::NoDriver`], [`Error::NoUsableDevice`], [`Error::DeviceNotFound`],
+    /// [`Error::LayerMissing`], [`Error::CacheFolder`], or what the driver says.
+    pub fn new(config: &Config) -> Result<Accelerator> {
+        process::check()?;
+        Accelerator::start(Core::new(config)?, config)
+    }
+
+    /// Begins what goes on in the background.
+    pub(super) fn start(core: Arc<Core>, config: &Config) -> Result<Accelerator> {
+        let status = match config.prewarm {
+            Prewarm::Background => None,
+            Prewarm::Blocking => Some(warm_all(&core)?),
+            Prewarm::Off => Some(PrewarmStatus { finished: true, ..PrewarmStatus::default() }),
+        };
+        let _ = core.housekeeper.set(Housekeeper::start(&core, status));
+        Ok(Accelerator { core })
+    }
+
+    pub(crate) fn from_core(core: Arc<Core>) -> Accelerator {
+        Accelerator { core }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Every Vulkan device on this machine, with why it can't be used if so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoLoader`] or [`Error::NoDriver`].
+    pub fn devices() -> Result<Vec<DeviceInfo>> {
+        enumerate(&*Instance::new(None, false, None)?)
+    }
+
+    /// The device it runs on.
+    pub fn device(&self) -> &DeviceInfo {
+        &self.core.device.info
+    }
+
+    /// A tensor with these contents.
+    ///
+    /// Where the host can't reach the device's memory, they go through staging memory, in pieces of 8 MiB: the copy to the device is
+    /// put in front of the next submission, or sent by itself when 16 MiB have gathered. This waits only where 64 MiB are under way,
+    /// for the oldest of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Length`] if shape and data disagree; [`Error::TooLarge`]; [`Error::OutOfMemory`].
+    pub fn upload<T: Element>(&self, data: &[T], shape: impl Into<Shape>) -> Result<Tensor> {
+        let (op, shape) = ("upload", shape.into());
+        if shape.elements() != data.len() {
+            return Err(Error::Length { op, shape, got: data.len() });
+        }
+        self.make::<T>(op, shape, |lease, _| {
+            self.core.fill_from(lease, Way::InPlace, bytemuck::cast_slice(data))
+        })
+    }
+
+    /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between. (Where the host can't reach the
+    /// device's memory, that is staging memory up to 8 MiB, and ordinary memory for more, as with [`upload`](Accelerator::upload).)
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let squares = gpu.upload_with([5], |f| f.extend((0..5).map(|i| (i * i) as f32)))?;
+    /// assert_eq!(squares.read::<f32>()?, [0.0, 1.0, 4.0, 9.0, 16.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Incomplete`] if the closure leaves elements unwritten; [`Error::TooLarge`]; [`Error::OutOfMemory`].
+    pub fn upload_with<T: Element>(
+        &self,
+        shape: impl Into<Shape>,
+        fill: impl FnOnce(&mut Filler<'_, T>),
+    ) -> Result<Tensor> {
+        let (op, shape) = ("upload_with", shape.into());
+        self.make::<T>(op, shape, |lease, bytes| {
+            self.core.fill_with(lease, Way::InPlace, bytes, |bytes| Filler::run(op, bytes, fill))
+        })
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`]; [`Error::OutOfMemory`].
+    pub fn zeros<T: Element>(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        self.run(|r| r.fill_as("zeros", shape, T::zeroed()))
+    }
+
+    /// A tensor without contents, to be [written](Tensor::write) before anything reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`].
+    pub fn empty(&self, shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
+        let shape = shape.into();
+        self.core.open()?;
+        check_size(&self.core, "empty", shape, dtype)?;
+        Ok(Tensor::from_parts(Storage::new(&self.core, dtype, None, Contents::Unwritten), shape))
+    }
+
+    fn make<T: Element>(
+        &self,
+        op: &'static str,
+        shape: Shape,
+        fill: impl FnOnce(&Lease, u64) -> Result<Contents>,
+    ) -> Result<Tensor> {
+        self.core.open()?;
+        check_size(&self.core, op, shape, T::DTYPE)?;
+        let bytes = (shape.elements() * T::DTYPE.size_bytes()) as u64;
+        let lease = self.core.acquire(MemoryKind::Device, bytes)?;
+        let contents = fill(&lease, bytes)?;
+        let storage = Storage::new(&self.core, T::DTYPE, Some(lease), contents);
+        Ok(Tensor::from_parts(storage, shape))
+    }
+
+    /// Begins a recording.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`] or [`Error::Closed`].
+    pub fn begin_recording(&self) -> Result<Recording> {
+        self.core.open()?;
+        Ok(Recording::new(self.core.clone()))
+    }
+
+    /// Begins a recording, lets the closure fill it, keeps the values it returns, and ends it. Waits for nothing.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
+    /// let sum = gpu.run(|r| r.add(&a, &a))?;
+    /// assert_eq!(sum.read::<f32>()?, [2.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of the closure and of [`Recording::end_recording`].
+    pub fn run<O: Outputs>(&self, record: impl FnOnce(&mut Recording) -> Result<O>) -> Result<O::Kept> {
+        let mut recording = self.begin_recording()?;
+        let kept = record(&mut recording)?.keep(&mut recording)?;
+        drop(recording.end_recording()?);
+        Ok(kept)
+    }
+
+    /// Waits until everything submitted so far is done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`].
+    pub fn synchronize(&self) -> Result<()> {
+        process::check()?;
+        let _span = self.core.profiler.span("wait");
+        self.core.timeline.synchronize()
+    }
+
+    /// Waits for everything, and gives the device back: after `Ok` nothing of this accelerator is left on it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held. Then nothing is closed: they go on as
+    /// before, and the device goes with the last of them. [`Error::DeviceLost`].
+    pub fn close(self) -> Result<()> {
+        process::check()?;
+        self.core.timeline.synchronize()?;
+        // The process's own singleton is not "somebody else". Nobody gets it from here on.
+        let mut global = GLOBAL.lock();
+        let is_global = global.as_ref().is_some_and(|g| Arc::ptr_eq(&g.core, &self.core));
+        self.core.wakers.pause();
+        let count = || {
+            let tensors = self.core.tensors.load(std::sync::atomic::Ordering::Relaxed);
+            // Every tensor is one reference; this handle is another.
+            let own = 1 + usize::from(is_global);
+            (tensors, Arc::strong_count(&self.core).saturating_sub(own + tensors))
+        };
+        let housekeeper = self.core.housekeeper.get();
+        let (tensors, handles) = housekeeper.map_or_else(count, |housekeeper| housekeeper.while_away(count));
+        if tensors + handles > 0 {
+            return Err(Error::StillInUse { tensors, handles });
+        }
+        if is_global {
+            *global = None;
+        }
+        drop(global);
+        self.core.mark_closed();
+        if let Some(housekeeper) = housekeeper {
+            housekeeper.stop();
+        }
+        self.core.wakers.stop();
+        Ok(())
+    }
+
+    /// Profiles everything that is submitted from now on, on any thread, until the session is
+    /// [finished](Session::finish). `name` is what reports call the run.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::Profiling;
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let session = gpu.begin_profiling("two sums", Profiling::Timeline)?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let b = gpu.run(|r| r.add(&a, &a))?;
+    /// let c = gpu.run(|r| r.add(&a, &b))?;
+    /// let run = session.finish()?;
+    /// assert_eq!(run.submissions, 2);
+    /// assert_eq!(c.read::<f32>()?, [3.0; 1000]);
+    /// println!("{run}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::AlreadyProfiling`](crate::ProfileError::AlreadyProfiling) if another session is open.
+    pub fn begin_profiling(&self, name: &str, mode: Profiling) -> Result<Session> {
+        process::check()?;
+        Session::begin(&self.core, name, mode, self.stats())
+    }
+
+    /// What the device can do in practice: measured by the host's clock when first asked for (some tenths of a second),
+    /// then kept, on disk too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`]; [`Error::DeviceLost`].
+    pub fn peaks(&self) -> Result<Peaks> {
+        self.core.open()?;
+        self.core.peaks()
+    }
+
+    /// Begins a measurement by the host's clock; see [`Measurement`].
+    pub fn measure(&self, name: &str) -> Measurement {
+        Measurement::new(self, name)
+    }
+
+    /// Lets RenderDoc record what the closure submits, and gives the file: `name` with `.rdc` behind it, a path
+    /// relative to the working directory or an absolute one. Nothing else is in it: work before is waited for,
+    /// background work stays away, and work inside is waited for.
+    ///
+    /// ```no_run
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::{Accelerator, Config};
+    /// let gpu = Accelerator::new(&Config::new().renderdoc(true))?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let (sum, file) = gpu.capture("sum", || gpu.run(|r| r.add(&a, &a)))?;
+    /// println!("open {} with qrenderdoc", file.display());
+    /// # let _ = sum;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::NoRenderDoc`](crate::ProfileError::NoRenderDoc) says what is missing, before the closure is
+    /// called; [`ProfileError::Capturing`](crate::ProfileError::Capturing) if a capture is under way, in this closure's caller or
+    /// on another thread; [`ProfileError::CaptureFailed`](crate::ProfileError::CaptureFailed); those of the closure.
+    pub fn capture<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, std::path::PathBuf)> {
+        let core = &self.core;
+        core.open()?;
+        let renderdoc = core.renderdoc.as_ref();
+        let renderdoc =
+            renderdoc.map_err(|missing| ProfileError::NoRenderDoc { missing: missing.clone() })?;
+        let _quiet = core.quiet.capture()?;
+        core.timeline.synchronize()?;
+        // Ended in any case, by an error or a panic, too; what a failed run left is thrown away.
+        let capture = renderdoc.begin(&core.device.instance, name)?;
+        let value = work()?;
+        core.timeline.synchronize()?;
+        Ok((value, capture.end()?))
+    }
+
+    /// Frees the memory that the pool keeps for later, staging memory too; gives the number of bytes. The driver gets all of it back
+    /// but one memory object for each kind of memory, of 8 to 32 MiB, and those that blocks in use share with what was freed.
+    /// Pipelines that no plan and no work in flight uses are freed, too; what needs one of them next has it made again.
+    pub fn trim(&self) -> u64 {
+        if let Err(Error::Forked { .. }) = self.core.timeline.reclaim() {
+            return 0;
+        }
+        self.core.pipelines.trim();
+        self.core.pool.trim()
+    }
+
+    /// What it has done so far, and what the pool holds. (All zero in a forked process, as after [`Error::Forked`].)
+    pub fn stats(&self) -> Stats {
+        if process::is_forked() {
+            return Stats::default();
+        }
+        let load =
+            |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
+        let (counters, grown) = (&self.core.counters, &self.core.device.grown);
+        let _ = self.core.timeline.reclaim();
+        Stats {
+            submissions: load(&counters.submissions),
+            dispatches: load(&counters.dispatches),
+            barriers: load(&counters.barriers),
+            bytes_up: load(&counters.bytes_up),
+            bytes_down: load(&counters.bytes_down),
+            bytes_moved: load(&counters.bytes_moved),
+            temporaries: load(&counters.temporaries),
+            temporary_bytes: load(&counters.temporary_bytes),
+            in_flight: self.core.timeline.in_flight(),
+            pool: self.core.pool.stats(),
+            pipelines: self.core.pipelines.stats(),
+            commands: CommandStats {
+                encoded: load(&counters.encoded),
+                plan_encoded: load(&counters.plan_encoded),
+                plan_copies: load(&counters.plan_copies),
+                command_pools: load(&grown.command_pools),
+                descriptor_pools: load(&grown.descriptor_pools),
+                query_pools: load(&grown.query_pools),
+            },
+        }
+    }
+
+    /// How far prewarming has come.
+    pub fn prewarm_status(&self) -> PrewarmStatus {
+        self.housekeeper().map(Housekeeper::status).unwrap_or_default()
+    }
+
+    /// Waits until prewarming in the background is finished.
+    pub fn wait_prewarmed(&self) -> PrewarmStatus {
+        self.housekeeper().map(Housekeeper::wait_finished).unwrap_or_default()
+    }
+
+    /// What goes on in the background, in the process that has it.
+    fn housekeeper(&self) -> Option<&Housekeeper> {
+        self.core.housekeeper.get().filter(|_| !process::is_forked())
+    }
+
+    /// Every kernel variant, and which ones this accelerator uses.
+    pub fn variants(&self) -> Vec<VariantInfo> {
+        self.core.catalog.variants()
+    }
+
+    /// The pipeline cache's file, and whether an earlier process's file was taken up.
+    pub fn pipeline_cache(&self) -> Option<(&std::path::Path, bool)> {
+        let cache = &self.core.pipelines.cache;
+        cache.file().map(|file| (file, cache.was_loaded()))
+    }
+
+    /// Why nothing is kept on disk, if the default cache folder could not be used.
+    pub fn cache_problem(&self) -> Option<&str> {
+        self.core.cache_problem.as_deref()
+    }
+
+    /// What the validation layer has said since the last call; empty without [`Config::validation`], or if
+    /// [`Config::on_message`] takes it: then this returns when all that was said before was heard.
+    pub fn validation_messages(&self) -> Vec<String> {
+        if process::is_forked() {
+            return Vec::new();
+        }
+        self.core.device.take_messages()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_loss_the_global_accelerator_is_a_new_one() {
+        let first = Accelerator::global().unwrap();
+        let tensor = first.upload(&[1.0f32], [1]).unwrap();
+        first.core.timeline.lose();
+        assert!(matches!(first.begin_recording(), Err(Error::DeviceLost { .. })));
+        let second = Accelerator::global().unwrap();
+        assert!(!Arc::ptr_eq(&first.core, &second.core));
+        let own = second.upload(&[2.0f32], [1]).unwrap();
+        assert!(matches!(second.run(|r| r.add(&own, &tensor)), Err(Error::ForeignTensor { .. })));
+        assert_eq!(second.run(|r| r.add(&own, &own)).unwrap().read::<f32>().unwrap(), [4.0]);
+        // The same again, as long as it lives.
+        assert!(Arc::ptr_eq(&Accelerator::global().unwrap().core, &second.core));
+        drop((first, tensor));
+    }
+}

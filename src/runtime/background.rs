@@ -1,0 +1,312 @@
+//! The background thread: warms pipelines while the queue is idle, and writes what the next start can use when that has
+//! changed.
+
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashSet;
+
+use crate::error::Result;
+use crate::runtime::core::Core;
+use crate::runtime::execute::warm;
+use crate::runtime::pipelines::PipelineKey;
+use crate::vk::exit::{self, ExitHook};
+
+/// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just
+/// started gets its first results first.
+const QUIET: Duration = Duration::from_millis(30);
+/// Where an application is known, so much of background work is done for it: less than a second, with the pipeline that is under way
+/// when it is over.
+const WARM_BUDGET: Duration = Duration::from_millis(800);
+/// How often the thread looks whether new pipelines should be written to disk.
+const SAVE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a process that ends waits for work it has left in flight, and for the pipeline that is being made. A driver that takes longer
+/// is left to itself: the process ends.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How far prewarming has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrewarmStatus {
+    /// Pipelines that are wanted warm: the catalog's, and those that earlier processes of the application have used on this device.
+    pub catalog: usize,
+    /// Those that are. Where there were such processes, the background is given a second, and the rest is made when it is used.
+    pub warmed: usize,
+    /// The time spent on them.
+    pub elapsed_us: u64,
+    /// Whether all that can be done is done.
+    pub finished: bool,
+}
+
+/// What the thread and its owner share.
+#[derive(Debug, Default)]
+struct Shared {
+    stop: Mutex<bool>,
+    woken: Condvar,
+    /// The thread uses the driver no more.
+    ended: Mutex<bool>,
+    at_end: Condvar,
+    status: Mutex<PrewarmStatus>,
+    finished: Condvar,
+    /// Held by the thread while it has a handle of the accelerator.
+    present: Mutex<()>,
+}
+
+/// The owner's side. Stops the thread when dropped.
+#[derive(Debug)]
+pub(crate) struct Housekeeper {
+    shared: Arc<Shared>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    _exit: Arc<ExitHook>,
+}
+
+/// Makes a pipeline, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it.
+fn warm_one(core: &Core, key: &PipelineKey, may_compile: bool) -> Result<()> {
+    if may_compile && core.device.info.workarounds.compiles_at_dispatch {
+        warm(core, key)
+    } else {
+        core.pipelines.make(key).map(drop)
+    }
+}
+
+/// What is to be warmed: what earlier processes of the application have used, and then what the catalog wants.
+struct Wanted {
+    keys: Vec<PipelineKey>,
+    /// Whether there were such processes.
+    is_known: bool,
+}
+
+impl Wanted {
+    fn new(core: &Core) -> Result<Wanted> {
+        let mut keys = core.pipelines.seen.lock().remembered(&core.catalog);
+        let is_known = !keys.is_empty();
+        keys.extend(core.catalog.prewarm()?);
+        let mut known = FxHashSet::default();
+        keys.retain(|key| known.insert(key.clone()));
+        Ok(Wanted { keys, is_known })
+    }
+
+    /// Whether that is enough for the background. An application's first start warms the whole catalog; later ones have a second, of
+    /// which what they have used before takes the first part.
+    fn is_enough(&self, spent: Duration) -> bool {
+        self.is_known && spent >= WARM_BUDGET
+    }
+}
+
+/// Warms the whole catalog here and now.
+pub(crate) fn warm_all(core: &Core) -> Result<PrewarmStatus> {
+    let begun = Instant::now();
+    let keys = Wanted::new(core)?.keys;
+    for key in &keys {
+        warm_one(core, key, true)?;
+    }
+    core.pipelines.save();
+    let elapsed_us = begun.elapsed().as_micros() as u64;
+    Ok(PrewarmStatus { catalog: keys.len(), warmed: keys.len(), elapsed_us, finished: true })
+}
+
+impl Housekeeper {
+    /// Starts the thread. With `status` the catalog is warm already, or is not to be warmed.
+    pub(crate) fn start(core: &Arc<Core>, status: Option<PrewarmStatus>) -> Housekeeper {
+        let shared = Arc::new(Shared { status: Mutex::new(status.unwrap_or_default()), ..Shared::default() });
+        let thread = Arc::new(Mutex::new(None));
+        let (hook_shared, hook_thread, hook_core) = (shared.clone(), thread.clone(), Arc::downgrade(core));
+        let exit = Arc::new(ExitHook::new(Arc::new(move || {
+            hook_shared.ask_to_stop();
+            if hook_shared.ends_within(EXIT_PATIENCE) {
+                stop(&hook_shared, &hook_thread);
+            }
+            if let Some(core) = hook_core.upgrade() {
+                // A software driver must not be at work when its compiler goes. The validation layer makes some of its globals in the
+                // middle of calls, and those go before this hook, unless it comes first for certain: it can't be called then.
+                if exit::is_certain() || !core.device.instance.is_validated() {
+                    core.timeline.drain(EXIT_PATIENCE);
+                }
+                core.wakers.stop();
+                core.device.instance.log.flush(Some(EXIT_PATIENCE));
+                // Nothing of the device's is destroyed this late.
+                std::mem::forget(core);
+            }
+        })));
+        let (theirs, weak, wanted) = (shared.clone(), Arc::downgrade(core), status.is_none());
+        // The thread may be the one to drop the accelerator: the end of the process waits for that, too.
+        let their_exit = exit.clone();
+        let spawned = std::thread::Builder::new().name("tidemill housekeeping".to_owned()).spawn(move || {
+            work(&theirs, &weak, wanted);
+            *theirs.ended.lock() = true;
+            theirs.at_end.notify_all();
+            drop(their_exit);
+        });
+        // Without a thread nothing is warmed or saved early; all still works.
+        match spawned {
+            Ok(handle) => *thread.lock() = Some(handle),
+            Err(_) => {
+                shared.status.lock().finished = true;
+                *shared.ended.lock() = true;
+            }
+        }
+        Housekeeper { shared, thread, _exit: exit }
+    }
+
+    pub(crate) fn status(&self) -> PrewarmStatus {
+        *self.shared.status.lock()
+    }
+
+    /// Waits until prewarming is finished.
+    pub(crate) fn wait_finished(&self) -> PrewarmStatus {
+        let mut status = self.shared.status.lock();
+        while !status.finished {
+            self.shared.finished.wait(&mut status);
+        }
+        *status
+    }
+
+    /// Does something while the thread has no handle of the accelerator; it finishes the pipeline it is at.
+    pub(crate) fn while_away<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _away = self.shared.present.lock();
+        act()
+    }
+
+    /// Stops the thread and waits for it; it finishes the pipeline it is at.
+    pub(crate) fn stop(&self) {
+        stop(&self.shared, &self.thread);
+    }
+}
+
+impl Drop for Housekeeper {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn ask_to_stop(&self) {
+        *self.stop.lock() = true;
+        self.woken.notify_all();
+    }
+
+    /// Waits until the thread is done with the driver, but no longer than this; says whether it is.
+    fn ends_within(&self, patience: Duration) -> bool {
+        let mut ended = self.ended.lock();
+        self.at_end.wait_while_for(&mut ended, |ended| !*ended, patience);
+        *ended
+    }
+}
+
+fn stop(shared: &Shared, thread: &Mutex<Option<JoinHandle<()>>>) {
+    shared.ask_to_stop();
+    // The thread itself may hold the last reference to the accelerator for a moment, and comes by here then: so the
+    // lock is not held while somebody waits for it.
+    let other = thread.lock().take_if(|thread| thread.thread().id() != std::thread::current().id());
+    if let Some(other) = other {
+        let _ = other.join();
+    }
+}
+
+/// Sleeps, unless the owner wants an end; `true` then.
+fn stopped_within(shared: &Shared, time: Duration) -> bool {
+    let mut stop = shared.stop.lock();
+    if !*stop {
+        shared.woken.wait_for(&mut stop, time);
+    }
+    *stop
+}
+
+fn work(shared: &Shared, core: &Weak<Core>, wanted: bool) {
+    if wanted {
+        prewarm(shared, core);
+    }
+    shared.status.lock().finished = true;
+    shared.finished.notify_all();
+    while !stopped_within(shared, SAVE_INTERVAL) {
+        let _present = shared.present.lock();
+        let Some(core) = core.upgrade() else { return };
+        core.pipelines.save();
+    }
+    if let Some(core) = core.upgrade() {
+        core.pipelines.save();
+    }
+}
+
+/// Warms the catalog, one pipeline at a time, whenever the queue has been quiet.
+fn prewarm(shared: &Shared, core: &Weak<Core>) {
+    let present = shared.present.lock();
+    let Some(wanted) = core.upgrade().and_then(|core| Wanted::new(&core).ok()) else { return };
+    drop(present);
+    shared.status.lock().catalog = wanted.keys.len();
+    let mut spent = Duration::ZERO;
+    // The queue's last number that is known: a change means that somebody is at work.
+    let mut seen = None;
+    for key in &wanted.keys {
+        if wanted.is_enough(spent) {
+            return;
+        }
+        loop {
+            let present = shared.present.lock();
+            let Some(core) = core.upgrade() else { return };
+            let (last, idle) = core.timeline.last_and_idle();
+            let quiet = core.quiet.try_hold();
+            if quiet.is_some() && idle && seen == Some(last) {
+                let begun = Instant::now();
+                if core.pipelines.has(key) {
+                    shared.status.lock().warmed += 1;
+                } else if warm_one(&core, key, exit::is_certain()).is_ok() {
+                    let mut status = shared.status.lock();
+                    status.warmed += 1;
+                    status.elapsed_us += begun.elapsed().as_micros() as u64;
+                }
+                spent += begun.elapsed();
+                seen = Some(core.timeline.last_and_idle().0);
+                if *shared.stop.lock() {
+                    return;
+                }
+                break;
+            }
+            seen = Some(last);
+            drop(quiet);
+            drop(core);
+            drop(present);
+            if stopped_within(shared, QUIET) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_application_that_is_known_costs_a_second_at_the_most() {
+        let wanted = |is_known| Wanted { keys: Vec::new(), is_known };
+        assert!(!wanted(true).is_enough(Duration::ZERO));
+        assert!(wanted(true).is_enough(Duration::from_secs(1)));
+        assert!(
+            !wanted(false).is_enough(Duration::from_secs(60)),
+            "the first start warms all of the catalog"
+        );
+    }
+
+    /// As when a process ends while its last accelerator is dropped by the thread that warms pipelines.
+    #[test]
+    fn a_thread_that_drops_the_accelerator_is_waited_for_without_a_deadlock() {
+        let (shared, thread) = (Arc::new(Shared::default()), Arc::new(Mutex::new(None)));
+        let (theirs, handle) = (shared.clone(), thread.clone());
+        *thread.lock() = Some(std::thread::spawn(move || {
+            while !stopped_within(&theirs, Duration::from_secs(1)) {}
+            // Until the owner waits for this thread.
+            std::thread::sleep(Duration::from_millis(50));
+            stop(&theirs, &handle);
+        }));
+        let (done, stopped) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            stop(&shared, &thread);
+            let _ = done.send(());
+        });
+        stopped.recv_timeout(Duration::from_secs(20)).expect("the owner and its thread wait for each other");
+    }
+}

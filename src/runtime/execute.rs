@@ -1,0 +1,262 @@
+//! From a graph to a submission: decide, give memory, encode, submit.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::ir::graph::{Access, Graph, Label, Node, Work};
+use crate::runtime::commands::{BlockUse, Commands, Job};
+use crate::runtime::core::{Core, Patience};
+use crate::runtime::pipelines::{Making, PipelineKey};
+use crate::runtime::pool::Lease;
+use crate::runtime::profile::Profiling;
+use crate::runtime::profile::profiler::trace;
+use crate::runtime::profile::ticket::{Probe, RowPlan, Ticket};
+use crate::runtime::tensor::Contents;
+use crate::schedule::memory::Home;
+use crate::schedule::program::Program;
+use crate::vk::buffer::{Buffer, MemoryKind};
+use crate::vk::command::{Barrier, Bound, CommandSlot};
+use crate::vk::raw::HostSync;
+
+/// How many of a submission's labels are kept to be named if the device is lost.
+const LABELS_KEPT: usize = 8;
+
+/// How a recording wants to be profiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) mode: Profiling,
+    /// Only what the host does is noted: no timestamps.
+    pub(crate) host_only: bool,
+    /// When the recording was begun, if that was noted.
+    pub(crate) begun_ns: Option<u64>,
+}
+
+/// What was handed to the device.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) value: u64,
+    /// Collects the times, if the recording is profiled.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+}
+
+/// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
+pub(crate) fn execute(
+    core: &Arc<Core>,
+    graph: Graph,
+    leases: Vec<Lease>,
+    wish: Wish,
+    sync: HostSync,
+) -> Result<Sent> {
+    core.open()?;
+    let _span = trace::enter("encode");
+    let probe = Probe::new(core, wish)?;
+    let mut program = Program::new(&core.catalog, core.fusion, graph, leases.len())?;
+    let blocks = give_memory(core, &mut program, leases, Patience::Waits)?;
+    let mut slot = core.timeline.take_slot()?;
+    slot.begin()?;
+    let nodes = 0..program.graph.nodes.len();
+    let making =
+        encode_nodes(core, &mut slot, &program, nodes, |block| &blocks[block].block().buffer, &probe)?;
+    finish(&mut slot, &probe)?;
+
+    let labels = last_labels(&program.graph);
+    let ticket = probe
+        .is_on()
+        .then(|| Arc::new(probe.ticket(core, RowPlan::all(&program, &probe), wish.begun_ns, making)));
+    let uses = blocks.iter().zip(&program.usage);
+    let uses = uses.map(|(lease, usage)| BlockUse::new(lease, probe.usage(*usage))).collect();
+    let amount = program.amount();
+    let has_barrier = amount.barriers > 0 || probe.isolates();
+    let commands = Commands::Once(slot);
+    let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone(), sync })?;
+    core.counters.submitted(amount);
+    core.counters.took(&program.temporaries());
+    settle(&program, &blocks, Contents::Submitted(value));
+    Ok(Sent { value, ticket })
+}
+
+/// Makes kept values tensors.
+pub(crate) fn settle(program: &Program, blocks: &[Lease], contents: Contents) {
+    for (value_info, home) in program.graph.values.iter().zip(&program.assignment.homes) {
+        let block = match *home {
+            Home::Slot(slot) => program.tensors + slot as usize,
+            Home::Tensor(tensor) => tensor as usize,
+            Home::None => continue,
+        };
+        if let Some(storage) = program.graph.kept(value_info) {
+            storage.settle(Some(blocks[block].clone()), contents);
+        }
+    }
+}
+
+/// Blocks for everything: those of the tensors, then one per slot. When memory is short, values share more.
+pub(crate) fn give_memory(
+    core: &Core,
+    program: &mut Program,
+    leases: Vec<Lease>,
+    patience: Patience,
+) -> Result<Vec<Lease>> {
+    let attempt = |program: &Program| -> Result<Vec<Lease>> {
+        let mut pinned: SmallVec<[Option<Lease>; 16]> =
+            SmallVec::from_elem(None, program.assignment.slots.len());
+        for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
+            if let (Some(storage), Home::Slot(slot)) = (program.graph.kept(value), home) {
+                pinned[*slot as usize] = storage.wrapped();
+            }
+        }
+        let mut blocks = leases.clone();
+        for (&bytes, pinned) in program.assignment.slots.iter().zip(pinned) {
+            blocks.push(match pinned {
+                Some(lease) => lease,
+                None => core.acquire_with(MemoryKind::Device, bytes, patience)?,
+            });
+        }
+        Ok(blocks)
+    };
+    match attempt(program) {
+        Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
+            program.place(true);
+            attempt(program)
+        }
+        other => other,
+    }
+}
+
+/// The labels that are named if the device is lost.
+pub(crate) fn last_labels(graph: &Graph) -> Arc<[Label]> {
+    let first = graph.nodes.len().saturating_sub(LABELS_KEPT);
+    graph.nodes[first..].iter().map(|node| node.label.clone()).collect()
+}
+
+/// Encodes some of a program's nodes, in blocks that `buffer` tells by their numbers. Says what pipelines that were new
+/// have cost.
+pub(crate) fn encode_nodes<'b>(
+    core: &Core,
+    slot: &mut CommandSlot,
+    program: &Program,
+    nodes: Range<usize>,
+    buffer: impl Fn(usize) -> &'b Buffer,
+    probe: &Probe,
+) -> Result<Making> {
+    let barriers = &program.barriers[nodes.clone()];
+    let nodes = &program.graph.nodes[nodes];
+    name_slot(slot, nodes);
+    core.counters.encoded.fetch_add(1, Ordering::Relaxed);
+    let mut bound_pipeline = None;
+    let mut making = Making::default();
+    for (node, &barrier) in nodes.iter().zip(barriers) {
+        let arguments: SmallVec<[Bound<'_>; 4]> = node
+            .accesses
+            .iter()
+            .filter_map(|access| {
+                let Access { offset, bytes, .. } = *access;
+                program.block_of(access).map(|block| Bound { buffer: buffer(block), offset, bytes })
+            })
+            .collect();
+        begin_dispatch(slot, probe, node, barrier)?;
+        encode(core, slot, node, &arguments, &mut bound_pipeline, &mut making)?;
+        end_dispatch(slot, probe)?;
+    }
+    Ok(making)
+}
+
+/// Closes the last command buffer of a submission.
+pub(crate) fn finish(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
+    if probe.isolates() {
+        // What is submitted next stays away, too.
+        slot.barrier(Barrier::Device);
+    }
+    slot.barrier(Barrier::Host);
+    slot.end()
+}
+
+/// Names the command buffer after what is in it.
+fn name_slot(slot: &CommandSlot, nodes: &[Node]) {
+    if let Some(first) = nodes.first().filter(|_| slot.wants_name()) {
+        let more = nodes.len() - 1;
+        slot.name(&if more > 0 {
+            format!("{} and {more} more", first.label)
+        } else {
+            first.label.to_string()
+        });
+    }
+}
+
+/// Begins a dispatch: barrier, label and timestamp, in the one place where each is given. So a validation message, a
+/// profile's row and a RenderDoc marker can't disagree.
+fn begin_dispatch(slot: &mut CommandSlot, probe: &Probe, node: &Node, barrier: bool) -> Result<()> {
+    let ordered = barrier || probe.isolates();
+    if ordered {
+        slot.barrier(Barrier::Device);
+    }
+    if slot.wants_labels() {
+        slot.begin_label(&node.label.to_string());
+    }
+    trace::dispatch(&node.label);
+    probe.begin(slot, ordered)
+}
+
+/// Ends what `begin_dispatch` began.
+fn end_dispatch(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
+    probe.end(slot)?;
+    slot.end_label();
+    Ok(())
+}
+
+/// Encodes one node's work.
+fn encode(
+    core: &Core,
+    slot: &mut CommandSlot,
+    node: &Node,
+    arguments: &[Bound<'_>],
+    bound_pipeline: &mut Option<PipelineKey>,
+    making: &mut Making,
+) -> Result<()> {
+    match &node.work {
+        Work::Dispatch { pipeline: key, push, groups } => {
+            let pipeline = core.pipelines.get(key, making)?;
+            if bound_pipeline.as_ref() != Some(key) {
+                slot.bind_pipeline(&pipeline);
+                *bound_pipeline = Some(key.clone());
+            }
+            slot.bind_arguments(&pipeline, arguments)?;
+            slot.push_constants(&pipeline, push);
+            slot.dispatch(*groups);
+        }
+        Work::Copy => {
+            if let [from, to] = arguments {
+                slot.copy(*from, *to);
+            }
+        }
+        Work::Fill { word } => {
+            if let [to] = arguments {
+                slot.fill(*to, *word);
+            }
+        }
+        Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) | Work::Softmax(_) => {
+            unreachable!("lowered before")
+        }
+    }
+    Ok(())
+}
+
+/// Runs a pipeline on nothing, so that drivers that compile at the first dispatch do it now.
+pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
+    let pipeline = core.pipelines.make(key)?;
+    let dummy = core.acquire(MemoryKind::Device, 256)?;
+    let mut slot = core.timeline.take_slot()?;
+    slot.begin()?;
+    slot.bind_pipeline(&pipeline);
+    let arguments =
+        vec![Bound { buffer: &dummy.block().buffer, offset: 0, bytes: 256 }; pipeline.slots().len()];
+    slot.bind_arguments(&pipeline, &arguments)?;
+    slot.push_constants(&pipeline, &vec![0; key.kernel.reflection().push_constant_bytes as usize]);
+    slot.dispatch([0, 1, 1]);
+    slot.end()?;
+    let value = core.timeline.submit(Job::plain(slot, vec![BlockUse::writing(dummy.hold())]))?;
+    core.timeline.wait(value, u64::MAX).map(drop)
+}

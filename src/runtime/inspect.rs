@@ -1,0 +1,105 @@
+//! What a driver's compiler makes of the catalog: the means to judge kernels by a GPU's own instructions, with or
+//! without the GPU.
+
+use smallvec::smallvec;
+
+use crate::error::Result;
+use crate::kernels::catalog::Catalog;
+use crate::kernels::modules::MODULES;
+use crate::runtime::config::Config;
+use crate::runtime::core::device_choice;
+use crate::runtime::pipelines::{Making, PipelineKey, Pipelines};
+use crate::vk::choice::choose;
+use crate::vk::device::Device;
+use crate::vk::instance::Instance;
+use crate::vk::physical::{self, DeviceInfo};
+use crate::vk::pipeline::PipelineCache;
+
+/// The family of kernels that have no variants.
+const OTHERS: &str = "other";
+/// Invocations of a workgroup of theirs.
+const LOCAL_SIZE: u32 = 64;
+
+/// A kernel of the catalog as a driver compiled it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CompiledKernel {
+    /// The family, as in [`VariantInfo`](crate::VariantInfo); `other` for modules that no variant's common calls ask for,
+    /// which are compiled once, with their defaults.
+    pub family: &'static str,
+    /// The variant.
+    pub variant: &'static str,
+    /// The SPIR-V module.
+    pub kernel: String,
+    /// Specialization constants: (id, bits).
+    pub constants: Vec<(u32, u32)>,
+    /// The driver's own statistics, by its own names.
+    pub statistics: Vec<(String, f64)>,
+    /// The device's instructions, as the driver prints them.
+    pub assembly: String,
+}
+
+/// Compiles every variant of the catalog that is meant for GPUs and that the device can run, for what common calls ask
+/// for (of products also for operands that lie otherwise, of those and of convolutions also of halves and with epilogues),
+/// then with their defaults the modules that were not among those, but for such as load texels; and gives what came of
+/// it. Nothing is dispatched, so a driver without hardware will do.
+///
+/// ```no_run
+/// # fn main() -> tidemill::Result<()> {
+/// let (device, kernels) = tidemill::compiled_kernels(&tidemill::Config::new())?;
+/// for kernel in &kernels {
+///     println!("{} {}: {:?}", device.name, kernel.kernel, kernel.statistics);
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::NoDisassembly`](crate::Error::NoDisassembly) if the driver keeps its doings to itself; those of
+/// [`Accelerator::new`](crate::Accelerator::new).
+pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKernel>)> {
+    let sink = config.on_message.clone().map(|s| s.0);
+    let instance = Instance::new(config.entry.clone().map(|e| e.0), config.validation, sink)?;
+    let devices = physical::enumerate(&instance)?;
+    let info = choose(&devices, &device_choice(config)?)?;
+    let device = Device::with_executables(instance, info)?;
+    let pipelines = Pipelines::new(&device, PipelineCache::new(&device, None)?, "");
+    let mut compiled: Vec<CompiledKernel> = Vec::new();
+    let all = Catalog::new(&device.info, &[])?;
+    for (family, variant) in all.meant_for_gpus() {
+        let catalog = Catalog::new(&device.info, &[(family.to_owned(), variant.to_owned())])?;
+        let mut seen = Vec::new();
+        for key in catalog.inspected_family(family)? {
+            if !seen.contains(&key) {
+                compiled.push(compile(&pipelines, family, variant, &key)?);
+                seen.push(key);
+            }
+        }
+    }
+    // Kernels without variants, those of other axes, and those for programs that only recordings have.
+    for module in MODULES.iter().filter(|module| !module.name.contains(".texel")) {
+        if !compiled.iter().any(|one| one.kernel == module.name) {
+            let kernel = all.kernel(module.name)?.clone();
+            let key = PipelineKey { kernel, specialization: smallvec![(0, LOCAL_SIZE)] };
+            compiled.push(compile(&pipelines, OTHERS, "defaults", &key)?);
+        }
+    }
+    Ok((device.info.clone(), compiled))
+}
+
+fn compile(
+    pipelines: &Pipelines,
+    family: &'static str,
+    variant: &'static str,
+    key: &PipelineKey,
+) -> Result<CompiledKernel> {
+    let executable = pipelines.get(key, &mut Making::default())?.executable()?;
+    Ok(CompiledKernel {
+        family,
+        variant,
+        kernel: key.kernel.name().to_owned(),
+        constants: key.specialization.to_vec(),
+        statistics: executable.statistics,
+        assembly: executable.assembly,
+    })
+}

@@ -1,0 +1,50 @@
+//! What a closure may return to have it kept.
+
+use crate::error::Result;
+use crate::runtime::recording::{Recording, Value};
+use crate::runtime::tensor::Tensor;
+
+/// What a closure given to [`Accelerator::run`](crate::Accelerator::run) may return: values, which become tensors.
+pub trait Outputs {
+    /// The same, kept.
+    type Kept;
+
+    /// Keeps all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`](crate::Error::ForeignValue).
+    fn keep(self, recording: &mut Recording) -> Result<Self::Kept>;
+}
+
+impl Outputs for Value {
+    type Kept = Tensor;
+
+    fn keep(self, recording: &mut Recording) -> Result<Tensor> {
+        recording.keep(self)
+    }
+}
+
+impl Outputs for Vec<Value> {
+    type Kept = Vec<Tensor>;
+
+    fn keep(self, recording: &mut Recording) -> Result<Vec<Tensor>> {
+        self.into_iter().map(|value| recording.keep(value)).collect()
+    }
+}
+
+impl<A: Outputs, B: Outputs> Outputs for (A, B) {
+    type Kept = (A::Kept, B::Kept);
+
+    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
+        Ok((self.0.keep(recording)?, self.1.keep(recording)?))
+    }
+}
+
+impl<A: Outputs, B: Outputs, C: Outputs> Outputs for (A, B, C) {
+    type Kept = (A::Kept, B::Kept, C::Kept);
+
+    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
+        Ok((self.0.keep(recording)?, self.1.keep(recording)?, self.2.keep(recording)?))
+    }
+}

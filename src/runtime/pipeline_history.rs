@@ -1,0 +1,303 @@
+//! Pipelines that an application has used: remembered on disk beside the pipeline cache, so that its next start makes them
+//! ahead. Fused op lists are what this is for: no catalog can list them. Each application has a file of its own, so that what one
+//! does costs no other anything.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{self, fnv1a};
+use crate::kernels::bounds;
+use crate::kernels::catalog::Catalog;
+use crate::kernels::modules::{self, MODULES};
+use crate::runtime::pipelines::{PipelineKey, Specialization};
+
+/// The most that are remembered: those used last.
+const MOST: usize = 128;
+/// What was not used in so many runs of the application in a row is forgotten.
+const MOST_RUNS: u32 = 8;
+/// The most files there are, for applications, devices and versions: those written last.
+const MOST_FILES: usize = 64;
+const HEAD: &str = "tidemill pipelines 2";
+
+/// A pipeline of an embedded module: the module's index, and its specialization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    module: usize,
+    specialization: Specialization,
+}
+
+impl Entry {
+    /// `None` for kernels of users' own, which are not ours to make, and for what would not be taken from a file.
+    pub(crate) fn of(key: &PipelineKey) -> Option<Entry> {
+        let module = modules::find(key.kernel.name()).filter(|_| key.kernel.is_embedded())?;
+        let known = bounds::may_be_ours(key.kernel.name(), &key.specialization);
+        known.then(|| Entry { module, specialization: key.specialization.clone() })
+    }
+}
+
+/// What a file has: a pipeline, and in how many runs since then it was not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    entry: Entry,
+    unused_runs: u32,
+}
+
+/// What was used in this process and in earlier ones of the application.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    file: Option<PathBuf>,
+    /// Of earlier processes, the one used last first.
+    before: Vec<Known>,
+    /// Of this process, in the order of first use.
+    now: Vec<Entry>,
+    saved: usize,
+}
+
+impl Seen {
+    /// Reads the application's file beside the pipeline cache's; one that is missing, foreign or corrupt is a miss. `key` tells
+    /// devices and drivers apart.
+    pub(crate) fn open(pipeline_cache: Option<&Path>, key: &str, application: &str) -> Seen {
+        let Some(folder) = pipeline_cache.and_then(|file| file.parent()) else { return Seen::default() };
+        let hash = fnv1a(format!("{key}|{:x}|{application}", table()).as_bytes());
+        let file = folder.join(format!("seen-{}-{hash:016x}.txt", readable(application)));
+        Seen { before: read(&file), file: Some(file), now: Vec::new(), saved: 0 }
+    }
+
+    /// Takes note of a pipeline that is used for the first time in this process.
+    pub(crate) fn note(&mut self, entry: Entry) {
+        if !self.now.contains(&entry) {
+            self.now.push(entry);
+        }
+    }
+
+    /// What earlier processes used.
+    pub(crate) fn remembered(&self, catalog: &Catalog) -> Vec<PipelineKey> {
+        let key = |entry: &Entry| {
+            let kernel = catalog.kernel(MODULES[entry.module].name).ok()?.clone();
+            Some(PipelineKey { kernel, specialization: entry.specialization.clone() })
+        };
+        self.before.iter().map(|known| &known.entry).filter_map(key).collect()
+    }
+
+    /// What was used in this process, if any of it was not when this was last asked.
+    fn changes(&mut self) -> Option<Changes> {
+        let file = self.file.clone().filter(|_| self.saved < self.now.len())?;
+        let first = self.saved == 0;
+        self.saved = self.now.len();
+        Some(Changes { file, used: self.now.iter().rev().cloned().collect(), first })
+    }
+
+    /// Writes the file if there is something new. A disk that refuses costs the next start some time and nothing else.
+    pub(crate) fn save(seen: &parking_lot::Mutex<Seen>) {
+        let changes = seen.lock().changes();
+        if let Some(Changes { file, used, first }) = changes {
+            // Read again: other processes may have written what they used.
+            let all = with_older(used, read(&file), first);
+            disk::write(&file, to_text(&all).as_bytes());
+            if first {
+                sweep(&file);
+            }
+        }
+    }
+}
+
+/// What is to be written.
+#[derive(Debug)]
+struct Changes {
+    file: PathBuf,
+    /// The last used first.
+    used: Vec<Entry>,
+    /// Whether this process has written nothing yet.
+    first: bool,
+}
+
+/// The name of the running program.
+pub(crate) fn executable() -> String {
+    let path = std::env::current_exe().ok();
+    path.as_deref()
+        .and_then(Path::file_stem)
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// As much of a name as makes a file's, for whoever looks into the folder.
+fn readable(application: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    application.chars().take(40).map(plain).collect()
+}
+
+/// Removes the files that were written longest ago, as far as there are too many.
+fn sweep(file: &Path) {
+    let Some(entries) = file.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
+    let seen = entries.flatten().filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("seen-") && name.ends_with(".txt")
+    });
+    let mut dated: Vec<_> = seen
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .filter(|(_, path)| path != file)
+        .collect();
+    dated.sort_unstable_by(|a, b| b.cmp(a));
+    for (_, old) in dated.into_iter().skip(MOST_FILES - 1) {
+        let _ = std::fs::remove_file(old);
+    }
+}
+
+/// What a file has; nothing if it is missing, foreign or corrupt.
+fn read(file: &Path) -> Vec<Known> {
+    disk::read_text(file).and_then(|text| from_text(&text)).unwrap_or_default()
+}
+
+/// As many as are remembered: those just used, and then those that are known of old. In a `new_run` these have aged by one.
+fn with_older(used: Vec<Entry>, older: Vec<Known>, new_run: bool) -> Vec<Known> {
+    let mut all: Vec<_> = used.into_iter().map(|entry| Known { entry, unused_runs: 0 }).collect();
+    for mut known in older {
+        known.unused_runs += u32::from(new_run);
+        if known.unused_runs < MOST_RUNS && !all.iter().any(|other| other.entry == known.entry) {
+            all.push(known);
+        }
+    }
+    all.truncate(MOST);
+    all
+}
+
+/// Changes whenever a module does: what its constants mean may have changed, too.
+fn table() -> u64 {
+    MODULES
+        .iter()
+        .flat_map(|module| module.words())
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &word| (hash ^ u64::from(word)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The head with a checksum of the rest, then a line for each: the runs without it, the module, and `id=bits` for its constants.
+fn to_text(all: &[Known]) -> String {
+    let mut lines = String::new();
+    for Known { entry, unused_runs } in all {
+        // Writing to a string can't fail.
+        let _ = write!(lines, "{unused_runs} {}", MODULES[entry.module].name);
+        for (id, bits) in &entry.specialization {
+            let _ = write!(lines, " {id}={bits:x}");
+        }
+        lines.push('\n');
+    }
+    format!("{HEAD} {:016x}\n{lines}", fnv1a(lines.as_bytes()))
+}
+
+/// All of it or nothing.
+fn from_text(text: &str) -> Option<Vec<Known>> {
+    let (head, lines) = text.split_once('\n')?;
+    let sum = head.strip_prefix(HEAD)?.strip_prefix(' ')?;
+    if u64::from_str_radix(sum, 16).ok()? != fnv1a(lines.as_bytes()) {
+        return None;
+    }
+    let entries = lines.lines().take(MOST).map(|line| {
+        let mut words = line.split(' ');
+        let unused_runs = words.next()?.parse::<u32>().ok().filter(|runs| *runs < MOST_RUNS)?;
+        let module = modules::find(words.next()?)?;
+        let constant = |word: &str| {
+            let (id, bits) = word.split_once('=')?;
+            Some((id.parse().ok()?, u32::from_str_radix(bits, 16).ok()?))
+        };
+        let specialization: Specialization = words.map(constant).collect::<Option<_>>()?;
+        // A checksum tells damage, not malice.
+        let ours = bounds::may_be_ours(MODULES[module].name, &specialization);
+        ours.then_some(Known { entry: Entry { module, specialization }, unused_runs })
+    });
+    entries.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smallvec::smallvec;
+
+    fn entries() -> Vec<Known> {
+        let entry = Entry { module: 0, specialization: smallvec![(0, 64), (8, 0xffff_ff01)] };
+        let other = Entry { module: 1, specialization: smallvec![] };
+        vec![Known { entry, unused_runs: 0 }, Known { entry: other, unused_runs: 7 }]
+    }
+
+    #[test]
+    fn a_file_is_taken_only_whole() {
+        let text = to_text(&entries());
+        assert_eq!(from_text(&text), Some(entries()));
+        for cut in 0..text.len() {
+            assert_eq!(from_text(&text[..cut]), None, "cut at {cut}");
+        }
+        assert_eq!(from_text(&text.replace("=40", "=41")), None);
+        // With a checksum that is right.
+        let hostile = |entry| to_text(&[Known { entry, unused_runs: 0 }]);
+        assert_eq!(from_text(&hostile(Entry { module: 0, specialization: smallvec![(0, u32::MAX)] })), None);
+        assert_eq!(from_text(&hostile(Entry { module: 0, specialization: smallvec![(77, 1)] })), None);
+        assert_eq!(from_text(""), None);
+    }
+
+    fn entry(bits: u32) -> Entry {
+        Entry { module: 0, specialization: smallvec![(0, bits)] }
+    }
+
+    #[test]
+    fn what_was_used_last_is_remembered_and_the_rest_is_bounded() {
+        let mut seen = Seen { file: Some(PathBuf::new()), ..Seen::default() };
+        assert!(seen.changes().is_none(), "nothing was used");
+        (90..150).for_each(|bits| seen.note(entry(bits)));
+        seen.note(entry(90));
+        let known = |unused_runs: u32| move |bits: u32| Known { entry: entry(bits), unused_runs };
+        let changes = seen.changes().unwrap();
+        assert!(changes.first);
+        let written = with_older(changes.used, (0..100).map(known(0)).collect(), changes.first);
+        assert_eq!(written.len(), MOST);
+        assert_eq!((&written[0], &written[59], &written[60]), (&known(0)(149), &known(0)(90), &known(1)(0)));
+        assert!(seen.changes().is_none(), "already written");
+        seen.note(entry(200));
+        assert!(!seen.changes().unwrap().first, "one run ages the others once");
+    }
+
+    #[test]
+    fn what_no_run_uses_any_more_is_forgotten() {
+        let mut all = vec![Known { entry: entry(1), unused_runs: 0 }];
+        for run in 1..MOST_RUNS {
+            all = with_older(vec![entry(2)], all, true);
+            assert_eq!(all[1], Known { entry: entry(1), unused_runs: run });
+            all = with_older(vec![entry(2)], all, false);
+        }
+        all = with_older(vec![entry(2)], all, true);
+        assert_eq!(all, [Known { entry: entry(2), unused_runs: 0 }]);
+    }
+
+    #[test]
+    fn applications_have_files_of_their_own_and_there_are_so_many() {
+        let folder = std::env::temp_dir().join(format!("tidemill-applications-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let open = |application: &str| {
+            parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device", application))
+        };
+        for i in 0..MOST_FILES as u32 + 10 {
+            let seen = open(&format!("an application/{i}"));
+            assert_eq!(seen.lock().before, [], "what another used");
+            seen.lock().note(entry(i));
+            Seen::save(&seen);
+        }
+        let files = std::fs::read_dir(&folder).unwrap().count();
+        let last = open(&format!("an application/{}", MOST_FILES + 9)).into_inner().before;
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((files, last.len()), (MOST_FILES, 1));
+    }
+
+    #[test]
+    fn processes_side_by_side_keep_what_the_others_used() {
+        let folder = std::env::temp_dir().join(format!("tidemill-seen-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let open = || {
+            parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device", "a program"))
+        };
+        let (one, other) = (open(), open());
+        for (seen, bits) in [(&one, 1), (&other, 2), (&one, 3)] {
+            seen.lock().note(entry(bits));
+            Seen::save(seen);
+        }
+        let before: Vec<_> = open().into_inner().before.into_iter().map(|known| known.entry).collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(before, [3, 1, 2].map(entry));
+    }
+}

@@ -1,0 +1,415 @@
+//! Plans: a recording kept to be submitted again and again with no re-recording.
+
+mod encoding;
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use self::encoding::{COPIES, Copy, Encoding, Segment};
+use crate::error::{Error, Result};
+use crate::ir::graph::{Graph, Label, Work};
+use crate::runtime::commands::{BlockUse, Commands, Job};
+use crate::runtime::core::Core;
+use crate::runtime::execute::{Sent, Wish, last_labels};
+use crate::runtime::pipelines::{Making, PipelineKey};
+use crate::runtime::pool::Lease;
+use crate::runtime::profile::Profiling;
+use crate::runtime::profile::ticket::{Probe, RowPlan};
+use crate::runtime::recording::foreign_tensor;
+use crate::runtime::submission::Submission;
+use crate::runtime::tensor::{Contents, Place, Standing, Storage, Tensor};
+use crate::schedule::memory::Home;
+use crate::schedule::program::{Amount, Program};
+use crate::shape::Shape;
+use crate::vk::buffer::MemoryKind;
+use crate::vk::pipeline::Pipeline;
+use crate::vk::process;
+use crate::vk::raw::HostSync;
+
+/// Nodes of one command buffer. When a tensor's memory has changed, only the command buffers that bind it are encoded
+/// anew; shorter ones would cost the device more than that saves.
+const SEGMENT_NODES: usize = 32;
+/// A recording kept to be submitted again and again: everything is decided and encoded once, and
+/// [`submit`](Plan::submit) hands over what is there.
+///
+/// - **Inputs** are the tensors that were recorded. Each submission reads what they hold when it is submitted, so
+///   [`write`](Tensor::write) between submissions gives the next one other data; one in flight keeps what it was given.
+/// - **Outputs** are the tensors that were kept. Each submission replaces their contents: from then on they hold its
+///   results, and reading them waits for it. Results of an earlier submission are gone, except for whoever already
+///   works with them (a recording, a read on another thread). To have the results of several submissions side by
+///   side, [`bind`](Plan::bind) other tensors in between.
+/// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs are
+///   the same memory for all, so that submissions of one plan run one after the other.
+///
+/// What is in flight moves nothing: an output that is due again is overwritten when the device has come that far, and so is an
+/// input that is [written](Tensor::write) meanwhile. So a submission encodes and allocates nothing, whether or not anybody waits.
+/// An output moves to another block, and what binds it is encoded for that one, only if something else still needs its old
+/// contents: a read under way, an open recording that uses them, another tensor that is a view of them. (While the plan is
+/// profiled, each submission in flight has an encoded copy of its own, for its timestamps.)
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// let gpu = tidemill::Accelerator::global()?;
+/// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
+/// let mut r = gpu.begin_recording()?;
+/// let y = r.add(&x, &x)?;
+/// let y = r.keep(y)?;
+/// let mut plan = r.into_plan()?;
+/// let _ = plan.submit()?; // Reading waits for it.
+/// assert_eq!(y.read::<f32>()?, [2.0, 4.0]);
+/// x.write(&[5.0f32, 6.0])?;
+/// let _ = plan.submit()?;
+/// assert_eq!(y.read::<f32>()?, [10.0, 12.0]);
+/// # Ok(()) }
+/// ```
+pub struct Plan {
+    core: Arc<Core>,
+    program: Program,
+    /// By the number of their block.
+    inputs: Vec<Binding>,
+    /// In the order in which their tensors are locked.
+    outputs: Vec<Output>,
+    /// Kept values that are an input's contents with another shape.
+    aliases: Vec<(Arc<Storage>, usize)>,
+    /// The blocks of the plan's own: those of temporaries, by number.
+    own: Vec<Option<Lease>>,
+    segments: Vec<Segment>,
+    /// In the order of their last use.
+    copies: Vec<Copy>,
+    /// The sets of tensors that are expected to take turns.
+    sets: usize,
+    /// The rows of a profile, with dispatches side by side and alone.
+    rows: [Option<Arc<[RowPlan]>>; 2],
+    labels: Arc<[Label]>,
+    amount: Amount,
+    /// How it is profiled, if not as the accelerator is.
+    profiling: Option<Profiling>,
+    /// What its pipelines have cost: told by the profile of the first submission.
+    making: Making,
+    /// Kept, so that no submission makes one.
+    _pipelines: Vec<Arc<Pipeline>>,
+    /// What the next submission waits for and signals for the host.
+    pub(super) sync: HostSync,
+}
+
+/// A tensor's place in a plan.
+struct Binding {
+    /// The tensor that was recorded, which names the place.
+    named: Arc<Storage>,
+    /// The tensor that stands there.
+    tensor: Standing,
+    shape: Shape,
+}
+
+struct Output {
+    binding: Binding,
+    block: usize,
+    bytes: u64,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("nodes", &self.program.graph.nodes.len())
+            .field("inputs", &self.inputs.len())
+            .field("outputs", &self.outputs.len())
+            .field("copies", &self.copies.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Plan {
+    /// Decides everything, makes the pipelines and takes memory for temporaries.
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        graph: Graph,
+        tensors: Vec<(Arc<Storage>, Shape)>,
+        profiling: Option<Profiling>,
+        sync: HostSync,
+    ) -> Result<Plan> {
+        core.open()?;
+        let mut program = Program::new(&core.catalog, core.fusion, graph, tensors.len())?;
+        let (making, pipelines) = make_pipelines(core, &program.graph)?;
+        let own = match own_blocks(core, &program) {
+            Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
+                program.place(true);
+                own_blocks(core, &program)?
+            }
+            other => other?,
+        };
+        core.counters.took(&program.temporaries());
+        let (mut outputs, mut aliases) = (Vec::new(), Vec::new());
+        for (id, value) in program.graph.values.iter().enumerate() {
+            let Some(storage) = program.graph.kept(value) else { continue };
+            match program.assignment.homes[id] {
+                Home::Slot(slot) => {
+                    let binding = Binding::new(storage.clone(), value.shape);
+                    let (block, bytes) = (program.tensors + slot as usize, program.graph.bytes(id as u32));
+                    outputs.push(Output { binding, block, bytes });
+                }
+                Home::Tensor(tensor) => aliases.push((storage.clone(), tensor as usize)),
+                Home::None => {}
+            }
+            storage.promise();
+        }
+        sort(&mut outputs);
+        let nodes = program.graph.nodes.len();
+        let segments = (0..nodes.div_ceil(SEGMENT_NODES).max(1))
+            .map(|i| {
+                let nodes = SEGMENT_NODES * i..nodes.min(SEGMENT_NODES * (i + 1));
+                let accesses = program.graph.nodes[nodes.clone()].iter().flat_map(|node| &node.accesses);
+                let mut binds: Vec<usize> = accesses.filter_map(|access| program.block_of(access)).collect();
+                binds.retain(|&block| own[block].is_none());
+                binds.sort_unstable();
+                binds.dedup();
+                Segment { nodes, binds }
+            })
+            .collect();
+        Ok(Plan {
+            core: core.clone(),
+            inputs: tensors.into_iter().map(|(storage, shape)| Binding::new(storage, shape)).collect(),
+            outputs,
+            aliases,
+            own,
+            segments,
+            copies: Vec::new(),
+            sets: COPIES,
+            rows: [None, None],
+            labels: last_labels(&program.graph),
+            amount: program.amount(),
+            profiling,
+            making,
+            _pipelines: pipelines,
+            sync,
+            program,
+        })
+    }
+
+    /// Hands it to the device as one submission. Waits for nothing, unless too many submissions are in flight or
+    /// memory is short.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotWritten`], [`Error::NotSubmitted`] or [`Error::Discarded`] if an input has no contents;
+    /// [`Error::BoundTwice`] if an input has become a view of a [wrapped](crate::Accelerator::wrap) output;
+    /// [`Error::OutOfMemory`]; [`Error::DeviceLost`]; [`Error::Closed`]. Tensors then hold what they held before.
+    pub fn submit(&mut self) -> Result<Submission> {
+        self.core.open()?;
+        if !self.is_ready() {
+            self.core.timeline.reclaim()?;
+        }
+        let mode = self.profiling.unwrap_or_else(|| self.core.profiler.mode());
+        let probe = Probe::new(&self.core, Wish { mode, host_only: false, begun_ns: None })?;
+        let external = self.inputs.len() + self.outputs.len();
+        let mut uses = Vec::with_capacity(external);
+        let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, self.program.usage.len());
+        let mut note = |block: usize, lease: Lease| {
+            uses.push(BlockUse::new(&lease, probe.usage(self.program.usage[block])));
+            blocks[block] = Some(lease);
+        };
+        for (block, input) in self.inputs.iter().enumerate() {
+            note(block, input.storage().settled("submit", input.shape)?.0);
+        }
+        // Locked from here on, so that nobody begins to read contents that are about to be overwritten.
+        let mut places: SmallVec<[(Place<'_>, usize); 4]> = SmallVec::new();
+        for output in &self.outputs {
+            let place = output.binding.storage().place("submit", output.binding.shape)?;
+            let lease = match place.replaceable() {
+                Some(lease) => lease,
+                None => self.core.acquire(MemoryKind::Device, output.bytes)?,
+            };
+            note(output.block, lease);
+            places.push((place, output.block));
+        }
+        if let Some(output) = self.outputs.iter().find(|output| is_read_too(&blocks, output.block)) {
+            return Err(Error::BoundTwice { op: "submit", shape: output.binding.shape });
+        }
+        let encoding = Encoding {
+            core: &self.core,
+            program: &self.program,
+            segments: &self.segments,
+            own: &self.own,
+            blocks: &blocks,
+            probe: &probe,
+            mode,
+            sets: self.sets,
+        };
+        let replay = encoding.choose(&mut self.copies)?.clone();
+        let rows = &mut self.rows[usize::from(probe.isolates())];
+        let ticket = probe.is_on().then(|| {
+            let rows = rows.get_or_insert_with(|| RowPlan::all(&self.program, &probe));
+            Arc::new(probe.ticket(&self.core, rows.clone(), None, std::mem::take(&mut self.making)))
+        });
+        let job = Job {
+            commands: Commands::Replay(replay),
+            uses,
+            has_barrier: self.amount.barriers > 0 || probe.isolates(),
+            labels: self.labels.clone(),
+            ticket: ticket.clone(),
+            sync: self.sync.clone(),
+        };
+        let value = self.core.submit(job)?;
+        self.sync = HostSync::default();
+        self.core.counters.submitted(self.amount);
+        for (place, block) in places {
+            place.settle(blocks[block].take(), Contents::Submitted(value));
+        }
+        for (storage, tensor) in &self.aliases {
+            storage.settle(blocks[*tensor].clone(), Contents::Submitted(value));
+        }
+        Ok(Submission::new(self.core.clone(), Sent { value, ticket }))
+    }
+
+    /// Whether there is no need to ask the device what it has finished.
+    fn is_ready(&self) -> bool {
+        self.copies.iter().any(Copy::is_free)
+            && self.outputs.iter().all(|output| output.binding.storage().is_replaceable())
+    }
+
+    /// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded.
+    /// Binding `recorded` itself again undoes it. Submissions in flight are not affected.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let y = r.neg(&x)?;
+    /// let y = r.keep(y)?;
+    /// let mut plan = r.into_plan()?;
+    /// let _ = plan.submit()?;
+    /// let other = gpu.empty([2], tidemill::DType::F32)?;
+    /// plan.bind(&x, &gpu.upload(&[3.0f32, 4.0], [2])?)?;
+    /// plan.bind(&y, &other)?;
+    /// let _ = plan.submit()?;
+    /// assert_eq!(y.read::<f32>()?, [-1.0, -2.0]);
+    /// assert_eq!(other.read::<f32>()?, [-3.0, -4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotInPlan`] if the plan has no such place; [`Error::Type`] and [`Error::Shapes`] if the tensor is not
+    /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and one of the two is an output;
+    /// [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which is in no place of its own;
+    /// [`Error::ForeignTensor`].
+    pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
+        let op = "bind";
+        process::check()?;
+        if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
+            return Err(foreign_tensor(op, &tensor.storage.core, &self.core));
+        }
+        let (expected, got) = (recorded.dtype(), tensor.dtype());
+        if expected != got {
+            return Err(Error::of_type(op, "tensor", &[expected], got));
+        }
+        if recorded.shape() != tensor.shape() {
+            let (lhs, rhs) = (recorded.shape(), tensor.shape());
+            let why = "a tensor takes the place of one of its own shape only".to_owned();
+            return Err(Error::Shapes { op, lhs, rhs, why });
+        }
+        let named = |binding: &Binding| Arc::ptr_eq(&binding.named, &recorded.storage);
+        let same = |storage: &Arc<Storage>| {
+            Arc::ptr_eq(storage, &tensor.storage) || storage.shares_host_memory(&tensor.storage)
+        };
+        let stands = |binding: &Binding| same(binding.storage()) && !named(binding);
+        let as_output = self.outputs.iter().any(|output| named(&output.binding));
+        let is_view =
+            |storage: &Arc<Storage>| self.aliases.iter().any(|(view, _)| Arc::ptr_eq(view, storage));
+        if is_view(&recorded.storage) {
+            return Err(Error::ViewInPlan { op, shape: recorded.shape() });
+        }
+        if !as_output && !self.inputs.iter().any(named) {
+            let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+            return Err(Error::NotInPlan { op, shape: recorded.shape(), inputs, outputs });
+        }
+        let clash = self.outputs.iter().any(|output| stands(&output.binding))
+            || (as_output && (self.inputs.iter().any(stands) || is_view(&tensor.storage)));
+        if clash {
+            return Err(Error::BoundTwice { op, shape: tensor.shape() });
+        }
+        let outputs = self.outputs.iter_mut().map(|output| &mut output.binding);
+        for binding in self.inputs.iter_mut().chain(outputs).filter(|binding| named(binding)) {
+            let before = std::mem::replace(&mut binding.tensor, Standing::new(tensor.storage.clone()));
+            // No longer the plan's to write, until it is bound again.
+            if as_output && !Arc::ptr_eq(before.storage(), &tensor.storage) {
+                before.storage().release();
+            }
+        }
+        if as_output && Arc::ptr_eq(&recorded.storage, &tensor.storage) {
+            recorded.storage.promise_again();
+        }
+        sort(&mut self.outputs);
+        Ok(())
+    }
+
+    /// Says how many sets of tensors will be bound in turn: so many encoded copies are kept.
+    pub(crate) fn expect_sets(&mut self, sets: usize) {
+        self.sets = sets.max(COPIES);
+    }
+
+    /// Profiles its submissions in their own way, whatever the accelerator's is.
+    pub fn profiling(&mut self, mode: Profiling) {
+        self.profiling = Some(mode);
+    }
+
+    /// The accelerator it runs on.
+    pub fn accelerator(&self) -> crate::runtime::accelerator::Accelerator {
+        crate::runtime::accelerator::Accelerator::from_core(self.core.clone())
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        let outputs = self.outputs.iter().map(|output| &output.binding.named);
+        outputs
+            .chain(self.aliases.iter().map(|(storage, _)| storage))
+            .for_each(|storage| storage.break_promise());
+    }
+}
+
+impl Binding {
+    fn new(storage: Arc<Storage>, shape: Shape) -> Binding {
+        Binding { named: storage.clone(), tensor: Standing::new(storage), shape }
+    }
+
+    fn storage(&self) -> &Arc<Storage> {
+        self.tensor.storage()
+    }
+}
+
+/// Whether what is written to is the host's memory and has another number, too: a tensor that was bound as an input has
+/// become a view of it. No barrier stands between the two.
+fn is_read_too(blocks: &[Option<Lease>], output: usize) -> bool {
+    let Some(lease) = blocks[output].as_ref().filter(|lease| lease.is_pinned()) else { return false };
+    let same = |other: &Option<Lease>| other.as_ref().is_some_and(|other| other.address() == lease.address());
+    blocks.iter().filter(|other| same(other)).count() > 1
+}
+
+/// Two plans that lock the same tensors lock them in the same order.
+fn sort(outputs: &mut [Output]) {
+    outputs.sort_unstable_by_key(|output| Arc::as_ptr(output.binding.storage()).addr());
+}
+
+/// By the number of the block: a block for each slot that is not an output's.
+fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
+    let own = std::iter::repeat_n(None, program.tensors).chain(program.temporaries());
+    let lease = |bytes: Option<u64>| bytes.map(|bytes| core.acquire(MemoryKind::Device, bytes)).transpose();
+    own.map(lease).collect()
+}
+
+/// All pipelines of a graph; those that are not there yet are made.
+pub(super) fn make_pipelines(core: &Core, graph: &Graph) -> Result<(Making, Vec<Arc<Pipeline>>)> {
+    let mut making = Making::default();
+    let keys = graph.nodes.iter().filter_map(|node| match &node.work {
+        Work::Dispatch { pipeline, .. } => Some(pipeline),
+        _ => None,
+    });
+    let keys: FxHashSet<&PipelineKey> = keys.collect();
+    let pipelines =
+        keys.into_iter().map(|key| core.pipelines.get(key, &mut making)).collect::<Result<_>>()?;
+    Ok((making, pipelines))
+}

@@ -1,0 +1,488 @@
+//! Recordings: plain data between `begin_recording` and `end_recording`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::{Error, Result};
+use crate::ir::elementwise::Map;
+use crate::ir::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::kernels::catalog::Catalog;
+use crate::runtime::core::Core;
+use crate::runtime::execute::{Wish, execute};
+use crate::runtime::plan::Plan;
+use crate::runtime::pool::Lease;
+use crate::runtime::profile::Profiling;
+use crate::runtime::submission::Submission;
+use crate::runtime::tensor::{Contents, Storage, Tensor};
+use crate::schedule::explain::Explanation;
+use crate::shape::{DType, Element, Shape};
+use crate::vk::process;
+use crate::vk::raw::HostSync;
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// What an op inside a recording returns: a promise without memory of its own, to be an operand of further ops.
+/// [`Recording::keep`] makes it a [`Tensor`] that outlives the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    recording: u64,
+    id: ValueId,
+}
+
+/// What an op works on: a tensor from outside, or a value of the same recording.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A value.
+    Value(Value),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(tensor: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(tensor)
+    }
+}
+
+impl From<Value> for Operand<'_> {
+    fn from(value: Value) -> Self {
+        Operand::Value(value)
+    }
+}
+
+impl From<&Value> for Operand<'_> {
+    fn from(value: &Value) -> Self {
+        Operand::Value(*value)
+    }
+}
+
+/// What happens between [`begin_recording`](crate::Accelerator::begin_recording) and
+/// [`end_recording`](Recording::end_recording): a list of operations, carried out in one submission.
+///
+/// Dropping it discards it. An op that fails leaves it as it was. Ops that lead to nothing that is kept do not run;
+/// [`explain`](Recording::explain) lists them.
+///
+/// ```
+/// # fn main() -> tidemill::Result<()> {
+/// let gpu = tidemill::Accelerator::global()?;
+/// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
+/// let mut r = gpu.begin_recording()?;
+/// let twice = r.add(&a, &a)?;
+/// let square = r.mul(twice, twice)?;
+/// let kept = r.keep(square)?;
+/// r.end_recording()?.wait()?;
+/// assert_eq!(kept.read::<f32>()?, [4.0, 16.0]);
+/// # Ok(()) }
+/// ```
+pub struct Recording {
+    pub(super) core: Arc<Core>,
+    id: u64,
+    pub(super) graph: Graph,
+    pub(super) leases: Vec<Lease>,
+    /// The tensor of each lease.
+    tensors: Vec<(Arc<Storage>, Shape)>,
+    /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and tensors
+    /// that share one now may part before a plan is submitted.
+    known: FxHashMap<(usize, usize), ValueId>,
+    /// The host's memory that it is to write.
+    pub(super) promised: SmallVec<[Lease; 1]>,
+    /// What the submission waits for and signals for the host.
+    pub(super) sync: HostSync,
+    wish: Wish,
+    /// How it is profiled, if not as the accelerator is.
+    profiling: Option<Profiling>,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("nodes", &self.graph.nodes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Recording {
+    pub(crate) fn new(core: Arc<Core>) -> Recording {
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let mode = core.profiler.mode();
+        let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
+        let wish = Wish { mode, host_only: false, begun_ns };
+        let graph = Graph::with_room(core.recorded.load(Ordering::Relaxed));
+        Recording {
+            core,
+            id,
+            graph,
+            leases: Vec::new(),
+            tensors: Vec::new(),
+            known: FxHashMap::default(),
+            promised: SmallVec::new(),
+            sync: HostSync::default(),
+            wish,
+            profiling: None,
+        }
+    }
+
+    /// The shape of an operand.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`] if it is a value of another recording.
+    pub fn shape<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Shape> {
+        match operand.into() {
+            Operand::Tensor(tensor) => Ok(tensor.shape()),
+            Operand::Value(value) => Ok(self.graph.value(self.own("shape", value)?).shape),
+        }
+    }
+
+    /// The element type of an operand.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`] if it is a value of another recording.
+    pub fn dtype<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<DType> {
+        match operand.into() {
+            Operand::Tensor(tensor) => Ok(tensor.dtype()),
+            Operand::Value(value) => Ok(self.graph.value(self.own("dtype", value)?).dtype),
+        }
+    }
+
+    /// Keeps values so that each becomes a tensor of its own: what is a tensor's contents as they are, or is among them
+    /// before, is copied.
+    pub(crate) fn keep_apart(&mut self, values: impl IntoIterator<Item = Value>) -> Result<Vec<Tensor>> {
+        let mut kept = Vec::new();
+        for value in values {
+            let root = self.graph.root(self.own("keep", value)?);
+            let info = self.graph.value(root);
+            let apart = info.kept.is_none() && info.origin == Origin::Produced;
+            let value = if apart { value } else { self.copy(value)? };
+            kept.push(self.keep(value)?);
+        }
+        Ok(kept)
+    }
+
+    /// Makes a value a tensor that outlives the recording. It has contents once the recording has ended. A value that is kept
+    /// twice is two tensors, the second one a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ForeignValue`] if the value belongs to another recording.
+    pub fn keep(&mut self, value: Value) -> Result<Tensor> {
+        let id = self.own("keep", value)?;
+        let root = self.graph.root(id);
+        if self.graph.value(root).kept.is_some() {
+            let copy = self.copy(value)?;
+            return self.keep(copy);
+        }
+        let (shape, dtype) = self.kind(id);
+        let storage = Storage::new(&self.core, dtype, None, Contents::Recorded);
+        self.graph.keep(root, storage.clone());
+        Ok(Tensor::from_parts(storage, shape))
+    }
+
+    /// Ends the recording and hands it to the device as one submission. Waits for nothing, unless too many
+    /// submissions are in flight or memory is short.
+    ///
+    /// # Errors
+    ///
+    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
+    pub fn end_recording(mut self) -> Result<Submission> {
+        let graph = std::mem::take(&mut self.graph);
+        self.core.recorded.store(graph.nodes.len(), Ordering::Relaxed);
+        let kept = graph.kept.clone();
+        let leases = std::mem::take(&mut self.leases);
+        let submitted = execute(&self.core, graph, leases, self.wish, std::mem::take(&mut self.sync));
+        if submitted.is_err() {
+            discard(&kept);
+        }
+        Ok(Submission::new(self.core.clone(), submitted?))
+    }
+
+    /// Ends the recording without handing it to the device: a [`Plan`] submits it as often as it is wanted, with no
+    /// re-recording. What was kept has contents once the plan was submitted.
+    ///
+    /// A plan reads its tensors when it is submitted: what was written to them after they were recorded is seen.
+    ///
+    /// # Errors
+    ///
+    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
+    pub fn into_plan(mut self) -> Result<Plan> {
+        let graph = std::mem::take(&mut self.graph);
+        let kept = graph.kept.clone();
+        let (tensors, sync) = (std::mem::take(&mut self.tensors), std::mem::take(&mut self.sync));
+        let plan = Plan::new(&self.core, graph, tensors, self.profiling, sync);
+        if plan.is_err() {
+            discard(&kept);
+        }
+        plan
+    }
+
+    /// What will run if the recording ends now: which operations become one dispatch, where barriers stand, and which
+    /// values are stored where. Nothing is done yet, and the recording goes on.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32; 64 * 64], [64, 64])?;
+    /// let mut r = gpu.begin_recording()?;
+    /// let h = r.matmul(&x, &x)?;
+    /// let h = r.relu(h)?;
+    /// let _kept = r.keep(h)?;
+    /// let explanation = r.explain()?;
+    /// assert_eq!((explanation.recorded.len(), explanation.run.len()), (2, 1));
+    /// println!("{explanation}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Binding`] if an operand is too large for the device's bindings.
+    pub fn explain(&self) -> Result<Explanation> {
+        process::check()?;
+        Explanation::new(&self.core, &self.graph, &self.leases)
+    }
+
+    /// Profiles this recording in its own way, whatever the accelerator's is.
+    pub fn profiling(&mut self, mode: Profiling) {
+        self.wish.mode = mode;
+        self.profiling = Some(mode);
+        self.wish.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
+    }
+
+    /// Uses another catalog's variants.
+    pub(crate) fn try_out(&mut self, catalog: Arc<Catalog>) {
+        self.graph.trial = Some(catalog);
+    }
+
+    /// Notes when it is submitted, without any timestamp on the device.
+    pub(crate) fn time_on_host(&mut self) {
+        self.wish = Wish { mode: Profiling::Timeline, host_only: true, begun_ns: None };
+    }
+
+    /// The same contents with another shape of as many elements; nothing is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Length`] if the number of elements differs.
+    pub fn reshape<'a>(&mut self, operand: impl Into<Operand<'a>>, shape: impl Into<Shape>) -> Result<Value> {
+        let (op, shape) = ("reshape", shape.into());
+        let id = self.resolve(op, operand)?;
+        let info = self.graph.value(id);
+        if info.shape.elements() != shape.elements() {
+            return Err(Error::Length { op, shape, got: info.shape.elements() });
+        }
+        let (dtype, root) = (info.dtype, self.graph.root(id));
+        let alias = self.graph.add_value(shape, dtype, Origin::Alias(root));
+        Ok(self.handle(alias))
+    }
+
+    /// A tensor of equal elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`].
+    pub fn fill<T: Element>(&mut self, shape: impl Into<Shape>, element: T) -> Result<Value> {
+        self.fill_as("fill", shape.into(), element)
+    }
+
+    /// The same, by the name of what the user has called.
+    pub(super) fn fill_as<T: Element>(
+        &mut self,
+        op: &'static str,
+        shape: Shape,
+        element: T,
+    ) -> Result<Value> {
+        let id = self.produce(op, shape, T::DTYPE)?;
+        let word = element.fill_word();
+        let access = self.graph.whole(id, true);
+        if access.bytes > 0 {
+            self.push(Node::new(self.label(op, id), Work::Fill { word }, smallvec![access]));
+        }
+        Ok(self.handle(id))
+    }
+
+    /// A copy in memory of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operand.
+    pub fn copy<'a>(&mut self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+        let op = "copy";
+        let from = self.resolve(op, operand)?;
+        let (shape, dtype) = self.kind(from);
+        let to = self.produce(op, shape, dtype)?;
+        let accesses = smallvec![self.graph.whole(from, false), self.graph.whole(to, true)];
+        if self.graph.bytes(to) > 0 {
+            self.push(Node::new(self.label(op, to), Work::Copy, accesses));
+        }
+        Ok(self.handle(to))
+    }
+}
+
+/// For the ops.
+impl Recording {
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub(super) fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
+        process::check()?;
+        if value.recording == self.id { Ok(value.id) } else { Err(Error::ForeignValue { op }) }
+    }
+
+    /// The operand as a value of this recording.
+    pub(crate) fn resolve<'a>(
+        &mut self,
+        op: &'static str,
+        operand: impl Into<Operand<'a>>,
+    ) -> Result<ValueId> {
+        let tensor = match operand.into() {
+            Operand::Value(value) => return self.own(op, value),
+            Operand::Tensor(tensor) => tensor,
+        };
+        if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
+            return Err(foreign_tensor(op, &tensor.storage.core, &self.core));
+        }
+        let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
+        let (shape, dtype) = (tensor.shape(), tensor.dtype());
+        if self.promised.iter().any(|promised| promised.address() == lease.address()) {
+            return Err(Error::NotSubmitted { op, shape });
+        }
+        let graph = &mut self.graph;
+        let (leases, tensors) = (&mut self.leases, &mut self.tensors);
+        let key = (Arc::as_ptr(&tensor.storage).addr(), lease.address());
+        let id = *self.known.entry(key).or_insert_with(|| {
+            leases.push(lease);
+            tensors.push((tensor.storage.clone(), shape));
+            graph.add_value(shape, dtype, Origin::Tensor((leases.len() - 1) as u32))
+        });
+        if graph.value(id).shape == shape {
+            return Ok(id);
+        }
+        Ok(graph.add_value(shape, dtype, Origin::Alias(id)))
+    }
+
+    /// A value's shape and type.
+    pub(crate) fn kind(&self, id: ValueId) -> (Shape, DType) {
+        let info = self.graph.value(id);
+        (info.shape, info.dtype)
+    }
+
+    /// A new value that a node of this recording will write.
+    pub(crate) fn produce(&mut self, op: &'static str, shape: Shape, dtype: DType) -> Result<ValueId> {
+        process::check()?;
+        check_size(&self.core, op, shape, dtype)?;
+        Ok(self.graph.add_value(shape, dtype, Origin::Produced))
+    }
+
+    pub(crate) fn label(&self, op: &'static str, id: ValueId) -> Label {
+        let (shape, dtype) = self.kind(id);
+        Label { op: LabelName::Op(op), shape, dtype }
+    }
+
+    pub(crate) fn push(&mut self, node: Node) {
+        self.graph.nodes.push(node);
+    }
+
+    /// Appends an elementwise program, unless it will not run.
+    pub(crate) fn push_map(&mut self, op: &'static str, map: Map) -> Result<()> {
+        map.check(op, &self.graph, self.catalog())?;
+        let output = map.outputs.first().map_or(0, |output| output.value);
+        self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
+        Ok(())
+    }
+
+    /// The kernels, in the variants that will run.
+    fn catalog(&self) -> &Catalog {
+        self.graph.trial.as_deref().unwrap_or(&self.core.catalog)
+    }
+
+    /// Appends what is lowered where the recording ends, unless a binding can't span what it must see.
+    pub(crate) fn push_checked(&mut self, nodes: SmallVec<[Node; 2]>) -> Result<()> {
+        let limit = self.core.catalog.limits.storage_range_bytes;
+        if nodes.iter().any(|node| !node.surely_fits(limit)) {
+            let trial = self.graph.trial.clone();
+            let catalog = trial.as_deref().unwrap_or(&self.core.catalog);
+            // Lowered to see whether it can be; the values that it adds go again.
+            let (values, graph) = (self.graph.values.len(), &mut self.graph);
+            let lowered = nodes.iter().try_for_each(|node| {
+                let (label, out) = (&node.label, &mut Vec::new());
+                match &node.work {
+                    Work::Product(product) => product.lower(label, graph, catalog, out),
+                    Work::Convolution(convolution) => convolution.lower(label, graph, catalog, out),
+                    Work::Reduce(reduce) => reduce.lower(label, graph, catalog, out),
+                    Work::Softmax(softmax) => softmax.lower(label, graph, catalog, out),
+                    Work::Map(_) | Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => Ok(()),
+                }
+            });
+            self.graph.values.truncate(values);
+            lowered?;
+        }
+        self.graph.nodes.extend(nodes);
+        Ok(())
+    }
+
+    /// For what appends several nodes: if it fails, none of them stays.
+    pub(crate) fn all_or_nothing<R>(
+        &mut self,
+        record: impl FnOnce(&mut Recording) -> Result<R>,
+    ) -> Result<R> {
+        let nodes = self.graph.nodes.len();
+        let result = record(self);
+        if result.is_err() {
+            self.graph.nodes.truncate(nodes);
+        }
+        result
+    }
+
+    /// Appends the nodes that `lower` makes. It may add values of its own; if it fails, nothing is appended.
+    pub(crate) fn append(
+        &mut self,
+        lower: impl FnOnce(&mut Graph, &Catalog) -> Result<Vec<Node>>,
+    ) -> Result<()> {
+        let trial = self.graph.trial.clone();
+        let nodes = lower(&mut self.graph, trial.as_deref().unwrap_or(&self.core.catalog))?;
+        self.graph.nodes.extend(nodes);
+        Ok(())
+    }
+
+    /// The value as users hold it.
+    pub(crate) fn handle(&self, id: ValueId) -> Value {
+        Value { recording: self.id, id }
+    }
+}
+
+/// Refuses what no single buffer of the device can hold, or 2^31 elements and more, which indices can't reach.
+pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
+    let limit =
+        core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
+    let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
+    if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
+}
+
+/// The error for a tensor of another device.
+pub(crate) fn foreign_tensor(op: &'static str, theirs: &Core, ours: &Core) -> Error {
+    let same = theirs.device.info.name == ours.device.info.name;
+    let name = |core: &Core| match (&core.device.info.name, same) {
+        (name, true) => format!("{name} (accelerator {})", core.number),
+        (name, false) => name.clone(),
+    };
+    Error::ForeignTensor { op, theirs: name(theirs), ours: name(ours) }
+}
+
+pub(super) fn discard(kept: &[Arc<Storage>]) {
+    for storage in kept {
+        storage.settle(None, Contents::Discarded);
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        discard(&self.graph.kept);
+    }
+}

@@ -1,0 +1,179 @@
+//! What a recording will do, before it does it.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::fusion::needed::needed;
+use crate::ir::graph::{Graph, Node, Origin, ValueId, Work};
+use crate::runtime::core::Core;
+use crate::runtime::pool::Lease;
+use crate::schedule::memory::Home;
+use crate::schedule::program::Program;
+use crate::shape::{DType, Shape};
+
+/// What a recording will do: as it was recorded and as it will run. Made by
+/// [`Recording::explain`](crate::Recording::explain). Displayed, it is a text for people;
+/// [`to_svg`](Explanation::to_svg) draws it, and [`to_dot`](Explanation::to_dot) lets Graphviz do so.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// Every value that takes part, before or after fusion. Operations that make the same of the same values write one.
+    pub values: Vec<ExplainedValue>,
+    /// The operations in the order in which they were recorded, [dropped](ExplainedStep::dropped) ones too.
+    pub recorded: Vec<ExplainedStep>,
+    /// The dispatches, copies and fills that will run.
+    pub run: Vec<ExplainedStep>,
+    /// Barriers between those.
+    pub barriers: usize,
+    /// Bytes of the tensors that are read.
+    pub input_bytes: u64,
+    /// Bytes of the tensors that are kept.
+    pub output_bytes: u64,
+    /// Bytes of the blocks that temporaries share.
+    pub temporary_bytes: u64,
+    /// Bytes that the temporaries of the recording would take if each were stored in a block of its own.
+    pub unshared_bytes: u64,
+}
+
+/// What a value is to a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// A tensor from outside.
+    Input,
+    /// Kept.
+    Output,
+    /// Neither.
+    Temporary,
+}
+
+/// A value of a recording.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ExplainedValue {
+    /// What it is.
+    pub role: Role,
+    /// Its shape.
+    pub shape: Shape,
+    /// Its element type.
+    pub dtype: DType,
+    /// Its size.
+    pub bytes: u64,
+    /// The number of the block it will live in; values that share memory have the same. `None` if it is never stored.
+    pub block: Option<usize>,
+}
+
+/// A step of a recording.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ExplainedStep {
+    /// As profiles and RenderDoc name it.
+    pub label: String,
+    /// What it reads: places in [`Explanation::values`].
+    pub reads: Vec<usize>,
+    /// What it writes.
+    pub writes: Vec<usize>,
+    /// The kernel's module, once that is decided; `copy` and `fill` for the device's own commands.
+    pub kernel: Option<String>,
+    /// Bytes that must cross the memory bus at the least, once that is decided.
+    pub bytes: Option<u64>,
+    /// A barrier stands in front.
+    pub barrier: bool,
+    /// It will not run: nothing that is kept needs what it writes.
+    pub dropped: bool,
+}
+
+impl Explanation {
+    /// Of a graph that reads tensors in this memory.
+    pub(crate) fn new(core: &Core, graph: &Graph, leases: &[Lease]) -> Result<Explanation> {
+        let program = Program::new(&core.catalog, core.fusion, graph.clone(), leases.len())?;
+        // Tensors that share a block are numbered apart, and told by the number of the first.
+        let first = |lease: &Lease| leases.iter().position(|l| l.address() == lease.address());
+        let shared: Vec<Option<usize>> = leases.iter().map(first).collect();
+        // Values that take part, by their first appearance; lowering has only added to the recorded ones.
+        let mut places = vec![None; program.graph.values.len()];
+        let mut order: Vec<ValueId> = Vec::new();
+        let mut place = |id: ValueId| {
+            *places[program.graph.root(id) as usize].get_or_insert_with(|| {
+                order.push(program.graph.root(id));
+                order.len() - 1
+            })
+        };
+        let mut step = |graph: &Graph, node: &Node| {
+            let (mut reads, mut writes) = (Vec::new(), Vec::new());
+            node.touches(|id, write| {
+                let list = if write { &mut writes } else { &mut reads };
+                let place = place(graph.root(id));
+                if !list.contains(&place) {
+                    list.push(place);
+                }
+            });
+            let (label, kernel, bytes) = (node.label.to_string(), None, None);
+            ExplainedStep { label, reads, writes, kernel, bytes, barrier: false, dropped: false }
+        };
+        let recorded: Vec<_> = graph
+            .nodes
+            .iter()
+            .zip(needed(graph))
+            .map(|(node, needed)| ExplainedStep { dropped: !needed, ..step(graph, node) })
+            .collect();
+        let run: Vec<_> = program
+            .graph
+            .nodes
+            .iter()
+            .zip(&program.barriers)
+            .map(|(node, &barrier)| {
+                let kernel = match &node.work {
+                    Work::Dispatch { pipeline, .. } => pipeline.kernel.name().to_owned(),
+                    Work::Copy => "copy".to_owned(),
+                    Work::Fill { .. } => "fill".to_owned(),
+                    Work::Map(_)
+                    | Work::Product(_)
+                    | Work::Convolution(_)
+                    | Work::Reduce(_)
+                    | Work::Softmax(_) => {
+                        unreachable!("lowered before")
+                    }
+                };
+                let step = step(&program.graph, node);
+                ExplainedStep { kernel: Some(kernel), bytes: node.cost.bytes, barrier, ..step }
+            })
+            .collect();
+        let values: Vec<_> = order.iter().map(|&id| explained_value(&program, &shared, id)).collect();
+        let sum = |role: Role| values.iter().filter(|v| v.role == role).map(|v| v.bytes).sum();
+        let is_read = |place: usize| run.iter().any(|step| step.reads.contains(&place));
+        let inputs = values.iter().enumerate().filter(|(place, v)| v.role == Role::Input && is_read(*place));
+        let inputs: BTreeMap<_, _> = inputs.map(|(_, v)| (v.block, v.bytes)).collect();
+        let output_bytes = sum(Role::Output);
+        let stored: u64 = program.assignment.slots.iter().sum();
+        let unshared = values.iter().enumerate().filter(|(place, value)| {
+            let writes = |step: &ExplainedStep| !step.dropped && step.writes.contains(place);
+            value.role == Role::Temporary && recorded.iter().any(writes)
+        });
+        Ok(Explanation {
+            barriers: run.iter().filter(|step| step.barrier).count(),
+            input_bytes: inputs.values().sum(),
+            output_bytes,
+            temporary_bytes: stored.saturating_sub(output_bytes),
+            unshared_bytes: unshared.map(|(_, value)| value.bytes).sum(),
+            values,
+            recorded,
+            run,
+        })
+    }
+}
+
+fn explained_value(program: &Program, shared: &[Option<usize>], id: ValueId) -> ExplainedValue {
+    let value = program.graph.value(id);
+    let role = match value.origin {
+        Origin::Tensor(_) => Role::Input,
+        Origin::Produced | Origin::Alias(_) if value.kept.is_some() => Role::Output,
+        Origin::Produced | Origin::Alias(_) => Role::Temporary,
+    };
+    let block = match program.assignment.homes[id as usize] {
+        Home::Tensor(tensor) => shared[tensor as usize],
+        Home::Slot(slot) => Some(program.tensors + slot as usize),
+        Home::None => None,
+    };
+    ExplainedValue { role, shape: value.shape, dtype: value.dtype, bytes: program.graph.bytes(id), block }
+}

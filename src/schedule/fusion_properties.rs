@@ -1,0 +1,470 @@
+//! Random graphs mean the same before and after fusion, and in the memory that they are given. No device: `interpreter.rs` runs
+//! them.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::fusion::common::{adds_nothing, fuse_and_merge};
+use crate::fusion::elementwise::{position_or_push, reads_whole};
+use crate::fusion::fuse_all;
+use crate::fusion::needed::drop_unneeded;
+use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
+use crate::ir::epilogue::Epilogue;
+use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::kernels::axis::reduce::Reduce;
+use crate::kernels::axis::reduction::Reduction;
+use crate::kernels::axis::softmax::Softmax;
+use crate::kernels::axis::span::Geometry;
+use crate::kernels::conv2d::Convolution;
+use crate::kernels::elementwise::modules::map_fits;
+use crate::kernels::matmul::{Factor, Product};
+use crate::schedule::interpreter::run;
+use crate::schedule::memory::assign;
+use crate::shape::{DType, MAX_RANK, Shape};
+
+/// A graph that grows by random nodes. All its extents are powers of one side, so that shapes meet often and a value can
+/// be read in many layouts by a program of its own shape.
+struct Growing {
+    graph: Graph,
+    state: u64,
+    side: usize,
+}
+
+impl Growing {
+    fn new(seed: u64) -> Growing {
+        let mut it = Growing { graph: Graph::default(), state: seed, side: 2 };
+        it.side += it.below(2);
+        for extents in [1, 2, 2, 3] {
+            it.graph.add_value(it.cube(extents), DType::F32, Origin::Tensor(0));
+        }
+        it
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % n
+    }
+
+    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn cube(&self, rank: usize) -> Shape {
+        Shape::new(&vec![self.side; rank]).unwrap()
+    }
+
+    fn shape(&self, value: ValueId) -> Shape {
+        self.graph.value(value).shape
+    }
+
+    /// A value that `fits`, rather a late one.
+    fn pick(&mut self, fits: impl Fn(&Growing, ValueId) -> bool) -> Option<ValueId> {
+        let late = self.below(3) > 0;
+        let all = 0..self.graph.values.len() as ValueId;
+        let found: Vec<ValueId> = all.filter(|&value| fits(self, value)).collect();
+        let skip = if late { found.len().saturating_sub(4) } else { 0 };
+        (!found.is_empty()).then(|| found[skip + self.below(found.len() - skip)])
+    }
+
+    /// The kernels of everything but programs and products read words.
+    fn pick_words(&mut self) -> Option<ValueId> {
+        self.pick(|it, value| it.graph.value(value).dtype == DType::F32)
+    }
+
+    fn push(&mut self, op: &'static str, work: Work, accesses: SmallVec<[Access; 4]>) {
+        let label = Label { op: LabelName::Op(op), shape: self.cube(1), dtype: DType::F32 };
+        self.graph.nodes.push(Node::new(label, work, accesses));
+    }
+
+    fn produce(&mut self, shape: Shape, dtype: DType) -> ValueId {
+        self.graph.add_value(shape, dtype, Origin::Produced)
+    }
+
+    fn accesses(&self, reads: &[ValueId], write: ValueId) -> SmallVec<[Access; 4]> {
+        let mut all: SmallVec<_> = reads.iter().map(|&value| self.graph.whole(value, false)).collect();
+        all.push(self.graph.whole(write, true));
+        all
+    }
+
+    /// A program of one operation, whose operands stretch to the first one's shape.
+    fn elementwise(&mut self) -> Option<()> {
+        let ops = [
+            (OpCode::AddF32, 2),
+            (OpCode::MulF32, 2),
+            (OpCode::SubF32, 2),
+            (OpCode::NegF32, 1),
+            (OpCode::ReluF32, 1),
+            (OpCode::Select, 3),
+            (OpCode::ExpF32, 1),
+        ];
+        let (op, arity) = self.one_of(&ops);
+        let first = self.pick(|_, _| true)?;
+        let shape = self.shape(first);
+        let (mut inputs, mut scalars, mut code) = (SmallVec::new(), SmallVec::new(), Vec::new());
+        for k in 0..arity {
+            if k > 0 && self.below(5) == 0 {
+                let word = self.below(3) as u32;
+                code.push(Operand::Scalar(position_or_push(&mut scalars, word)));
+                continue;
+            }
+            let fits = |it: &Growing, value| stretched(&it.shape(value), &shape).is_some();
+            let value = if k == 0 { first } else { self.pick(fits)? };
+            let strides = stretched(&self.shape(value), &shape)?;
+            code.push(Operand::Input(position_or_push(&mut inputs, MapInput { value, strides, offset: 0 })));
+        }
+        // Swapped, so that what is joined is not always the first.
+        if self.below(2) == 0 {
+            code.reverse();
+        }
+        let operand = |k: usize| code.get(k).copied().unwrap_or(code[0]);
+        let dtype = if self.below(8) == 0 { DType::F16 } else { DType::F32 };
+        let output = self.produce(shape, dtype);
+        let map = Map::single(op, [operand(0), operand(1), operand(2)], inputs, scalars, output);
+        self.push("op", Work::Map(map), SmallVec::new());
+        Some(())
+    }
+
+    /// A copy with dimensions exchanged, one of them backwards or cut, or repeated along a new one.
+    fn view(&mut self) -> Option<()> {
+        let value = self.pick(|it, value| it.shape(value).rank() > 0)?;
+        let shape = self.shape(value);
+        let mut dims: Vec<(usize, u32)> = shape.dims().iter().copied().zip(dense_strides(&shape)).collect();
+        let (a, b) = (self.below(dims.len()), self.below(dims.len()));
+        let mut offset = 0;
+        match self.below(6) {
+            0 => {
+                offset = dims[a].1 * (dims[a].0 as u32 - 1);
+                dims[a].1 = dims[a].1.wrapping_neg();
+            }
+            1 if dims[a].0 > 1 => {
+                offset = dims[a].1;
+                dims[a].0 -= 1;
+            }
+            2 if dims.len() < 3 => dims.insert(a, (self.side, 0)),
+            _ => dims.swap(a, b),
+        }
+        let (extents, steps): (Vec<usize>, Vec<u32>) = dims.into_iter().unzip();
+        let mut strides = [0; MAX_RANK];
+        strides[..steps.len()].copy_from_slice(&steps);
+        let output = self.produce(Shape::new(&extents)?, self.graph.value(value).dtype);
+        let inputs = smallvec![MapInput { value, strides, offset }];
+        let map = Map::single(OpCode::Copy, [Operand::Input(0); 3], inputs, smallvec![], output);
+        self.push("view", Work::Map(map), SmallVec::new());
+        Some(())
+    }
+
+    fn reshape(&mut self) -> Option<()> {
+        let value = self.pick(|_, _| true)?;
+        let n = self.side;
+        let shapes: [&[usize]; 7] =
+            [&[n, n], &[n * n], &[n, n, n], &[n * n, n], &[n, n * n], &[1, n, n], &[n]];
+        let shape = Shape::new(self.one_of(&shapes))?;
+        if shape.elements() == self.shape(value).elements() {
+            let root = self.graph.root(value);
+            self.graph.add_value(shape, self.graph.value(value).dtype, Origin::Alias(root));
+        }
+        Some(())
+    }
+
+    fn product(&mut self) -> Option<()> {
+        let cube = |rank: std::ops::RangeInclusive<usize>| {
+            move |it: &Growing, value| {
+                rank.contains(&it.shape(value).rank()) && it.shape(value) == it.cube(it.shape(value).rank())
+            }
+        };
+        let (a, b) = (self.pick(cube(2..=3))?, self.pick(cube(2..=3))?);
+        let along_k = [self.below(2) == 0, self.below(2) == 0];
+        let mut output = self.product_of([a, b], along_k);
+        // Often some more behind it, so that all may become one.
+        for _ in 0..self.below(4) {
+            let along_k = [self.below(4) > 0, self.below(2) == 0];
+            output = self.product_of([output, b], along_k);
+        }
+        Some(())
+    }
+
+    fn product_of(&mut self, [a, b]: [ValueId; 2], along_k: [bool; 2]) -> ValueId {
+        let rank = self.shape(a).rank().max(self.shape(b).rank());
+        let (n, matrix) = (self.side as u32, (self.side * self.side) as u32);
+        let output = self.produce(self.cube(rank), DType::F32);
+        let factor = |value, along_k| Factor {
+            value,
+            along_k,
+            batch: [0, if self.shape(value).rank() == 3 { matrix } else { 0 }],
+        };
+        let (lhs, rhs) = (factor(a, along_k[0]), factor(b, along_k[1]));
+        let batch = [1, if rank == 3 { n } else { 1 }];
+        let epilogue = Epilogue::default();
+        let product = Product { m: n, n, k: n, batch, lhs, rhs, alpha: 1.0, epilogue, output };
+        let accesses = self.accesses(&[a, b], output);
+        self.push("matmul", Work::Product(Box::new(product)), accesses);
+        output
+    }
+
+    /// An image for each of the side, and as many channels, rows and columns. The weights are whatever comes.
+    fn convolution(&mut self) -> Option<()> {
+        let (input, weights) = (self.pick_words()?, self.pick_words()?);
+        let n = self.side as u32;
+        let output = self.produce(self.cube(4), DType::F32);
+        let convolution = Convolution {
+            input,
+            weights,
+            images: n,
+            groups: 1,
+            channels: 1,
+            rows: n,
+            size: [n; 2],
+            taps: [1; 2],
+            result: [n; 2],
+            stride: [1; 2],
+            dilation: [1; 2],
+            padding: [0; 2],
+            epilogue: Epilogue::default(),
+            output,
+        };
+        let accesses = self.accesses(&[input, weights], output);
+        self.push("conv2d", Work::Convolution(Box::new(convolution)), accesses);
+        Some(())
+    }
+
+    fn reduce(&mut self) -> Option<()> {
+        let input = self.pick_words()?;
+        let shape = self.shape(input);
+        let axis = self.below(shape.rank() + 1);
+        let (geometry, left) = if axis == shape.rank() {
+            (Geometry::whole(&shape), Shape::new(&[])?)
+        } else {
+            let mut dims = shape.dims().to_vec();
+            dims[axis] = 1;
+            (Geometry::along(&shape, axis), Shape::new(&dims)?)
+        };
+        let second = if self.below(6) == 0 { self.pick(|it, value| it.shape(value) == shape) } else { None };
+        let output = self.produce(left, DType::F32);
+        let reduction = if second.is_some() { Reduction::Dot } else { Reduction::Sum };
+        let reads: Vec<ValueId> = [input].into_iter().chain(second).collect();
+        let accesses = self.accesses(&reads, output);
+        let reduce = Reduce { op: "sum", reduction, input, second, head: None, geometry, output };
+        self.push("sum", Work::Reduce(Box::new(reduce)), accesses);
+        Some(())
+    }
+
+    fn softmax(&mut self) -> Option<()> {
+        let input = self.pick_words()?;
+        let shape = self.shape(input);
+        let axis = shape.rank().checked_sub(1 + self.below(2))?;
+        let output = self.produce(shape, DType::F32);
+        let geometry = Geometry::along(&shape, axis);
+        let accesses = self.accesses(&[input], output);
+        let softmax = Softmax { op: "softmax", logarithm: false, input, head: None, geometry, output };
+        self.push("softmax", Work::Softmax(Box::new(softmax)), accesses);
+        Some(())
+    }
+
+    /// Two values one after the other: a value with two writers.
+    fn concat(&mut self) -> Option<()> {
+        let parts = [self.pick_words()?, self.pick_words()?];
+        let lengths = parts.map(|part| self.shape(part).elements());
+        let output = self.produce(Shape::new(&[lengths[0] + lengths[1]])?, DType::F32);
+        let mut offset = 0;
+        for part in parts {
+            let from = self.graph.whole(part, false);
+            let to = Access { value: output, offset, bytes: from.bytes, write: true };
+            offset += from.bytes;
+            self.push("concat", Work::Copy, smallvec![from, to]);
+        }
+        Some(())
+    }
+
+    /// What was recorded before once more, with results of its own.
+    fn again(&mut self) -> Option<()> {
+        let node = self.below(self.graph.nodes.len().max(1));
+        let mut node = self.graph.nodes.get(node)?.clone();
+        // One of two writers would be no whole.
+        if matches!(node.work, Work::Copy) {
+            return None;
+        }
+        let graph = &mut self.graph;
+        let mut output = |old: &mut ValueId| {
+            let info = graph.value(*old).clone();
+            *old = graph.add_value(info.shape, info.dtype, Origin::Produced);
+        };
+        match &mut node.work {
+            Work::Map(map) => map.outputs.iter_mut().for_each(|o| output(&mut o.value)),
+            Work::Product(product) => output(&mut product.output),
+            Work::Convolution(convolution) => output(&mut convolution.output),
+            Work::Reduce(reduce) => output(&mut reduce.output),
+            Work::Softmax(softmax) => output(&mut softmax.output),
+            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => return None,
+        }
+        let last = self.graph.values.len() as ValueId - 1;
+        for access in node.accesses.iter_mut().filter(|access| access.write) {
+            access.value = last;
+        }
+        self.graph.nodes.push(node);
+        Some(())
+    }
+
+    fn grow(&mut self) -> Option<()> {
+        match self.below(20) {
+            0..8 => self.elementwise()?,
+            8..10 => self.again()?,
+            10..13 => self.view()?,
+            13 => self.reshape()?,
+            14..16 => self.product()?,
+            16 => self.convolution()?,
+            17 => self.reduce()?,
+            18 => self.softmax()?,
+            _ => self.concat()?,
+        }
+        if self.below(4) == 0 {
+            self.keep(self.graph.values.len() as ValueId - 1);
+        }
+        Some(())
+    }
+
+    fn keep(&mut self, value: ValueId) {
+        let root = self.graph.root(value) as usize;
+        if self.graph.values[root].origin == Origin::Produced {
+            self.graph.values[root].kept = Some(0);
+        }
+    }
+}
+
+/// The strides with which a value is read in a larger shape.
+fn stretched(from: &Shape, to: &Shape) -> Option<[u32; MAX_RANK]> {
+    let added = to.rank().checked_sub(from.rank())?;
+    let mut strides = [0; MAX_RANK];
+    for (d, (&extent, stride)) in from.dims().iter().zip(dense_strides(from)).enumerate() {
+        match to.dims()[added + d] {
+            wanted if wanted == extent => strides[added + d] = stride,
+            _ if extent == 1 => {}
+            _ => return None,
+        }
+    }
+    Some(strides)
+}
+
+fn random_graph(seed: u64) -> Graph {
+    let mut it = Growing::new(seed);
+    let nodes = [3, 8, 20, 40][it.below(4)];
+    while it.graph.nodes.len() < nodes {
+        // What finds no operand that fits is not made.
+        let _ = it.grow();
+    }
+    it.keep(it.graph.values.len() as ValueId - 1);
+    it.graph
+}
+
+/// How often fusion did what.
+#[derive(Debug, Default)]
+struct Tally {
+    joined: usize,
+    several_results: usize,
+    tails: usize,
+    heads: usize,
+}
+
+impl Tally {
+    fn count(&mut self, graph: &Graph) {
+        for node in &graph.nodes {
+            match &node.work {
+                Work::Map(map) => {
+                    assert!(map_fits(map), "no module holds {map:?}");
+                    self.joined += usize::from(map.steps.len() > 1);
+                    self.several_results += usize::from(map.outputs.len() > 1);
+                }
+                Work::Product(product) => {
+                    self.tail(&product.epilogue);
+                }
+                Work::Convolution(convolution) => self.tail(&convolution.epilogue),
+                Work::Reduce(reduce) => self.heads += usize::from(reduce.head.is_some()),
+                Work::Softmax(softmax) => self.heads += usize::from(softmax.head.is_some()),
+                Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => {}
+            }
+        }
+    }
+
+    fn tail(&mut self, epilogue: &Epilogue) {
+        assert!(epilogue.fits(), "no kernel holds {epilogue:?}");
+        self.tails += usize::from(!epilogue.steps.is_empty());
+    }
+}
+
+/// The accesses that lowering would give programs: an output may be written over what is read element for element.
+fn name_accesses(graph: &mut Graph) {
+    let mut nodes = std::mem::take(&mut graph.nodes);
+    for node in &mut nodes {
+        let Work::Map(map) = &node.work else { continue };
+        let words = |value| graph.value(value).dtype != DType::F16;
+        let over = |input: &MapInput| {
+            words(input.value) && map.outputs.iter().all(|o| words(o.value)) && reads_whole(graph, map, input)
+        };
+        node.in_place = (0..).zip(&map.inputs).filter(|(_, input)| over(input)).map(|(k, _)| 1 << k).sum();
+        node.accesses = map.inputs.iter().map(|input| graph.whole(input.value, false)).collect();
+        node.accesses.extend(map.outputs.iter().map(|output| graph.whole(output.value, true)));
+    }
+    graph.nodes = nodes;
+}
+
+/// Says which graph it was if the test fails.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}", self.0);
+        }
+    }
+}
+
+/// What is done to a random graph before it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passes {
+    None,
+    Needed,
+    Fused,
+    Merged,
+}
+
+fn passed(seed: u64, passes: Passes) -> Graph {
+    let mut graph = random_graph(seed);
+    if passes != Passes::None {
+        drop_unneeded(&mut graph);
+    }
+    match passes {
+        Passes::None | Passes::Needed => {}
+        Passes::Fused => fuse_all(&mut graph),
+        Passes::Merged => fuse_and_merge(&mut graph, fuse_all),
+    }
+    graph
+}
+
+#[test]
+fn random_graphs_mean_the_same_after_fusion_and_in_shared_memory() {
+    let mut tally = Tally::default();
+    let (mut dropped, mut merged) = (0, 0);
+    for seed in 0..7000 {
+        let _told = Seed(seed);
+        let recorded = random_graph(seed);
+        let expected = run(&recorded, None);
+        let [_, needed, fused, both] =
+            [Passes::None, Passes::Needed, Passes::Fused, Passes::Merged].map(|passes| {
+                let mut graph = passed(seed, passes);
+                if passes == Passes::Merged {
+                    tally.count(&graph);
+                }
+                name_accesses(&mut graph);
+                for tight in [false, true] {
+                    assert_eq!(run(&graph, Some(&assign(&graph, tight))), expected);
+                }
+                graph
+            });
+        dropped += usize::from(needed.nodes.len() < recorded.nodes.len());
+        merged += usize::from(both.nodes.len() < fused.nodes.len());
+        assert!(adds_nothing(&both, &fused), "merging adds a dispatch or a stored value");
+    }
+    assert!(dropped > 200 && merged > 200, "{dropped} graphs with unneeded nodes, {merged} with equal ones");
+    let Tally { joined, several_results, tails, heads } = tally;
+    let least = [joined, several_results, tails, heads].into_iter().min();
+    assert!(least > Some(200), "too little is fused for a test: {tally:?}");
+}

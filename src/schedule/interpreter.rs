@@ -1,0 +1,263 @@
+//! What a graph means, for tests: its nodes run on the CPU one after the other, before or after fusion, with memory of its
+//! own for each value or as it is assigned.
+//!
+//! Operations are hashes of their operands, so that whatever is left out, exchanged, or taken from another place changes a
+//! result. What a device would get wrong without a word is a panic here: elements that nobody has written or that another
+//! value was written over, a value that one node reads and writes, and a read or write that is not among the node's accesses.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
+use crate::ir::epilogue::{Epilogue, Source};
+use crate::ir::graph::{Graph, Node, Origin, ValueId, Work};
+use crate::kernels::matmul::{Factor, Product};
+use crate::schedule::memory::{Assignment, Home};
+use crate::shape::{DType, MAX_RANK, Shape};
+
+/// Runs the graph and gives the contents of the values that are kept.
+pub(super) fn run(graph: &Graph, memory: Option<&Assignment>) -> Vec<Vec<u32>> {
+    let mut machine = Interpreter::new(graph, memory);
+    for node in &graph.nodes {
+        machine.node(node);
+    }
+    let kept = (0..).zip(&graph.values).filter(|(_, value)| value.kept.is_some());
+    kept.map(|(id, value)| (0..value.shape.elements()).map(|i| machine.read(id, i)).collect()).collect()
+}
+
+/// A word that depends on all of these and their order.
+fn hash(words: impl IntoIterator<Item = u32>) -> u32 {
+    words.into_iter().fold(0x811c_9dc5, |hash, word| (hash ^ word).wrapping_mul(0x0100_0193).rotate_left(11))
+}
+
+fn narrowed(word: u32) -> u32 {
+    word & !0x1fff
+}
+
+fn apply(op: OpCode, operands: [u32; 3]) -> u32 {
+    match op {
+        OpCode::Copy => operands[0],
+        OpCode::RoundToF16 => narrowed(operands[0]),
+        _ => hash([op as u32].into_iter().chain(operands)),
+    }
+}
+
+struct Interpreter<'a> {
+    graph: &'a Graph,
+    assignment: Option<&'a Assignment>,
+    /// For each value, and then for each slot: whose element it is, and the word; none if nobody has written it.
+    memory: Vec<Vec<Option<(ValueId, u32)>>>,
+    /// Roots that the current node has read.
+    reads: RefCell<BTreeSet<ValueId>>,
+}
+
+impl Interpreter<'_> {
+    fn new<'a>(graph: &'a Graph, assignment: Option<&'a Assignment>) -> Interpreter<'a> {
+        let words = (0..).zip(&graph.values).map(|(id, value)| {
+            let word = |i: usize| match value.origin {
+                Origin::Tensor(_) => Some((id, hash([id, i as u32]))),
+                Origin::Produced | Origin::Alias(_) => None,
+            };
+            (0..value.shape.elements()).map(word).collect()
+        });
+        let slots = assignment.into_iter().flat_map(|assignment| &assignment.slots);
+        let slots = slots.map(|bytes| vec![None; *bytes as usize]);
+        let memory = words.chain(slots).collect();
+        Interpreter { graph, assignment, memory, reads: RefCell::default() }
+    }
+
+    /// Where a root's elements are in memory.
+    fn home(&self, root: ValueId) -> usize {
+        match self.assignment.map(|assignment| assignment.homes[root as usize]) {
+            Some(Home::Slot(slot)) => self.graph.values.len() + slot as usize,
+            Some(Home::Tensor(_) | Home::None) | None => root as usize,
+        }
+    }
+
+    fn read(&self, value: ValueId, element: usize) -> u32 {
+        let root = self.graph.root(value);
+        self.reads.borrow_mut().insert(root);
+        match self.memory[self.home(root)].get(element) {
+            Some(Some((owner, word))) if *owner == root => *word,
+            Some(Some((owner, _))) => panic!("value {owner} was written over value {root}"),
+            Some(None) => panic!("element {element} of value {root} is read before it is written"),
+            None => panic!("element {element} of value {root} is outside of it"),
+        }
+    }
+
+    fn read_all(&self, value: ValueId) -> u32 {
+        hash((0..self.graph.value(value).shape.elements()).map(|i| self.read(value, i)))
+    }
+
+    /// Runs a node: it reads all that it reads before it writes.
+    fn node(&mut self, node: &Node) {
+        self.reads.borrow_mut().clear();
+        let written = self.results(node);
+        let reads = self.reads.borrow().clone();
+        let mut writes = BTreeSet::new();
+        for (value, element, word) in written {
+            let root = self.graph.root(value);
+            writes.insert(root);
+            let half = self.graph.value(root).dtype == DType::F16;
+            let home = self.home(root);
+            self.memory[home][element] = Some((root, if half { narrowed(word) } else { word }));
+        }
+        for (k, read) in node.accesses.iter().enumerate().filter(|(_, access)| !access.write) {
+            let shared = writes.iter().any(|&write| self.home(write) == self.home(read.value));
+            assert!(
+                !shared || node.in_place & (1 << k) != 0,
+                "{} writes over what it still reads",
+                node.label
+            );
+        }
+        assert!(reads.is_disjoint(&writes), "{} reads and writes {:?}", node.label, &reads & &writes);
+        let mut touched = [BTreeSet::new(), BTreeSet::new()];
+        node.touches(|value, write| {
+            touched[usize::from(write)].insert(self.graph.root(value));
+        });
+        assert_eq!([reads, writes], touched, "{} touches other values than it says", node.label);
+    }
+
+    /// The words that a node writes, with their places.
+    fn results(&self, node: &Node) -> Vec<(ValueId, usize, u32)> {
+        match &node.work {
+            Work::Map(map) => self.map(map),
+            Work::Product(product) => self.product(product),
+            Work::Convolution(convolution) => {
+                let [images, channels, pixels] = convolution.extents();
+                let all = [convolution.input, convolution.weights].map(|value| self.read_all(value));
+                let extents = [1, images, channels, pixels];
+                self.rows(&convolution.epilogue, extents, convolution.output, |at| {
+                    hash(all.into_iter().chain(at))
+                })
+            }
+            Work::Reduce(reduce) => {
+                let (geometry, head) = (reduce.geometry, reduce.head.as_ref());
+                let element = |i: usize| {
+                    let second = reduce.second.map(|value| self.read(value, i));
+                    hash([self.headed(head, reduce.input, i)].into_iter().chain(second))
+                };
+                let (extent, inner) = (geometry.extent as usize, geometry.inner as usize);
+                let result = |i: usize| {
+                    let first = i / inner * extent * inner + i % inner;
+                    (reduce.output, i, hash((0..extent).map(|k| element(first + k * inner))))
+                };
+                (0..geometry.results() as usize).map(result).collect()
+            }
+            Work::Softmax(softmax) => {
+                let (geometry, head) = (softmax.geometry, softmax.head.as_ref());
+                let (extent, inner) = (geometry.extent as usize, geometry.inner as usize);
+                let element = |i: usize| self.headed(head, softmax.input, i);
+                let result = |i: usize| {
+                    let first = i / (inner * extent) * extent * inner + i % inner;
+                    let all = hash((0..extent).map(|k| element(first + k * inner)));
+                    (softmax.output, i, hash([all, element(i)]))
+                };
+                (0..extent * geometry.results() as usize).map(result).collect()
+            }
+            Work::Copy => {
+                let (from, to) = (node.accesses[0], node.accesses[1]);
+                let place = |bytes: u64, i: usize| bytes as usize / 4 + i;
+                let word = |i| (to.value, place(to.offset, i), self.read(from.value, place(from.offset, i)));
+                (0..from.bytes as usize / 4).map(word).collect()
+            }
+            Work::Dispatch { .. } | Work::Fill { .. } => panic!("nobody makes these here"),
+        }
+    }
+
+    fn map(&self, map: &Map) -> Vec<(ValueId, usize, u32)> {
+        let shape = self.graph.value(map.outputs[0].value).shape;
+        let mut written = Vec::new();
+        for i in 0..shape.elements() {
+            let results = self.steps(map, |input| strided(&shape, input, i));
+            written.extend(map.outputs.iter().map(|o| (o.value, i, results[usize::from(o.step)])));
+        }
+        written
+    }
+
+    /// The results of a program's steps for one element.
+    fn steps(&self, map: &Map, place: impl Fn(&MapInput) -> usize) -> Vec<u32> {
+        let mut results = Vec::new();
+        for step in &map.steps {
+            let words = step.operands.map(|operand| match operand {
+                Operand::Input(k) => {
+                    let input = &map.inputs[usize::from(k)];
+                    self.read(input.value, place(input))
+                }
+                Operand::Scalar(k) => map.scalars[usize::from(k)],
+                Operand::Step(k) => results[usize::from(k)],
+            });
+            results.push(apply(step.op, words));
+        }
+        results
+    }
+
+    /// An element of what a reduction or a softmax reads: it is in memory, or a program makes it.
+    fn headed(&self, head: Option<&Map>, input: ValueId, i: usize) -> u32 {
+        let Some(head) = head else { return self.read(input, i) };
+        let place = |input: &MapInput| if input.strides == [0; MAX_RANK] { 0 } else { i };
+        self.steps(head, place)[usize::from(head.outputs[0].step)]
+    }
+
+    fn product(&self, product: &Product) -> Vec<(ValueId, usize, u32)> {
+        let [outer, inner] = product.batch;
+        let extents = [outer, inner, product.m, product.n];
+        self.rows(&product.epilogue, extents, product.output, |[outer, inner, row, column]| {
+            let read = |factor: Factor, i: u32| {
+                let batch = outer * factor.batch[0] + inner * factor.batch[1];
+                self.read(factor.value, (batch + i) as usize)
+            };
+            hash((0..product.k).flat_map(|k| {
+                let (row_first, column_first) = (row * product.k + k, column * product.k + k);
+                let a = if product.lhs.along_k { row_first } else { k * product.m + row };
+                let b = if product.rhs.along_k { column_first } else { k * product.n + column };
+                [read(product.lhs, a), read(product.rhs, b)]
+            }))
+        })
+    }
+
+    /// Rows of columns in batches, through an epilogue.
+    fn rows(
+        &self,
+        epilogue: &Epilogue,
+        extents: [u32; 4],
+        output: ValueId,
+        product: impl Fn([u32; 4]) -> u32,
+    ) -> Vec<(ValueId, usize, u32)> {
+        let result = |i: u32| {
+            let [_, inner, rows, columns] = extents;
+            let at =
+                [i / (inner * rows * columns), i / (rows * columns) % inner, i / columns % rows, i % columns];
+            (output, i as usize, self.epilogue(epilogue, at, product(at)))
+        };
+        (0..extents.iter().product()).map(result).collect()
+    }
+
+    fn epilogue(&self, epilogue: &Epilogue, [outer, inner, row, column]: [u32; 4], product: u32) -> u32 {
+        let mut results = vec![product];
+        for step in &epilogue.steps {
+            let words = step.operands.map(|operand| match operand {
+                Source::Product => product,
+                Source::Scalar(k) => epilogue.scalars[usize::from(k)],
+                Source::Step(k) => results[usize::from(k) + 1],
+                Source::Extra(k) => {
+                    let extra = &epilogue.extras[usize::from(k)];
+                    let batch = outer * extra.batch[0] + inner * extra.batch[1];
+                    self.read(extra.value, (batch + row * extra.row + column * extra.column) as usize)
+                }
+            });
+            results.push(apply(step.op, words));
+        }
+        results[results.len() - 1]
+    }
+}
+
+/// Where an input's element is for the i-th of a result.
+fn strided(shape: &Shape, input: &MapInput, mut i: usize) -> usize {
+    let mut at = input.offset;
+    for (extent, stride) in shape.dims().iter().zip(input.strides).rev() {
+        at = at.wrapping_add(stride.wrapping_mul((i % extent) as u32));
+        i /= extent;
+    }
+    at as usize
+}

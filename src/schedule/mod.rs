@@ -1,0 +1,13 @@
+//! All that is decided about a recording before memory is taken.
+//!
+//! This room owns the order of passes, lowering, the assignment of values to blocks and the place of barriers. It takes a recorded graph and a
+//! catalog, and gives a list of dispatches, copies and fills with a home for every value. All of it is pure functions, tested with no device.
+
+pub(crate) mod explain;
+#[cfg(test)]
+mod fusion_properties;
+pub(crate) mod hazard;
+#[cfg(test)]
+mod interpreter;
+pub(crate) mod memory;
+pub(crate) mod program;

@@ -1,0 +1,229 @@
+//! A recording as it will run: fused, lowered, with a home for every value and a barrier where one must stand. All of it
+//! is decided here, before any memory is taken and anything is encoded.
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::fusion::common::fuse_and_merge;
+use crate::fusion::fuse_all;
+use crate::fusion::needed::drop_unneeded;
+use crate::ir::branches::branch;
+use crate::ir::graph::{Access, Graph, Work};
+use crate::kernels::catalog::Catalog;
+use crate::schedule::hazard::{BlockAccess, Hazards};
+use crate::schedule::memory::{Assignment, Home, assign};
+
+/// How a program uses a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// The same, before the program's first own barrier: only there can earlier submissions be in the way.
+    pub(crate) reads_early: bool,
+    pub(crate) writes_early: bool,
+}
+
+impl Usage {
+    pub(crate) fn note(&mut self, write: bool, early: bool) {
+        if write {
+            self.writes = true;
+            self.writes_early |= early;
+        } else {
+            self.reads = true;
+            self.reads_early |= early;
+        }
+    }
+
+    /// The same, behind a barrier that stands in front of everything.
+    pub(crate) fn behind_barrier(self) -> Usage {
+        Usage { reads_early: false, writes_early: false, ..self }
+    }
+}
+
+/// What carrying a program out once amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    /// Dispatches, copies and fills.
+    pub(crate) dispatches: u64,
+    pub(crate) barriers: u64,
+    /// Bytes that must cross the memory bus at the least, of those dispatches for which that is known.
+    pub(crate) bytes: u64,
+}
+
+/// A lowered graph with all that is decided about it. Blocks are numbered: the tensors first, then a block per slot.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) graph: Graph,
+    pub(crate) assignment: Assignment,
+    /// For each node, whether a barrier stands in front of it.
+    pub(crate) barriers: Vec<bool>,
+    /// For each block.
+    pub(crate) usage: Vec<Usage>,
+    /// How many of the blocks are tensors from outside.
+    pub(crate) tensors: usize,
+}
+
+impl Program {
+    /// Decides everything for a graph that reads so many tensors.
+    pub(crate) fn new(catalog: &Catalog, fusion: bool, mut graph: Graph, tensors: usize) -> Result<Program> {
+        drop_unneeded(&mut graph);
+        // Together, operations may ask more of bindings than each of them alone, which was checked when it was recorded.
+        let limit = catalog.limits.storage_range_bytes;
+        let large =
+            |graph: &Graph| graph.values.iter().any(|v| v.dtype.storage_bytes(v.shape.elements()) > limit);
+        let apart = (fusion && large(&graph)).then(|| graph.clone());
+        if fusion {
+            fuse_and_merge(&mut graph, fuse_all);
+        }
+        match (lower(catalog, &mut graph), apart) {
+            (Err(Error::Binding { .. }), Some(apart)) => {
+                branch!("program: only apart");
+                graph = apart;
+                lower(catalog, &mut graph)?;
+            }
+            (lowered, _) => lowered?,
+        }
+        let mut program = Program {
+            graph,
+            assignment: Assignment::default(),
+            barriers: Vec::new(),
+            usage: Vec::new(),
+            tensors,
+        };
+        program.place(false);
+        Ok(program)
+    }
+
+    /// Gives values their homes, and then barriers their places. `tight` takes less memory and more barriers.
+    pub(crate) fn place(&mut self, tight: bool) {
+        self.assignment = assign(&self.graph, tight);
+        self.usage = vec![Usage::default(); self.tensors + self.assignment.slots.len()];
+        let mut hazards = Hazards::default();
+        let mut barriers = Vec::with_capacity(self.graph.nodes.len());
+        for node in &self.graph.nodes {
+            let accesses: SmallVec<[BlockAccess; 4]> = node
+                .accesses
+                .iter()
+                .filter_map(|access| {
+                    let Access { offset, bytes, write, .. } = *access;
+                    self.block_of(access).map(|block| BlockAccess {
+                        block: block as u32,
+                        offset,
+                        bytes,
+                        write,
+                    })
+                })
+                .collect();
+            barriers.push(hazards.node(&accesses));
+            for access in &accesses {
+                self.usage[access.block as usize].note(access.write, hazards.barriers() == 0);
+            }
+        }
+        self.barriers = barriers;
+    }
+
+    /// The block behind an access.
+    pub(crate) fn block_of(&self, access: &Access) -> Option<usize> {
+        match self.assignment.homes[access.value as usize] {
+            Home::Tensor(tensor) => Some(tensor as usize),
+            Home::Slot(slot) => Some(self.tensors + slot as usize),
+            Home::None => None,
+        }
+    }
+
+    /// What it amounts to.
+    pub(crate) fn amount(&self) -> Amount {
+        let nodes = &self.graph.nodes;
+        Amount {
+            dispatches: nodes.len() as u64,
+            barriers: self.barriers.iter().filter(|barrier| **barrier).count() as u64,
+            bytes: nodes.iter().filter_map(|node| node.cost.bytes).sum(),
+        }
+    }
+
+    /// By slot: its bytes if it holds temporaries alone, `None` if a value that is kept lives there.
+    pub(crate) fn temporaries(&self) -> SmallVec<[Option<u64>; 16]> {
+        let slots = self.assignment.slots.iter();
+        let mut temporaries: SmallVec<[Option<u64>; 16]> = slots.map(|bytes| Some(*bytes)).collect();
+        for (value, home) in self.graph.values.iter().zip(&self.assignment.homes) {
+            if let (Some(_), Home::Slot(slot)) = (&value.kept, home) {
+                temporaries[*slot as usize] = None;
+            }
+        }
+        temporaries
+    }
+}
+
+/// Turns programs, products, convolutions, reductions and softmax into dispatches.
+fn lower(catalog: &Catalog, graph: &mut Graph) -> Result<()> {
+    let nodes = std::mem::take(&mut graph.nodes);
+    let trial = graph.trial.take();
+    let catalog = trial.as_deref().unwrap_or(catalog);
+    let mut lowered = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match &node.work {
+            Work::Map(map) => map.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Product(product) => product.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Convolution(convolution) => {
+                convolution.lower(&node.label, graph, catalog, &mut lowered)?;
+            }
+            Work::Reduce(reduce) => reduce.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Softmax(softmax) => softmax.lower(&node.label, graph, catalog, &mut lowered)?,
+            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
+        }
+    }
+    graph.nodes = lowered;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
+    use crate::ir::graph::{Label, LabelName, Node, Origin};
+    use crate::shape::{DType, Shape};
+    use crate::vk::physical::{DeviceInfo, DeviceKind};
+
+    /// So many additions of a tensor, one after the other.
+    fn additions(count: usize, elements: usize) -> Graph {
+        let (mut graph, shape) = (Graph::default(), Shape::from([elements]));
+        let tensor = graph.add_value(shape, DType::F32, Origin::Tensor(0));
+        let mut last = tensor;
+        for _ in 0..count {
+            let output = graph.add_value(shape, DType::F32, Origin::Produced);
+            let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
+            let operands = [Operand::Input(0), Operand::Input(1), Operand::Input(0)];
+            let inputs = smallvec![input(last), input(tensor)];
+            let map = Map::single(OpCode::AddF32, operands, inputs, smallvec![], output);
+            let label = Label { op: LabelName::Op("add"), shape, dtype: DType::F32 };
+            graph.nodes.push(Node::new(label, Work::Map(map), SmallVec::new()));
+            last = output;
+        }
+        graph.values[last as usize].kept = Some(0);
+        graph
+    }
+
+    #[test]
+    fn a_chain_of_any_size_lives_in_one_slot() {
+        const MANY: usize = 1 << 18;
+        // With the elements that fill no workgroup in a dispatch of their own, the rest of the slot is visible to both where
+        // views span all of it, and a barrier stands between them.
+        for (variant, elements, nodes, barriers) in [
+            ("texel-64x8", MANY, 10, 9),
+            ("texel-64x8", MANY + 1, 20, 18),
+            ("buffer-64x8", MANY, 10, 9),
+            ("buffer-64x8", MANY + 1, 20, 9),
+            ("buffer-256x1", MANY + 1, 10, 9),
+        ] {
+            let mut info = DeviceInfo::example(DeviceKind::Cpu);
+            info.limits.texel_elements = 1 << 20;
+            let catalog = Catalog::new(&info, &[("map".to_owned(), variant.to_owned())]).unwrap();
+            let program = Program::new(&catalog, false, additions(10, elements), 1).unwrap();
+            let slots = &program.assignment.slots;
+            assert_eq!((program.graph.nodes.len(), slots.len()), (nodes, 1), "{variant} {elements}");
+            assert_eq!(program.amount().barriers, barriers, "{variant} {elements}");
+        }
+    }
+}
