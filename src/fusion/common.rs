@@ -16,11 +16,11 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
+use crate::ir::conv2d::Convolution;
 use crate::ir::elementwise::{Map, MapInput};
 use crate::ir::epilogue::Epilogue;
 use crate::ir::graph::{Graph, LabelName, Node, Origin, ValueId, Work};
-use crate::kernels::conv2d::Convolution;
-use crate::kernels::matmul::{Factor, Product};
+use crate::ir::matmul::{Factor, Product};
 
 #[cfg(test)]
 mod tests;

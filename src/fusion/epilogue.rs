@@ -187,7 +187,7 @@ mod tests {
     use crate::fusion::elementwise::fuse;
     use crate::ir::elementwise::{OpCode, dense_strides};
     use crate::ir::graph::{Label, LabelName, Origin};
-    use crate::kernels::matmul::{Factor, Product};
+    use crate::ir::matmul::{Factor, Product};
     use crate::shape::Shape;
     use smallvec::smallvec;
 

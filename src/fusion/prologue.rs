@@ -78,9 +78,9 @@ mod tests {
     use super::*;
     use crate::ir::elementwise::{OpCode, Operand, Step, dense_strides};
     use crate::ir::graph::{LabelName, Origin, ValueId};
-    use crate::kernels::axis::reduce::Reduce;
-    use crate::kernels::axis::reduction::Reduction;
-    use crate::kernels::axis::softmax::Softmax;
+    use crate::ir::reduce::Reduce;
+    use crate::ir::reduce::Reduction;
+    use crate::ir::softmax::Softmax;
     use crate::kernels::axis::span::Geometry;
     use crate::shape::Shape;
     use smallvec::smallvec;

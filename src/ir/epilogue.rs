@@ -7,7 +7,7 @@ use crate::ir::branches::branch;
 use crate::ir::elementwise::OpCode;
 use crate::ir::graph::ValueId;
 use crate::ir::op_code::OpSet;
-use crate::runtime::pipelines::Specialization;
+use crate::ir::pipeline_key::Specialization;
 
 /// Steps of one epilogue.
 pub(crate) const MAX_STEPS: usize = 6;

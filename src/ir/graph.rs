@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::ir::conv2d::Convolution;
 use crate::ir::elementwise::Map;
-use crate::kernels::axis::reduce::Reduce;
-use crate::kernels::axis::softmax::Softmax;
-use crate::kernels::catalog::Catalog;
-use crate::kernels::conv2d::Convolution;
-use crate::kernels::matmul::Product;
-use crate::runtime::pipelines::PipelineKey;
-use crate::runtime::tensor::Storage;
+use crate::ir::matmul::Product;
+use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::reduce::Reduce;
+use crate::ir::softmax::Softmax;
 use crate::shape::{DType, Shape};
 
 /// A value's place in its graph.
@@ -24,7 +22,7 @@ pub(crate) struct ValueInfo {
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     pub(crate) origin: Origin,
-    /// The tensor that it becomes, if it is kept: its index in the graph's.
+    /// The tensor that it becomes, if it is kept: its index among those that the recording or the plan has.
     pub(crate) kept: Option<u32>,
 }
 
@@ -217,33 +215,18 @@ impl fmt::Display for Label {
 pub(crate) struct Graph {
     pub(crate) values: Vec<ValueInfo>,
     pub(crate) nodes: Vec<Node>,
-    /// The tensors that values become.
-    pub(crate) kept: Vec<Arc<Storage>>,
-    /// The variants to be tried out, instead of those that the accelerator uses.
-    pub(crate) trial: Option<Arc<Catalog>>,
 }
 
 impl Graph {
     /// An empty graph, with room for so many nodes and a value for each.
     pub(crate) fn with_room(nodes: usize) -> Graph {
         let (values, nodes) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
-        Graph { values, nodes, ..Graph::default() }
+        Graph { values, nodes }
     }
 
     pub(crate) fn add_value(&mut self, shape: Shape, dtype: DType, origin: Origin) -> ValueId {
         self.values.push(ValueInfo { shape, dtype, origin, kept: None });
         (self.values.len() - 1) as ValueId
-    }
-
-    /// Makes a value a tensor.
-    pub(crate) fn keep(&mut self, id: ValueId, tensor: Arc<Storage>) {
-        self.values[id as usize].kept = Some(self.kept.len() as u32);
-        self.kept.push(tensor);
-    }
-
-    /// The tensor that a value becomes, if it is kept.
-    pub(crate) fn kept(&self, value: &ValueInfo) -> Option<&Arc<Storage>> {
-        value.kept.map(|tensor| &self.kept[tensor as usize])
     }
 
     pub(crate) fn value(&self, id: ValueId) -> &ValueInfo {

@@ -5,7 +5,12 @@
 //! or a choice of kernels. It takes shapes and element types from the base, and gives types to every room above.
 
 pub(crate) mod branches;
+pub(crate) mod conv2d;
 pub(crate) mod elementwise;
 pub(crate) mod epilogue;
 pub(crate) mod graph;
+pub(crate) mod matmul;
 pub(crate) mod op_code;
+pub(crate) mod pipeline_key;
+pub(crate) mod reduce;
+pub(crate) mod softmax;

@@ -7,11 +7,11 @@ use parking_lot::RwLock;
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Graph, ValueId};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::conv2d::schemes as convolutions;
 use crate::kernels::matmul::schemes::{self, SCHEMES, Scheme};
 use crate::kernels::modules::{self, MODULES};
 use crate::kernels::variant_table::{Choices, Class, Winner};
-use crate::runtime::pipelines::PipelineKey;
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, Limits};
 

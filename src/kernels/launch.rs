@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Cost, Graph, Label, Node, Work};
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::kernels::catalog::{Catalog, Load};
-use crate::runtime::pipelines::{PipelineKey, Specialization};
 
 /// What the dispatches of one operation have in common.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Load};
-use crate::runtime::pipelines::PipelineKey;
 use crate::shape::{DType, Shape};
 
 /// What is copied where: dense matrices into `[batch][panel][panel_rows][panel_vecs]` groups of four.

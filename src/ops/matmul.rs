@@ -6,7 +6,7 @@ use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Access, Label, LabelName, Node, Work};
-use crate::kernels::matmul::{Factor, Product};
+use crate::ir::matmul::{Factor, Product};
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, MAX_RANK, Shape};
 

@@ -4,8 +4,8 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::graph::{Node, Work};
-use crate::kernels::axis::reduce::Reduce;
-use crate::kernels::axis::reduction::Reduction;
+use crate::ir::reduce::Reduce;
+use crate::ir::reduce::Reduction;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::axes::{Axes, Geometry};
 use crate::shape::{DType, Shape};

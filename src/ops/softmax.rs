@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use crate::error::{Error, Result};
 use crate::ir::graph::{Node, Work};
-use crate::kernels::axis::softmax::Softmax;
+use crate::ir::softmax::Softmax;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::DType;
 use crate::shape::axes::{Geometry, resolve_axis};

@@ -9,9 +9,9 @@ use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashSet;
 
 use crate::error::Result;
+use crate::ir::pipeline_key::PipelineKey;
 use crate::runtime::core::Core;
 use crate::runtime::execute::warm;
-use crate::runtime::pipelines::PipelineKey;
 use crate::vk::exit::{self, ExitHook};
 
 /// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just

@@ -4,7 +4,8 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, KernelMismatch, Result};
 use crate::ir::graph::{Access, Cost, Label, LabelName, Node, ValueId, Work};
-use crate::runtime::pipelines::{PipelineKey, Specialization, check_device, slots};
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::runtime::pipelines::{check_device, slots};
 use crate::runtime::recording::{Operand, Recording, Value, check_size};
 use crate::shape::{DType, Element, Shape};
 use crate::spirv::{Binding, BindingKind};

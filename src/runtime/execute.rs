@@ -8,14 +8,15 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::ir::graph::{Access, Graph, Label, Node, Work};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::{Core, Patience};
-use crate::runtime::pipelines::{Making, PipelineKey};
+use crate::runtime::pipelines::Making;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::profiler::trace;
 use crate::runtime::profile::ticket::{Probe, RowPlan, Ticket};
-use crate::runtime::tensor::Contents;
+use crate::runtime::tensor::{Contents, Storage};
 use crate::schedule::memory::Home;
 use crate::schedule::program::Program;
 use crate::vk::buffer::{Buffer, MemoryKind};
@@ -43,10 +44,11 @@ pub(crate) struct Sent {
     pub(crate) ticket: Option<Arc<Ticket>>,
 }
 
-/// Carries a graph out. `leases` are those of the tensors it reads. Kept values become tensors.
+/// Carries a program out. `leases` are those of the tensors it reads. Kept values become tensors.
 pub(crate) fn execute(
     core: &Arc<Core>,
-    graph: Graph,
+    mut program: Program,
+    kept: &[Arc<Storage>],
     leases: Vec<Lease>,
     wish: Wish,
     sync: HostSync,
@@ -54,8 +56,7 @@ pub(crate) fn execute(
     core.open()?;
     let _span = trace::enter("encode");
     let probe = Probe::new(core, wish)?;
-    let mut program = Program::new(&core.catalog, core.fusion, graph, leases.len())?;
-    let blocks = give_memory(core, &mut program, leases, Patience::Waits)?;
+    let blocks = give_memory(core, &mut program, kept, leases, Patience::Waits)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
     let nodes = 0..program.graph.nodes.len();
@@ -75,20 +76,20 @@ pub(crate) fn execute(
     let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone(), sync })?;
     core.counters.submitted(amount);
     core.counters.took(&program.temporaries());
-    settle(&program, &blocks, Contents::Submitted(value));
+    settle(&program, kept, &blocks, Contents::Submitted(value));
     Ok(Sent { value, ticket })
 }
 
 /// Makes kept values tensors.
-pub(crate) fn settle(program: &Program, blocks: &[Lease], contents: Contents) {
+pub(crate) fn settle(program: &Program, kept: &[Arc<Storage>], blocks: &[Lease], contents: Contents) {
     for (value_info, home) in program.graph.values.iter().zip(&program.assignment.homes) {
         let block = match *home {
             Home::Slot(slot) => program.tensors + slot as usize,
             Home::Tensor(tensor) => tensor as usize,
             Home::None => continue,
         };
-        if let Some(storage) = program.graph.kept(value_info) {
-            storage.settle(Some(blocks[block].clone()), contents);
+        if let Some(tensor) = value_info.kept {
+            kept[tensor as usize].settle(Some(blocks[block].clone()), contents);
         }
     }
 }
@@ -97,6 +98,7 @@ pub(crate) fn settle(program: &Program, blocks: &[Lease], contents: Contents) {
 pub(crate) fn give_memory(
     core: &Core,
     program: &mut Program,
+    kept: &[Arc<Storage>],
     leases: Vec<Lease>,
     patience: Patience,
 ) -> Result<Vec<Lease>> {
@@ -104,8 +106,8 @@ pub(crate) fn give_memory(
         let mut pinned: SmallVec<[Option<Lease>; 16]> =
             SmallVec::from_elem(None, program.assignment.slots.len());
         for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
-            if let (Some(storage), Home::Slot(slot)) = (program.graph.kept(value), home) {
-                pinned[*slot as usize] = storage.wrapped();
+            if let (Some(tensor), Home::Slot(slot)) = (value.kept, home) {
+                pinned[*slot as usize] = kept[tensor as usize].wrapped();
             }
         }
         let mut blocks = leases.clone();

@@ -4,11 +4,12 @@
 use smallvec::smallvec;
 
 use crate::error::Result;
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::Catalog;
 use crate::kernels::modules::MODULES;
 use crate::runtime::config::Config;
 use crate::runtime::core::device_choice;
-use crate::runtime::pipelines::{Making, PipelineKey, Pipelines};
+use crate::runtime::pipelines::{Making, Pipelines};
 use crate::vk::choice::choose;
 use crate::vk::device::Device;
 use crate::vk::instance::Instance;

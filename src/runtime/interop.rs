@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, HostError, Result};
-use crate::ir::graph::{Graph, Origin};
+use crate::ir::graph::Origin;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::config::Config;
 use crate::runtime::core::{Core, Patience};
@@ -220,7 +220,7 @@ impl Recording {
         };
         storage.promise_recorded();
         self.promised.push(lease);
-        self.graph.keep(id, storage.clone());
+        self.keep_as(id, storage.clone());
         Ok(())
     }
 
@@ -255,13 +255,13 @@ impl Recording {
     /// of it, and is not to be submitted.
     pub fn record_into(mut self, commands: HostCommands) -> Result<()> {
         let graph = std::mem::take(&mut self.graph);
-        let kept = graph.kept.clone();
-        let leases = std::mem::take(&mut self.leases);
+        let (kept, leases) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.leases));
         let (waits, signals) = (self.sync.waits.len(), self.sync.signals.len());
         let recorded = if waits + signals > 0 {
             Err(HostError::NoSubmission { waits, signals }.into())
         } else {
-            encode_into(&self.core, graph, leases, commands)
+            Program::new(self.catalog(), self.core.fusion, graph, leases.len())
+                .and_then(|program| encode_into(&self.core, program, &kept, leases, commands))
         };
         if recorded.is_err() {
             discard(&kept);
@@ -270,12 +270,17 @@ impl Recording {
     }
 }
 
-fn encode_into(core: &Arc<Core>, graph: Graph, leases: Vec<Lease>, commands: HostCommands) -> Result<()> {
+fn encode_into(
+    core: &Arc<Core>,
+    mut program: Program,
+    kept: &[Arc<Storage>],
+    leases: Vec<Lease>,
+    commands: HostCommands,
+) -> Result<()> {
     core.open()?;
-    let mut program = Program::new(&core.catalog, core.fusion, graph, leases.len())?;
     // Whatever can fail comes before anything is put into the host's command buffer.
     let (_, _pipelines) = make_pipelines(core, &program.graph)?;
-    let blocks = give_memory(core, &mut program, leases, Patience::None)?;
+    let blocks = give_memory(core, &mut program, kept, leases, Patience::None)?;
     core.timeline.check_uploaded(&blocks)?;
     let probe = Probe::new(core, Wish { mode: Profiling::Off, host_only: false, begun_ns: None })?;
     let mut slot = CommandSlot::adopt(&core.device, commands);
@@ -287,7 +292,7 @@ fn encode_into(core: &Arc<Core>, graph: Graph, leases: Vec<Lease>, commands: Hos
     core.timeline.host_submits(Hosted { done: commands.done, uses, _commands: slot });
     core.counters.submitted(program.amount());
     core.counters.took(&program.temporaries());
-    settle(&program, &blocks, Contents::Hosted);
+    settle(&program, kept, &blocks, Contents::Hosted);
     Ok(())
 }
 

@@ -6,10 +6,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{self, fnv1a};
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::kernels::bounds;
 use crate::kernels::catalog::Catalog;
 use crate::kernels::modules::{self, MODULES};
-use crate::runtime::pipelines::{PipelineKey, Specialization};
 
 /// The most that are remembered: those used last.
 const MOST: usize = 128;

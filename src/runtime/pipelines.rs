@@ -1,16 +1,15 @@
 //! Pipelines by kernel and specialization. Users' go with their kernel; of the engine's own, so many are kept, those used last.
 //! Command slots hold what they have bound, so none goes while work in flight or a plan uses it.
 
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use crate::error::{Error, KernelMismatch, Result};
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::runtime::pipeline_history::{self, Seen};
 use crate::spirv::{BindingKind, Reflection};
 use crate::vk::device::Device;
@@ -20,33 +19,6 @@ use crate::vk::pipeline::{Pipeline, PipelineCache, Slot, SlotKind};
 /// The most pipelines of the engine's own that are kept while nothing uses them: several networks' worth. On software drivers each
 /// is some 0.4 MB of machine code.
 const MOST: usize = 512;
-
-/// Specialization constants: (id, bits).
-pub(crate) type Specialization = SmallVec<[(u32, u32); 8]>;
-
-/// What tells pipelines apart.
-#[derive(Clone, Debug)]
-pub(crate) struct PipelineKey {
-    pub(crate) kernel: Kernel,
-    pub(crate) specialization: Specialization,
-}
-
-impl PartialEq for PipelineKey {
-    fn eq(&self, other: &PipelineKey) -> bool {
-        self.kernel.id() == other.kernel.id() && self.specialization == other.specialization
-    }
-}
-
-impl Eq for PipelineKey {}
-
-impl Hash for PipelineKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.kernel.id().hash(state);
-        for (id, bits) in &self.specialization {
-            state.write_u64(u64::from(*id) << 32 | u64::from(*bits));
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 struct Entry {

@@ -11,10 +11,11 @@ use smallvec::SmallVec;
 use self::encoding::{COPIES, Copy, Encoding, Segment};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Label, Work};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::Core;
 use crate::runtime::execute::{Sent, Wish, last_labels};
-use crate::runtime::pipelines::{Making, PipelineKey};
+use crate::runtime::pipelines::Making;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::ticket::{Probe, RowPlan};
@@ -125,13 +126,13 @@ impl Plan {
     /// Decides everything, makes the pipelines and takes memory for temporaries.
     pub(crate) fn new(
         core: &Arc<Core>,
-        graph: Graph,
+        mut program: Program,
+        kept: &[Arc<Storage>],
         tensors: Vec<(Arc<Storage>, Shape)>,
         profiling: Option<Profiling>,
         sync: HostSync,
     ) -> Result<Plan> {
         core.open()?;
-        let mut program = Program::new(&core.catalog, core.fusion, graph, tensors.len())?;
         let (making, pipelines) = make_pipelines(core, &program.graph)?;
         let own = match own_blocks(core, &program) {
             Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
@@ -143,7 +144,8 @@ impl Plan {
         core.counters.took(&program.temporaries());
         let (mut outputs, mut aliases) = (Vec::new(), Vec::new());
         for (id, value) in program.graph.values.iter().enumerate() {
-            let Some(storage) = program.graph.kept(value) else { continue };
+            let Some(tensor) = value.kept else { continue };
+            let storage = &kept[tensor as usize];
             match program.assignment.homes[id] {
                 Home::Slot(slot) => {
                     let binding = Binding::new(storage.clone(), value.shape);

@@ -14,15 +14,13 @@ use parking_lot::Mutex;
 
 use self::shelves::State;
 use crate::error::{Error, Result};
+use crate::schedule::size_class::{GRAIN_BYTES, class_bytes};
 use crate::vk::buffer::{Buffer, MemoryKind, heap_and_budget};
 use crate::vk::device::Device;
 use crate::vk::raw::HostBuffer;
 
 pub(crate) use self::lease::{Hold, Lease};
 pub use self::shelves::PoolStats;
-
-/// The smallest class, and the step between classes up to 2 KiB.
-const GRAIN_BYTES: u64 = 256;
 
 /// How much of a tensor goes through staging memory in one piece: half a millisecond's worth at 16 GB/s, beside
 /// which a submission costs little.
@@ -35,13 +33,6 @@ const GUARD_BYTES: u64 = 64;
 /// Fresh memory reads as NaN with memory checks on; so does what lies behind a tensor, with other bits.
 const POISON: u32 = 0xffff_ffff;
 const GUARD: u32 = 0xffff_a5a5;
-
-/// The size of the block that serves a request: multiples of 256 bytes up to 2 KiB, then eight classes per doubling.
-/// So at most 255 bytes or an eighth of the request are wasted, whichever is more.
-pub(crate) fn class_bytes(bytes: u64) -> u64 {
-    let step = (bytes.max(1) - 1).checked_ilog2().map_or(0, |log| 1u64 << log >> 3);
-    bytes.max(1).next_multiple_of(step.max(GRAIN_BYTES))
-}
 
 /// A buffer with the numbers of the submissions that last touched it.
 #[derive(Debug)]
@@ -258,26 +249,5 @@ impl Block {
     pub(crate) fn touch(&self, value: u64, write: bool) {
         let mark = if write { &self.last_write } else { &self.last_read };
         mark.fetch_max(value, Ordering::AcqRel);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waste_is_bounded_and_classes_are_few() {
-        let mut last = 0;
-        let mut classes = 0;
-        for bytes in (0..1 << 20).step_by(37).chain((1 << 20..1 << 33).step_by(12_345_677)) {
-            let class = class_bytes(bytes);
-            assert!(class >= bytes.max(1) && class.is_multiple_of(256), "{bytes} -> {class}");
-            assert!(class - bytes <= 256 || (class - bytes) * 8 <= bytes, "{bytes} -> {class}");
-            assert_eq!(class_bytes(class), class, "a class serves itself");
-            assert!(class >= last, "classes grow with sizes");
-            classes += u32::from(class > last);
-            last = class;
-        }
-        assert!(classes <= 8 + 8 * 23, "{classes} classes");
     }
 }

@@ -19,6 +19,7 @@ use crate::runtime::profile::Profiling;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
 use crate::schedule::explain::Explanation;
+use crate::schedule::program::Program;
 use crate::shape::{DType, Element, Shape};
 use crate::vk::process;
 use crate::vk::raw::HostSync;
@@ -82,6 +83,8 @@ pub struct Recording {
     pub(super) core: Arc<Core>,
     id: u64,
     pub(super) graph: Graph,
+    /// The tensors that values become.
+    pub(super) kept: Vec<Arc<Storage>>,
     pub(super) leases: Vec<Lease>,
     /// The tensor of each lease.
     tensors: Vec<(Arc<Storage>, Shape)>,
@@ -92,6 +95,8 @@ pub struct Recording {
     pub(super) promised: SmallVec<[Lease; 1]>,
     /// What the submission waits for and signals for the host.
     pub(super) sync: HostSync,
+    /// The variants to be tried out, instead of those that the accelerator uses.
+    trial: Option<Arc<Catalog>>,
     wish: Wish,
     /// How it is profiled, if not as the accelerator is.
     profiling: Option<Profiling>,
@@ -114,11 +119,13 @@ impl Recording {
             core,
             id,
             graph,
+            kept: Vec::new(),
             leases: Vec::new(),
             tensors: Vec::new(),
             known: FxHashMap::default(),
             promised: SmallVec::new(),
             sync: HostSync::default(),
+            trial: None,
             wish,
             profiling: None,
         }
@@ -177,7 +184,7 @@ impl Recording {
         }
         let (shape, dtype) = self.kind(id);
         let storage = Storage::new(&self.core, dtype, None, Contents::Recorded);
-        self.graph.keep(root, storage.clone());
+        self.keep_as(root, storage.clone());
         Ok(Tensor::from_parts(storage, shape))
     }
 
@@ -190,9 +197,10 @@ impl Recording {
     pub fn end_recording(mut self) -> Result<Submission> {
         let graph = std::mem::take(&mut self.graph);
         self.core.recorded.store(graph.nodes.len(), Ordering::Relaxed);
-        let kept = graph.kept.clone();
-        let leases = std::mem::take(&mut self.leases);
-        let submitted = execute(&self.core, graph, leases, self.wish, std::mem::take(&mut self.sync));
+        let (kept, leases) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.leases));
+        let sync = std::mem::take(&mut self.sync);
+        let submitted = Program::new(self.catalog(), self.core.fusion, graph, leases.len())
+            .and_then(|program| execute(&self.core, program, &kept, leases, self.wish, sync));
         if submitted.is_err() {
             discard(&kept);
         }
@@ -209,9 +217,10 @@ impl Recording {
     /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
     pub fn into_plan(mut self) -> Result<Plan> {
         let graph = std::mem::take(&mut self.graph);
-        let kept = graph.kept.clone();
+        let kept = std::mem::take(&mut self.kept);
         let (tensors, sync) = (std::mem::take(&mut self.tensors), std::mem::take(&mut self.sync));
-        let plan = Plan::new(&self.core, graph, tensors, self.profiling, sync);
+        let plan = Program::new(self.catalog(), self.core.fusion, graph, tensors.len())
+            .and_then(|program| Plan::new(&self.core, program, &kept, tensors, self.profiling, sync));
         if plan.is_err() {
             discard(&kept);
         }
@@ -240,7 +249,10 @@ impl Recording {
     /// [`Error::Binding`] if an operand is too large for the device's bindings.
     pub fn explain(&self) -> Result<Explanation> {
         process::check()?;
-        Explanation::new(&self.core, &self.graph, &self.leases)
+        // Tensors that share a block are numbered apart, and told by the number of the first.
+        let first = |lease: &Lease| self.leases.iter().position(|l| l.address() == lease.address());
+        let shared: Vec<Option<usize>> = self.leases.iter().map(first).collect();
+        Explanation::new(self.catalog(), self.core.fusion, &self.graph, &shared)
     }
 
     /// Profiles this recording in its own way, whatever the accelerator's is.
@@ -252,7 +264,7 @@ impl Recording {
 
     /// Uses another catalog's variants.
     pub(crate) fn try_out(&mut self, catalog: Arc<Catalog>) {
-        self.graph.trial = Some(catalog);
+        self.trial = Some(catalog);
     }
 
     /// Notes when it is submitted, without any timestamp on the device.
@@ -397,16 +409,22 @@ impl Recording {
         Ok(())
     }
 
+    /// Makes a value that tensor.
+    pub(super) fn keep_as(&mut self, id: ValueId, tensor: Arc<Storage>) {
+        self.graph.values[id as usize].kept = Some(self.kept.len() as u32);
+        self.kept.push(tensor);
+    }
+
     /// The kernels, in the variants that will run.
-    fn catalog(&self) -> &Catalog {
-        self.graph.trial.as_deref().unwrap_or(&self.core.catalog)
+    pub(super) fn catalog(&self) -> &Catalog {
+        self.trial.as_deref().unwrap_or(&self.core.catalog)
     }
 
     /// Appends what is lowered where the recording ends, unless a binding can't span what it must see.
     pub(crate) fn push_checked(&mut self, nodes: SmallVec<[Node; 2]>) -> Result<()> {
         let limit = self.core.catalog.limits.storage_range_bytes;
         if nodes.iter().any(|node| !node.surely_fits(limit)) {
-            let trial = self.graph.trial.clone();
+            let trial = self.trial.clone();
             let catalog = trial.as_deref().unwrap_or(&self.core.catalog);
             // Lowered to see whether it can be; the values that it adds go again.
             let (values, graph) = (self.graph.values.len(), &mut self.graph);
@@ -445,7 +463,7 @@ impl Recording {
         &mut self,
         lower: impl FnOnce(&mut Graph, &Catalog) -> Result<Vec<Node>>,
     ) -> Result<()> {
-        let trial = self.graph.trial.clone();
+        let trial = self.trial.clone();
         let nodes = lower(&mut self.graph, trial.as_deref().unwrap_or(&self.core.catalog))?;
         self.graph.nodes.extend(nodes);
         Ok(())
@@ -483,6 +501,6 @@ pub(super) fn discard(kept: &[Arc<Storage>]) {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        discard(&self.graph.kept);
+        discard(&self.kept);
     }
 }

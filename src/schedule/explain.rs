@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::fusion::needed::needed;
 use crate::ir::graph::{Graph, Node, Origin, ValueId, Work};
-use crate::runtime::core::Core;
-use crate::runtime::pool::Lease;
+use crate::kernels::catalog::Catalog;
 use crate::schedule::memory::Home;
 use crate::schedule::program::Program;
 use crate::shape::{DType, Shape};
@@ -84,12 +83,14 @@ pub struct ExplainedStep {
 }
 
 impl Explanation {
-    /// Of a graph that reads tensors in this memory.
-    pub(crate) fn new(core: &Core, graph: &Graph, leases: &[Lease]) -> Result<Explanation> {
-        let program = Program::new(&core.catalog, core.fusion, graph.clone(), leases.len())?;
-        // Tensors that share a block are numbered apart, and told by the number of the first.
-        let first = |lease: &Lease| leases.iter().position(|l| l.address() == lease.address());
-        let shared: Vec<Option<usize>> = leases.iter().map(first).collect();
+    /// Of a graph that reads tensors in blocks of these numbers.
+    pub(crate) fn new(
+        catalog: &Catalog,
+        fusion: bool,
+        graph: &Graph,
+        blocks: &[Option<usize>],
+    ) -> Result<Explanation> {
+        let program = Program::new(catalog, fusion, graph.clone(), blocks.len())?;
         // Values that take part, by their first appearance; lowering has only added to the recorded ones.
         let mut places = vec![None; program.graph.values.len()];
         let mut order: Vec<ValueId> = Vec::new();
@@ -139,7 +140,7 @@ impl Explanation {
                 ExplainedStep { kernel: Some(kernel), bytes: node.cost.bytes, barrier, ..step }
             })
             .collect();
-        let values: Vec<_> = order.iter().map(|&id| explained_value(&program, &shared, id)).collect();
+        let values: Vec<_> = order.iter().map(|&id| explained_value(&program, blocks, id)).collect();
         let sum = |role: Role| values.iter().filter(|v| v.role == role).map(|v| v.bytes).sum();
         let is_read = |place: usize| run.iter().any(|step| step.reads.contains(&place));
         let inputs = values.iter().enumerate().filter(|(place, v)| v.role == Role::Input && is_read(*place));
@@ -163,7 +164,7 @@ impl Explanation {
     }
 }
 
-fn explained_value(program: &Program, shared: &[Option<usize>], id: ValueId) -> ExplainedValue {
+fn explained_value(program: &Program, blocks: &[Option<usize>], id: ValueId) -> ExplainedValue {
     let value = program.graph.value(id);
     let role = match value.origin {
         Origin::Tensor(_) => Role::Input,
@@ -171,7 +172,7 @@ fn explained_value(program: &Program, shared: &[Option<usize>], id: ValueId) -> 
         Origin::Produced | Origin::Alias(_) => Role::Temporary,
     };
     let block = match program.assignment.homes[id as usize] {
-        Home::Tensor(tensor) => shared[tensor as usize],
+        Home::Tensor(tensor) => blocks[tensor as usize],
         Home::Slot(slot) => Some(program.tensors + slot as usize),
         Home::None => None,
     };

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
 use crate::ir::epilogue::{Epilogue, Source};
 use crate::ir::graph::{Graph, Node, Origin, ValueId, Work};
-use crate::kernels::matmul::{Factor, Product};
+use crate::ir::matmul::{Factor, Product};
 use crate::schedule::memory::{Assignment, Home};
 use crate::shape::{DType, MAX_RANK, Shape};
 

@@ -10,8 +10,8 @@
 //! one here.
 
 use crate::ir::graph::{Access, Graph, Origin, ValueId};
-use crate::runtime::pool::class_bytes;
 use crate::schedule::hazard::{BlockAccess, Hazards};
+use crate::schedule::size_class::class_bytes;
 
 /// Where a value lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,3 +11,4 @@ pub(crate) mod hazard;
 mod interpreter;
 pub(crate) mod memory;
 pub(crate) mod program;
+pub(crate) mod size_class;

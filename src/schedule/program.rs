@@ -157,8 +157,6 @@ impl Program {
 /// Turns programs, products, convolutions, reductions and softmax into dispatches.
 fn lower(catalog: &Catalog, graph: &mut Graph) -> Result<()> {
     let nodes = std::mem::take(&mut graph.nodes);
-    let trial = graph.trial.take();
-    let catalog = trial.as_deref().unwrap_or(catalog);
     let mut lowered = Vec::with_capacity(nodes.len());
     for node in nodes {
         match &node.work {

@@ -7,9 +7,9 @@ use crate::fusion::elementwise::position_or_push;
 use crate::fusion::fuse_all;
 use crate::ir::elementwise::{OpCode, Operand, dense_strides};
 use crate::ir::graph::Label;
-use crate::kernels::axis::reduce::Reduce;
-use crate::kernels::axis::reduction::Reduction;
-use crate::kernels::axis::softmax::Softmax;
+use crate::ir::reduce::Reduce;
+use crate::ir::reduce::Reduction;
+use crate::ir::softmax::Softmax;
 use crate::kernels::axis::span::Geometry;
 use crate::shape::{DType, Shape};
 

@@ -1,24 +1,7 @@
 //! Which reductions there are, and what the kernels call their parts.
 
+use crate::ir::reduce::Reduction;
 use crate::shape::DType;
-
-/// What is made from the elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reduction {
-    Sum,
-    Mean,
-    Prod,
-    Max,
-    Min,
-    ArgMax,
-    ArgMin,
-    /// The root of the sum of squares.
-    Norm,
-    /// The sum of products with a second input.
-    Dot,
-    /// The mean of squared distances from means, which are the second input.
-    Variance,
-}
 
 /// How terms combine; numbers as in `glsl/lib/monoid.glsl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,15 +3,16 @@
 use smallvec::smallvec;
 
 use super::schemes::Scheme;
-use super::{Convolution, Lowering, OP, Way};
+use super::{Lowering, OP, Way};
 use crate::error::Result;
 use crate::ir::branches::branch;
+use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
 use crate::ir::graph::ValueId;
+use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::pack::Pack;
 use crate::kernels::together::{MOST_SUBGROUPS, whole_subgroups};
-use crate::runtime::pipelines::Specialization;
 use crate::vk::physical::Limits;
 
 /// Invocations of a workgroup that hands nothing round.

@@ -2,14 +2,15 @@
 
 use smallvec::smallvec;
 
-use super::{Convolution, Epilogue};
+use super::Epilogue;
 use crate::error::Result;
+use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::{Source, Step};
 use crate::ir::graph::{Graph, Label, LabelName, Origin};
 use crate::ir::op_code::OpCode;
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::Catalog;
 use crate::kernels::launch::pipelines_of;
-use crate::runtime::pipelines::PipelineKey;
 use crate::shape::{DType, Shape};
 
 /// Square kernels on square images, with as much padding as keeps their size.

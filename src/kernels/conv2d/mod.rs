@@ -11,14 +11,15 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
+use crate::ir::conv2d::{Convolution, Weights};
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::graph::{Access, Graph, Label, Node, Origin, ValueId};
+use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::{Catalog, Family, Load};
 use crate::kernels::launch::Launch;
 use crate::kernels::matmul::sum::Parts;
 use crate::kernels::pack::Pack;
 use crate::kernels::together::one_batch;
-use crate::runtime::pipelines::Specialization;
 use crate::shape::{DType, Shape, product};
 use crate::vk::physical::Limits;
 use schemes::Scheme;
@@ -26,41 +27,6 @@ use schemes::Scheme;
 pub(crate) use inspected::inspected;
 
 const OP: &str = "conv2d";
-
-/// `output[image][channel][y][x]`: over two dimensions, the inner one last everywhere. The result has elements.
-#[derive(Clone, Debug)]
-pub(crate) struct Convolution {
-    pub(crate) input: ValueId,
-    /// As [`prepare`] lays them out.
-    pub(crate) weights: ValueId,
-    pub(crate) images: u32,
-    pub(crate) groups: u32,
-    /// Of the input, in a group.
-    pub(crate) channels: u32,
-    /// Of the result, in a group.
-    pub(crate) rows: u32,
-    pub(crate) size: [u32; 2],
-    pub(crate) taps: [u32; 2],
-    pub(crate) result: [u32; 2],
-    pub(crate) stride: [u32; 2],
-    pub(crate) dilation: [u32; 2],
-    /// Zeros before the input; those after it follow from the rest.
-    pub(crate) padding: [u32; 2],
-    pub(crate) epilogue: Epilogue,
-    pub(crate) output: ValueId,
-}
-
-/// Weights in the order in which all kernels read them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Weights {
-    /// `[group * rows][channels][taps][taps]`.
-    pub(crate) value: ValueId,
-    pub(crate) groups: u32,
-    /// Channels of the result in a group.
-    pub(crate) rows: u32,
-    /// Products in one element of the result.
-    pub(crate) depth: u32,
-}
 
 /// Appends the dispatch that lays weights out as `[group][channel][kernel row][tap][row]`, rows padded to fours.
 pub(crate) fn prepare(

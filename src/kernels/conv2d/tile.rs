@@ -2,12 +2,13 @@
 
 use smallvec::smallvec;
 
+use super::Way;
 use super::schemes::{Scheme, TILE_32, Tile};
-use super::{Convolution, Way};
 use crate::ir::branches::branch;
+use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
+use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::Load;
-use crate::runtime::pipelines::Specialization;
 use crate::vk::physical::Limits;
 
 /// A convolution's tile.

@@ -5,10 +5,10 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::graph::Work;
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
-use crate::runtime::pipelines::PipelineKey;
 use crate::shape::Shape;
 use crate::vk::physical::Limits;
 

@@ -12,12 +12,12 @@ use crate::ir::branches::branch;
 use crate::ir::elementwise::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand, dense_strides};
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
 use crate::ir::op_code::OpSet;
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
 use crate::kernels::division::Divisions;
 use crate::kernels::elementwise::modules::{MapModule, map_module, map_module_together};
 use crate::kernels::elementwise::space::{Mode, Space};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
-use crate::runtime::pipelines::{PipelineKey, Specialization};
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::vk::physical::Limits;
 

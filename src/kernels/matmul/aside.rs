@@ -3,13 +3,14 @@
 
 use smallvec::smallvec;
 
+use super::Lowering;
 use super::schemes::Tile;
 use super::shape::parts;
-use super::{Lowering, Product};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
 use crate::ir::graph::{Label, LabelName, Origin, ValueId};
+use crate::ir::matmul::Product;
 use crate::shape::{DType, Shape};
 
 /// Where a result is made first: whole tiles of columns, and of rows where the epilogue reads nothing by rows.

@@ -2,14 +2,14 @@
 
 use smallvec::smallvec;
 
-use super::{Factor, Product};
 use crate::error::Result;
 use crate::ir::epilogue::{Epilogue, Extra, Source, Step};
 use crate::ir::graph::{Graph, Label, LabelName, Origin, ValueId};
+use crate::ir::matmul::{Factor, Product};
 use crate::ir::op_code::OpCode;
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::Catalog;
 use crate::kernels::launch::pipelines_of;
-use crate::runtime::pipelines::PipelineKey;
 use crate::shape::{DType, Shape};
 
 /// What is done after an example.

@@ -14,7 +14,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::epilogue::{Epilogue, PushResult};
-use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
+use crate::ir::matmul::{Factor, Product};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::launch::Launch;
 use crate::kernels::together::{MOST_SUBGROUPS, one_batch, whole_subgroups};
@@ -26,30 +27,6 @@ use shape::{LONG_STEP, Window, parts, windows};
 use sum::Parts;
 
 pub(crate) use examples::{inspected, prewarm};
-
-/// One of the two matrices of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Factor {
-    pub(crate) value: ValueId,
-    /// Whether neighbours in memory are neighbours in k: a left-hand side as it is, a right-hand side transposed.
-    pub(crate) along_k: bool,
-    /// Strides of the batch dimensions, in elements; 0 where one matrix serves all.
-    pub(crate) batch: [u32; 2],
-}
-
-/// `output[batch][m][n] = epilogue(alpha * lhs[m][k] * rhs[k][n])`. The result has elements; k may be 0.
-#[derive(Clone, Debug)]
-pub(crate) struct Product {
-    pub(crate) m: u32,
-    pub(crate) n: u32,
-    pub(crate) k: u32,
-    pub(crate) batch: [u32; 2],
-    pub(crate) lhs: Factor,
-    pub(crate) rhs: Factor,
-    pub(crate) alpha: f32,
-    pub(crate) epilogue: Epilogue,
-    pub(crate) output: ValueId,
-}
 
 /// The push constants of `glsl/lib/product.glsl`.
 #[repr(C)]

@@ -1,10 +1,11 @@
 //! Operands as kernels read them: where they are, or packed into rows that are multiples of four elements.
 
+use super::Lowering;
 use super::shape::LONG_STEP;
-use super::{Factor, Lowering, Product};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::{Graph, ValueId};
+use crate::ir::matmul::{Factor, Product};
 use crate::kernels::pack::Pack;
 use crate::shape::DType;
 

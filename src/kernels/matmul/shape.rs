@@ -1,11 +1,11 @@
 //! How a product is cut: simplified, split along k, divided into windows that bindings and grids can span. Pure.
 
-use super::Product;
 use super::operand::Operand;
 use super::schemes::{Scheme, Tile};
 use crate::ir::branches::branch;
+use crate::ir::matmul::Product;
+use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::Load;
-use crate::runtime::pipelines::Specialization;
 use crate::vk::physical::Limits;
 use smallvec::smallvec;
 

@@ -2,12 +2,13 @@
 
 use smallvec::smallvec;
 
+use super::Push;
 use super::schemes::{SCHEMES, Scheme, Tile};
 use super::shape::{MOST_ITERATIONS, Window, parts, simplified, windows};
-use super::{Factor, Product, Push};
 use crate::error::Error;
 use crate::ir::epilogue::{Epilogue, Extra, Source, Step};
 use crate::ir::graph::{Graph, Label, LabelName, Node, Origin, Work};
+use crate::ir::matmul::{Factor, Product};
 use crate::ir::op_code::OpCode;
 use crate::kernels::catalog::Catalog;
 use crate::shape::{DType, Shape};

@@ -9,14 +9,16 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::elementwise::Map;
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::reduce::Reduce;
+use crate::ir::reduce::Reduction;
 use crate::kernels::axis::prologue;
-use crate::kernels::axis::reduction::{Finish, Reduction};
+use crate::kernels::axis::reduction::Finish;
 use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
 };
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::kernels::division::division;
-use crate::runtime::pipelines::{PipelineKey, Specialization};
 use crate::shape::{DType, Shape};
 
 /// Bytes of a part's state.
@@ -153,20 +155,6 @@ struct PushMerge {
     chunk: u32,
     inner: u32,
     count: u32,
-}
-
-/// A reduction of a value that has elements, along an axis that has some.
-#[derive(Clone, Debug)]
-pub(crate) struct Reduce {
-    pub(crate) op: &'static str,
-    pub(crate) reduction: Reduction,
-    pub(crate) input: ValueId,
-    /// The other factor of a dot product, or the means of a variance.
-    pub(crate) second: Option<ValueId>,
-    /// The program that makes the input element by element, which is then never stored.
-    pub(crate) head: Option<Map>,
-    pub(crate) geometry: Geometry,
-    pub(crate) output: ValueId,
 }
 
 /// What a `Reduce` is lowered with.

@@ -6,9 +6,9 @@ use super::{Lowering, NARROW_GROUP};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::{Node, Work};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::axis::span::{Geometry, grid};
 use crate::kernels::catalog::Load;
-use crate::runtime::pipelines::PipelineKey;
 
 /// The longest row: a pipeline is compiled for each length, and holds four rows in registers.
 const LONGEST: u64 = 16;

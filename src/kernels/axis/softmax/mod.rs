@@ -8,6 +8,8 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::elementwise::Map;
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::softmax::Softmax;
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
@@ -15,7 +17,6 @@ use crate::kernels::axis::span::{
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
-use crate::runtime::pipelines::{PipelineKey, Specialization};
 use crate::shape::{DType, Shape};
 
 /// How a row or column is worked on; numbers as in the shaders.
@@ -153,18 +154,6 @@ struct PushColumns {
     origin: u32,
     out_origin: u32,
     last: u32,
-}
-
-/// Softmax of a value that has elements.
-#[derive(Clone, Debug)]
-pub(crate) struct Softmax {
-    pub(crate) op: &'static str,
-    pub(crate) logarithm: bool,
-    pub(crate) input: ValueId,
-    /// The program that makes the input element by element, which is then never stored.
-    pub(crate) head: Option<Map>,
-    pub(crate) geometry: Geometry,
-    pub(crate) output: ValueId,
 }
 
 /// What a `Softmax` is lowered with.

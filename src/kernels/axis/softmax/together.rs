@@ -2,15 +2,16 @@
 
 use smallvec::smallvec;
 
-use super::{Lowering, Mode, Rows, Softmax, Team};
+use super::{Lowering, Mode, Rows, Team};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::ValueId;
+use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::softmax::Softmax;
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{Cut, Layout, Slab};
 use crate::kernels::catalog::{Load, Tree};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
-use crate::runtime::pipelines::{PipelineKey, Specialization};
 
 /// Texels per lane of a block of a long row: enough for the joining of its parts, which every block repeats, to be little.
 const BLOCK_VECS: u32 = 32;
