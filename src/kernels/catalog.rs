@@ -162,7 +162,7 @@ pub(crate) struct Catalog {
     texels: bool,
     /// Whether kernels may shuffle among the invocations of a subgroup: the device can, and its size is known.
     pub(crate) shuffles: bool,
-    /// Whether the invocations of a subgroup may store together: `glsl/lib/together.glsl`.
+    /// Whether the subgroups of products and convolutions store together: `glsl/lib/together.glsl`.
     pub(crate) together: bool,
     kernels: Arc<[OnceLock<Kernel>]>,
     pub(crate) limits: Limits,
@@ -207,7 +207,7 @@ impl Catalog {
             possible: VARIANTS.iter().filter(|v| possible(v)).collect(),
             texels: device.features.storage_texel,
             shuffles,
-            together,
+            together: together && device.workarounds.uniform_stores,
             kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
         })

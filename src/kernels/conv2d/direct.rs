@@ -176,8 +176,8 @@ impl Way for Direct<'_> {
         (whole
             && branch!("direct: alone", alone)
             && branch!("direct: line of tiles", fits)
-            && able
-            && branch!("direct: together", self.rows > 4))
+            && branch!("direct: together", self.rows > 4)
+            && able)
         .then_some("conv_direct.texel.together.plain")
     }
 

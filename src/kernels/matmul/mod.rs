@@ -320,9 +320,9 @@ impl<'a> Lowering<'a> {
         let limits = &self.catalog.limits;
         // The grid is a line: there may be no subgroup too many.
         let fits = tiles <= u64::from(limits.groups[0]).min(MOST_SUBGROUPS);
-        let able = self.catalog.together
-            && branch!("product: texels", self.load == Load::Texel)
-            && branch!("product: plain", epilogue.is_plain());
+        let able = branch!("product: texels", self.load == Load::Texel)
+            && branch!("product: plain", epilogue.is_plain())
+            && self.catalog.together;
         match *tile {
             Tile::Rows { lanes, .. } if lanes == limits.subgroup_size && whole_subgroups(lanes, limits) => {
                 (branch!("product: line of tiles", fits) && able)
