@@ -37,15 +37,55 @@ pub(crate) fn open_folder(folder: &Path) -> io::Result<()> {
 
 /// The contents of a regular file of at most so many bytes; `None` for anything else.
 pub(crate) fn read(path: &Path, most_bytes: u64) -> Option<Vec<u8>> {
-    // Looked at before it is opened: a FIFO would wait for its other end, and a link may lead anywhere.
-    let fits = |meta: fs::Metadata| (meta.is_file() && meta.len() <= most_bytes).then_some(());
-    fits(fs::symlink_metadata(path).ok()?)?;
-    let file = File::open(path).ok()?;
-    fits(file.metadata().ok()?)?;
+    let file = open(path).ok()?;
+    // Of what was opened: by its name, something else may be found by now.
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.len() > most_bytes {
+        return None;
+    }
     let mut bytes = Vec::new();
     // It may grow meanwhile.
     file.take(most_bytes + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= most_bytes).then_some(bytes)
+}
+
+/// `O_NONBLOCK` and `O_NOFOLLOW`, where their numbers are known (`fcntl.h` of Linux by architecture, and of Apple's and the BSDs'
+/// systems): a FIFO is opened without waiting for its other end, and a link is not followed.
+#[cfg(unix)]
+const OPEN_FLAGS: Option<i32> = if cfg!(any(target_os = "linux", target_os = "android")) {
+    if cfg!(any(target_arch = "x86", target_arch = "x86_64", target_arch = "riscv64", target_arch = "s390x"))
+    {
+        Some(0o4_000 | 0o400_000)
+    } else if cfg!(any(target_arch = "arm", target_arch = "aarch64", target_arch = "powerpc64")) {
+        Some(0o4_000 | 0o100_000)
+    } else {
+        None
+    }
+} else if cfg!(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly"
+)) {
+    Some(0x4 | 0x100)
+} else {
+    None
+};
+
+/// Opens a file to read, and waits for nobody.
+fn open(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    if let Some(flags) = OPEN_FLAGS {
+        let mut options = OpenOptions::new();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+        return options.read(true).open(path);
+    }
+    // Elsewhere it is looked at before it is opened. Whoever swaps it in between is not noticed.
+    match fs::symlink_metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 /// A text of at most [`MOST_TEXT_BYTES`].
@@ -183,6 +223,44 @@ mod tests {
         write(&folder.file("link"), b"new");
         assert_eq!(read_text(&folder.file("there")).as_deref(), Some("text"));
         assert_eq!(read_text(&folder.file("link")).as_deref(), Some("new"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_swapped_for_a_fifo_or_a_link_is_not_waited_for_nor_followed() {
+        use std::sync::mpsc;
+        assert!(OPEN_FLAGS.is_some(), "the numbers of this system");
+        let folder = Folder::new("swapped");
+        let [file, fifo, there, new] = ["file", "fifo", "there", "new"].map(|name| folder.file(name));
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        write(&there, b"elsewhere");
+        write(&file, b"text");
+        let (done, reads) = mpsc::channel();
+        let name = file.clone();
+        std::thread::spawn(move || {
+            for _ in 0..5_000 {
+                let got = read(&name, 100);
+                assert!(matches!(got.as_deref(), None | Some(b"text")), "{got:?}");
+            }
+            done.send(()).unwrap();
+        });
+        // The name is a file, a FIFO and a link in turn: between any two calls of the reader's, at some time.
+        let begun = std::time::Instant::now();
+        loop {
+            fs::hard_link(&fifo, &new).unwrap();
+            fs::rename(&new, &file).unwrap();
+            write(&file, b"text");
+            std::os::unix::fs::symlink(&there, &new).unwrap();
+            fs::rename(&new, &file).unwrap();
+            write(&file, b"text");
+            match reads.try_recv() {
+                Ok(()) => break,
+                Err(mpsc::TryRecvError::Disconnected) => panic!("the reader has failed"),
+                Err(mpsc::TryRecvError::Empty) => {
+                    assert!(begun.elapsed() < Duration::from_secs(120), "the reader waits for a FIFO")
+                }
+            }
+        }
     }
 
     #[cfg(unix)]

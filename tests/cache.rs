@@ -1,25 +1,99 @@
 //! The cache folder as an enemy, or a process that was killed, may leave it. Each start is a child process of this test binary.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(unsafe_code, reason = "a limit on the sizes of files is C's to set")]
+#![allow(unsafe_code, reason = "calls of C's that end the process in the middle of a write")]
 
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::fs;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::ops::ControlFlow::Continue;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use tidemill::{Accelerator, Config, Prewarm};
+use tidemill::hybrid::{Hybrid, Policy};
+use tidemill::{Accelerator, Config, Prewarm, TuneOptions};
 
 /// Names the child's cache folder.
 const FOLDER: &str = "TIDEMILL_TEST_FOLDER";
-/// The child makes what is remembered before it does anything.
-const REMEMBERS: &str = "TIDEMILL_TEST_REMEMBERS";
+/// What the child does.
+const DOES: &str = "TIDEMILL_TEST_DOES";
+/// Where the child says how many pipelines were made before it did anything.
+const MADE: &str = "TIDEMILL_TEST_MADE";
+/// Where the child is killed: how a file's name begins, and after how many of its bytes, or `rename`.
+const DIES: &str = "TIDEMILL_TEST_DIES";
 /// Nothing here takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A folder of the test's own, gone with it.
+/// The calls by which `std` writes and renames files, with a `kill -9` in them. This binary's own definitions come before C's.
+mod calls {
+    use super::*;
+
+    const KILL: c_int = 9;
+    const HERE: c_int = -100;
+
+    #[repr(C)]
+    struct Part {
+        bytes: *const c_void,
+        count: usize,
+    }
+
+    unsafe extern "C" {
+        safe fn getpid() -> c_int;
+        safe fn kill(process: c_int, signal: c_int) -> c_int;
+        fn writev(file: c_int, parts: *const Part, count: c_int) -> isize;
+        fn renameat(from_folder: c_int, from: *const c_char, to_folder: c_int, to: *const c_char) -> c_int;
+    }
+
+    /// The file, and the bytes after which this process is killed; without these, before the file gets its name.
+    fn death() -> Option<&'static (String, Option<usize>)> {
+        static DEATH: OnceLock<Option<(String, Option<usize>)>> = OnceLock::new();
+        let read = || {
+            let text = std::env::var(DIES).ok()?;
+            let (file, at) = text.split_once(' ')?;
+            Some((file.to_owned(), at.parse().ok()))
+        };
+        DEATH.get_or_init(read).as_ref()
+    }
+
+    fn is_of(path: &Path, file: &str) -> bool {
+        path.file_name().is_some_and(|name| name.as_bytes().starts_with(file.as_bytes()))
+    }
+
+    #[unsafe(no_mangle)]
+    extern "C" fn write(file: c_int, bytes: *const c_void, count: usize) -> isize {
+        let at = death().and_then(|(name, at)| {
+            let path = fs::read_link(format!("/proc/self/fd/{file}")).ok()?;
+            at.filter(|_| is_of(&path, name))
+        });
+        let part = Part { bytes, count: at.map_or(count, |at| at.min(count)) };
+        // SAFETY: the bytes are the caller's, who has as many.
+        let written = unsafe { writev(file, &part, 1) };
+        if at.is_some() {
+            kill(getpid(), KILL);
+        }
+        written
+    }
+
+    #[unsafe(no_mangle)]
+    extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+        // SAFETY: the caller has a path that ends with a zero.
+        let path = unsafe { CStr::from_ptr(to) };
+        if death().is_some_and(|(name, at)| {
+            at.is_none() && is_of(Path::new(OsStr::from_bytes(path.to_bytes())), name)
+        }) {
+            kill(getpid(), KILL);
+        }
+        // SAFETY: both paths are the caller's.
+        unsafe { renameat(HERE, from, HERE, to) }
+    }
+}
+
+/// A folder of the test's own, gone with it. The cache folder in it is the platform's for the children.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,15 +101,30 @@ impl Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("tidemill-cache-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
+        fs::create_dir_all(path.join("tidemill")).unwrap();
         Folder(path)
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.0.join("tidemill")
     }
 
     /// The files in it, in order.
     fn files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<_> = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> =
+            fs::read_dir(self.cache()).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         files
+    }
+
+    /// The whole file whose name begins so.
+    fn file(&self, begin: &str) -> PathBuf {
+        let named = |path: &PathBuf| {
+            !is_beside(path) && path.file_name().unwrap().as_bytes().starts_with(begin.as_bytes())
+        };
+        let found: Vec<_> = self.files().into_iter().filter(named).collect();
+        assert_eq!(found.len(), 1, "{begin}: {found:?}");
+        found[0].clone()
     }
 }
 
@@ -45,26 +134,77 @@ impl Drop for Folder {
     }
 }
 
+/// Whether it is not whole yet, and never will be if its writer was killed.
+fn is_beside(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "tmp")
+}
+
 /// What the children do: compute something, and leave files.
 #[test]
 #[ignore = "the other tests run it, as a process of its own"]
 fn in_a_child_process() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let prewarm = if std::env::var_os(REMEMBERS).is_some() { Prewarm::Blocking } else { Prewarm::Off };
-    let gpu = Accelerator::new(&Config::new().prewarm(prewarm).cache_dir(folder)).unwrap();
+    let (Some(folder), Ok(does)) = (std::env::var_os(FOLDER), std::env::var(DOES)) else { return };
+    if does == "calibrate without a device" {
+        assert!(Hybrid::new(Policy::Auto).unwrap().accelerator().is_err());
+        return;
+    }
+    let prewarm = if does == "remember" { Prewarm::Blocking } else { Prewarm::Off };
+    let gpu = Accelerator::new(&Config::new().prewarm(prewarm).cache_dir(&folder)).unwrap();
+    if let Some(file) = std::env::var_os(MADE) {
+        fs::write(file, gpu.stats().pipelines.made.to_string()).unwrap();
+    }
+    // No time: what is known stays, and is written again.
+    let tune = |time| gpu.tune(&TuneOptions::new().family("softmax").budget(time), |_| Continue(())).unwrap();
+    match does.as_str() {
+        "run" | "remember" => compute(&gpu),
+        "tune" => drop(tune(PATIENCE)),
+        "tune again" => drop(tune(Duration::ZERO)),
+        "measure peaks" => drop(gpu.peaks().unwrap()),
+        "calibrate" => drop(Hybrid::calibrate(&gpu).unwrap()),
+        "find everything" => {
+            assert!(gpu.pipeline_cache().unwrap().1, "the pipeline cache is loaded");
+            let wanted = |config: Config| {
+                let gpu = Accelerator::new(&config.prewarm(Prewarm::Background)).unwrap();
+                while gpu.prewarm_status().catalog == 0 {
+                    std::thread::yield_now();
+                }
+                gpu.prewarm_status().catalog
+            };
+            let catalog = wanted(Config::new().no_cache());
+            assert!(wanted(Config::new().cache_dir(&folder)) > catalog, "the history is parsed");
+            // The caller sees whether they are measured: they are written then.
+            gpu.peaks().unwrap();
+            Hybrid::with_accelerator(gpu, Policy::Auto).unwrap();
+        }
+        _ => panic!("{does}"),
+    }
+}
+
+/// Pipelines of several kernels, some of which no catalog has.
+fn compute(gpu: &Accelerator) {
     let a = gpu.upload(&[1.0f32; 64], [64]).unwrap();
     let done = gpu.run(|r| {
         let x = r.sub(&a, &a)?;
         r.max(x, &a)
     });
     assert_eq!(done.unwrap().read::<f32>().unwrap(), [1.0; 64]);
+    let shares = gpu.run(|r| {
+        let x = r.reshape(&a, [8, 8])?;
+        let x = r.matmul(x, x)?;
+        r.softmax(x, -1)
+    });
+    assert_eq!(shares.unwrap().read::<f32>().unwrap(), [0.125; 64]);
 }
 
-fn command(folder: &Folder) -> Command {
+fn command(folder: &Folder, does: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "in_a_child_process", "--ignored", "--nocapture", "--test-threads=1"]);
     // The driver writes no files of its own.
-    command.env(FOLDER, &folder.0).env("MESA_SHADER_CACHE_DISABLE", "true");
+    command.env(FOLDER, folder.cache()).env(DOES, does).env("MESA_SHADER_CACHE_DISABLE", "true");
+    command.env("XDG_CACHE_HOME", &folder.0);
+    if does == "calibrate without a device" {
+        command.env("VK_DRIVER_FILES", "/nonexistent").env("VK_ICD_FILENAMES", "/nonexistent");
+    }
     command
 }
 
@@ -84,63 +224,105 @@ fn wait(command: &mut Command) -> ExitStatus {
     }
 }
 
-/// A start with this cache folder, in which no file may become larger than the limit: a write that would make one so ends the process
-/// there, as `kill -9` would.
-fn start(folder: &Folder, most_bytes: Option<u64>) -> ExitStatus {
-    let mut command = command(folder);
-    if let Some(most) = most_bytes {
-        unsafe extern "C" {
-            fn setrlimit(resource: i32, limits: *const [u64; 2]) -> i32;
-        }
-        const FILE_SIZE: i32 = 1;
-        let limit = move || {
-            // SAFETY: the limits live for the length of the call.
-            match unsafe { setrlimit(FILE_SIZE, &[most, most]) } {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            }
-        };
-        // SAFETY: called between fork and exec, where a plain system call may be.
-        unsafe { command.pre_exec(limit) };
-    }
-    wait(&mut command)
+fn start(folder: &Folder, does: &str) {
+    assert!(wait(&mut command(folder, does)).success(), "{does}");
 }
 
-/// A folder with all the files of a first start.
+/// A folder with the files of a first start.
 fn used_folder() -> (Folder, Vec<(PathBuf, Vec<u8>)>) {
     let folder = Folder::new();
-    assert!(start(&folder, None).success());
+    start(&folder, "run");
     let files: Vec<_> =
         folder.files().into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect();
     assert!(files.len() >= 2, "pipelines and history: {files:?}");
     (folder, files)
 }
 
+/// Kills a child when it has written so many hundredths of a file, before and after which stand the same bytes. The last time it has
+/// written all of it, and is about to give it its name.
+fn kill_at(folder: &Folder, does: &str, begin: &str, hundredths: &[usize]) {
+    let file = folder.file(begin);
+    let before = fs::read(&file).unwrap();
+    let beside = || folder.files().into_iter().filter(|path| is_beside(path)).count();
+    for hundredths in hundredths.iter().map(Some).chain([None]) {
+        let left = beside();
+        // The last byte, too, counts.
+        let bytes = hundredths.map(|n| if *n == 99 { before.len() - 1 } else { before.len() * n / 100 });
+        let at = bytes.map_or_else(|| "rename".to_owned(), |bytes| bytes.to_string());
+        let status = wait(command(folder, does).env(DIES, format!("{begin} {at}")));
+        assert_eq!(status.signal(), Some(9), "{does} until {at} of {begin}: {status}");
+        assert!(fs::read(&file).unwrap() == before, "{begin} is another one after a kill at {at}");
+        assert_eq!(
+            beside(),
+            left + 1,
+            "what was written of {begin} until {at} stands under a name of its own"
+        );
+    }
+}
+
+/// Files that only another measurement replaces.
+const MEASURED: [&str; 2] = ["peaks-", "calibration-"];
+
 #[test]
 fn a_process_killed_at_any_write_leaves_whole_files() {
-    let (folder, files) = used_folder();
-    let largest = files.iter().map(|(_, bytes)| bytes.len() as u64).max().unwrap();
-    let mut killed = 0;
-    for most in (0..largest).step_by(37) {
-        let status = start(&folder, Some(most));
-        killed += u32::from(status.signal().is_some());
-        for (file, _) in &files {
-            // A file of which only a part was written would have as many bytes as the limit allows.
-            assert_ne!(fs::read(file).unwrap().len() as u64, most, "a half of {}", file.display());
-        }
+    let folder = Folder::new();
+    for does in ["run", "tune", "measure peaks", "calibrate"] {
+        start(&folder, does);
     }
-    assert!(killed > 3, "{killed} processes were killed while they wrote");
-    let left =
-        |folder: &Folder| folder.files().into_iter().filter(|f| !files.iter().any(|(known, _)| known == f));
-    assert_eq!(left(&folder).count(), killed as usize, "half files, under names of their own");
-    assert!(start(&folder, None).success());
-    assert_eq!(left(&folder).count(), killed as usize, "whose writers may be at it still");
-    for file in left(&folder) {
+    let whole = folder.files();
+    let known = ["pipelines-", "seen-", "tuning-", "peaks-", "calibration-"].map(|begin| folder.file(begin));
+    assert!(whole.len() == 5 && known.iter().all(|file| whole.contains(file)), "there are others: {whole:?}");
+    let inodes = || MEASURED.map(|begin| fs::metadata(folder.file(begin)).unwrap().ino());
+    let all_is_found = || {
+        let before = inodes();
+        start(&folder, "find everything");
+        assert_eq!(inodes(), before, "what was measured is read, and not measured again");
+    };
+    all_is_found();
+
+    kill_at(&folder, "run", "pipelines-", &[0, 1, 20, 50, 80, 99, 100]);
+    all_is_found();
+    // The pipelines of these runs are saved before the history, which is as it was.
+    kill_at(&folder, "run", "seen-", &[0, 1, 20, 50, 80, 99, 100]);
+    all_is_found();
+    let tuned = fs::read(folder.file("tuning-")).unwrap();
+    kill_at(&folder, "tune again", "tuning-", &[0, 50, 99, 100]);
+    start(&folder, "tune again");
+    assert!(fs::read(folder.file("tuning-")).unwrap() == tuned, "what was found stays, so it is read");
+    kill_at(&folder, "calibrate", "calibration-", &[50]);
+    all_is_found();
+    // Another device's are not read, but replaced.
+    let peaks = folder.file("peaks-");
+    fs::write(&peaks, "for another device\n".repeat(20)).unwrap();
+    kill_at(&folder, "measure peaks", "peaks-", &[50]);
+    start(&folder, "measure peaks");
+    assert!(!fs::read(&peaks).unwrap().starts_with(b"for another device"));
+    all_is_found();
+
+    let left = || folder.files().into_iter().filter(|file| is_beside(file));
+    assert_eq!(left().count(), 8 + 8 + 5 + 2 + 2, "whose writers may be at it still");
+    for file in left() {
         let old = SystemTime::now() - Duration::from_secs(24 * 3600);
         fs::File::options().write(true).open(file).unwrap().set_modified(old).unwrap();
     }
-    assert!(start(&folder, None).success());
-    assert_eq!(left(&folder).count(), 0);
+    start(&folder, "run");
+    assert_eq!(left().count(), 0);
+    assert_eq!(folder.files(), whole);
+}
+
+#[test]
+fn so_it_is_on_a_machine_without_a_device() {
+    let folder = Folder::new();
+    start(&folder, "calibrate without a device");
+    let file = folder.file("calibration-");
+    let inode = || fs::metadata(&file).unwrap().ino();
+    let before = inode();
+    start(&folder, "calibrate without a device");
+    assert_eq!(inode(), before, "it is read, and not measured again");
+    fs::write(&file, "for another CPU\n".repeat(20)).unwrap();
+    kill_at(&folder, "calibrate without a device", "calibration-", &[50]);
+    start(&folder, "calibrate without a device");
+    assert!(!fs::read(&file).unwrap().starts_with(b"for another CPU"));
 }
 
 /// Replaces each file of a used folder in turn.
@@ -149,7 +331,7 @@ fn with_each_file_replaced(replace: impl Fn(&Path)) {
     for (file, bytes) in &files {
         fs::remove_file(file).unwrap();
         replace(file);
-        assert!(start(&folder, None).success(), "{}", file.display());
+        start(&folder, "run");
         let _ = fs::remove_file(file);
         fs::write(file, bytes).unwrap();
     }
@@ -177,17 +359,46 @@ fn a_history_with_hostile_constants_is_not_compiled() {
     let (head, lines) = text.split_once('\n').unwrap();
     let (mark, sum) = head.rsplit_once(' ').unwrap();
     assert_eq!(sum, format!("{:016x}", fnv1a(lines.as_bytes())), "sealed as this test does it");
-    // Rows and columns in registers, and steps of k: all of it is unrolled.
-    for hostile in [
-        "product_rows.texel.plain 0=8 1=8 2=400 3=400 4=0 5=0 6=400\n",
-        "softmax_rows.texel.shuffle 0=40 1=8 2=0 3=0 4=100000 5=0\n",
-        "map.texel.1 0=40 1=ffffffff 2=8 3=ffffffff 4=1\n",
-    ] {
-        let planted = format!("{mark} {:016x}\n{hostile}", fnv1a(hostile.as_bytes()));
-        fs::write(history, planted).unwrap();
-        let mut command = command(&folder);
+    // The pipelines that a start makes ahead where this is the history.
+    let made_with = |line: &str| -> u64 {
+        let lines = format!("{line}\n");
+        fs::write(history, format!("{mark} {:016x}\n{lines}", fnv1a(lines.as_bytes()))).unwrap();
+        let made = folder.0.join("made");
+        let mut command = command(&folder, "remember");
         // What is compiled may come from the driver's own cache here.
-        let status = wait(command.env(REMEMBERS, "1").env_remove("MESA_SHADER_CACHE_DISABLE"));
-        assert!(status.success(), "{hostile}");
+        command.env(MADE, &made).env_remove("MESA_SHADER_CACHE_DISABLE");
+        assert!(wait(&mut command).success(), "{line}");
+        fs::read_to_string(made).unwrap().parse().unwrap()
+    };
+    let catalog = made_with("none of ours");
+    let line_of = |kernel: &str| {
+        let found = lines.lines().find(|line| line.split(' ').nth(1).unwrap().starts_with(kernel));
+        found.unwrap_or_else(|| panic!("no {kernel} in {lines}"))
+    };
+    let with = |line: &str, id: u32, bits: u32| {
+        let begin = format!("{id}=");
+        let mut words: Vec<String> =
+            line.split(' ').filter(|word| !word.starts_with(&begin)).map(str::to_owned).collect();
+        words.push(format!("{id}={bits:x}"));
+        words.join(" ")
+    };
+    // A line as it stands in the file is believed, and so is one that a run could have written.
+    let map = line_of("map.");
+    for sane in [map.to_owned(), with(map, 0, 96)] {
+        assert_eq!(made_with(&sane), catalog + 1, "{sane}");
+    }
+    // Workgroups, and what is unrolled.
+    let (product, softmax) = (line_of("product_"), line_of("softmax_rows."));
+    for hostile in [
+        with(map, 0, u32::MAX),
+        with(map, 1, 1 << 16),
+        with(map, 8, 0xff),
+        with(map, 77, 1),
+        format!("{map} {}", map.split(' ').nth(2).unwrap()),
+        with(product, 2, 400),
+        with(product, 3, 400),
+        with(softmax, 4, 0x100_000),
+    ] {
+        assert_eq!(made_with(&hostile), catalog, "{hostile}");
     }
 }
