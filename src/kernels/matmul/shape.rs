@@ -105,7 +105,6 @@ impl Tile {
                 ]
             }
             Tile::Dot { lanes, rows, .. } => {
-                branch!("product: dots");
                 smallvec![(0, lanes), (1, lanes), (2, rows), (3, n), (4, u32::from(b.along_k))]
             }
             Tile::Shared { m, n, k, frame } => smallvec![
@@ -119,10 +118,10 @@ impl Tile {
                 (7, u32::from(b.along_k)),
             ],
         };
-        if branch!("product: loose", b.loose) {
+        if b.loose {
             all.push((7, 1));
         }
-        if branch!("product: left half", a.half) || branch!("product: right half", b.half) {
+        if a.half || b.half {
             all.push((42, u32::from(a.half) | u32::from(b.half) << 1));
         }
         all
