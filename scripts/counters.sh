@@ -30,8 +30,7 @@ counters() {
 count_programs() {
     local empty status=0
     empty=$(mktemp -d)
-    XDG_CACHE_HOME=$empty LP_NUM_THREADS=2 \
-        cargo run --quiet -p tidemill-cli --features "$FEATURES" -- counters --file "$COUNTERS" "$@" || status=$?
+    XDG_CACHE_HOME=$empty LP_NUM_THREADS=2 tested_command_line counters --file "$COUNTERS" "$@" || status=$?
     rm -r "$empty"
     return $status
 }
@@ -47,16 +46,25 @@ crate_bytes() {
 
 # --- Instructions of the host's side ---------------------------------------------------------------------------------
 
-cpu_model() { sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1; }
+# The name alone says little: virtual machines call CPUs of several generations "AMD EPYC", and what memchr and others choose at
+# run time differs between them.
+cpu_model() {
+    awk -F ': *' '
+        /^(cpu family|model|model name|stepping)[ \t]*:/ { key = $1; sub(/[ \t]+$/, "", key); is[key] = $2 }
+        /^$/ { exit }
+        END { printf "%s, family %s, model %s, stepping %s\n", is["model name"], is["cpu family"], is["model"], is["stepping"] }
+    ' "${1:-/proc/cpuinfo}"
+}
 
 # Prints what is counted and how many instructions that takes, a line each. The environment is a fixed one; the driver does
-# nothing, and nothing is random.
+# nothing, and nothing is random. Every failure is said, since a caller that tests the status turns errexit off.
 instructions() {
-    local mock=$CHROMIUM_CACHE/mock/mock_icd.json program dir name
-    cargo build --quiet --profile bench -p host_side
+    local mock=$CHROMIUM_CACHE/mock/mock_icd.json program dir name names
+    cargo build --quiet --profile bench -p host_side || die "host_side does not build"
     program=${CARGO_TARGET_DIR:-target}/release/host_side
+    names=$("$program") || die "$program does not say what it counts"
     dir=$(mktemp -d)
-    for name in $("$program"); do
+    for name in $names; do
         env -i PATH="$PATH" HOME="$dir" VK_DRIVER_FILES="$mock" VK_ICD_FILENAMES="$mock" \
             valgrind --tool=callgrind --callgrind-out-file="$dir/out" --toggle-collect='host_side::counted*' \
             "$program" "$name" >"$dir/log" 2>&1 || die "callgrind, $name: $(cat "$dir/log")"
@@ -67,11 +75,13 @@ instructions() {
 
 # count_instructions [--check]
 count_instructions() {
-    local made
+    local made counted
     if ! setup_callgrind; then
         echo "counters: instructions NOT COMPARED, for want of what is named above"
         return
     fi
+    # Not in the text below: there a failure would be lost.
+    counted=$(instructions) || die "no instructions were counted"
     made=$(
         cat <<TEXT
 # Instructions of the host's side: 1000 operations recorded; their recording ended; that of a small network, fused; 100
@@ -81,7 +91,7 @@ count_instructions() {
 rustc          $(rustc --version)
 cpu            $(cpu_model)
 
-$(instructions)
+$counted
 TEXT
     )
     if [[ ${1:-} != --check ]]; then

@@ -12,6 +12,12 @@ SETUP_LOG=$CACHE/setup.log
 
 # One set for all of the workspace, so that nothing is compiled twice.
 FEATURES=tidemill/async,tidemill/tracing
+# All but the example with a window, as one build. All of it even for one test: cargo gives dependencies the features that the
+# packages it is told of ask for, and another set of features is another build of nearly everything.
+WORKSPACE=(--workspace --exclude embed_window)
+# What makes `cargo build` give dependencies the features that they have in tests: without a test it leaves out what
+# dev-dependencies ask for. This one depends on nothing, so that it adds nothing to the build.
+LIKE_TESTS=(--test scripts)
 SETUP_MISSING=()
 
 note() { printf 'setup: %s\n' "$*" >&2; }

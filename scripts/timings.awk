@@ -6,23 +6,30 @@
 /^ *"target": / { target = value($0) }
 /^ *"duration": / {
     gsub(/[^0-9.]/, "", $2)
-    if (name ~ /^tidemill/) {
-        what = target == "" ? name " (library)" : name ": " target
-        note(what, "compile", $2)
-    } else {
-        note("everything else that is depended on", "compile", $2)
-    }
+    what = "everything else that is depended on"
+    if (name ~ /^(tidemill.*|host_side|embed_window)$/) what = target == "" ? name " (library)" : name ": " target
+    if (!(what in compile)) compiled[++units] = what
+    compile[what] += $2
+    all_compiled += $2
 }
 
-# What `cargo test` says.
-/^ *Running / { running = $2 == "unittests" ? "unit tests, " $3 : $2 }
-/^ *Doc-tests / { running = "doctests, " $2 }
+# What `cargo test` says. Several packages have a src/lib.rs and two binaries are called tidemill: a row has both names.
+/^ *Running / {
+    binary = $NF
+    gsub(/^\(.*\/|-[0-9a-f]+\)$/, "", binary)
+    running = $2 == "unittests" ? binary ", unit tests of " $3 : binary
+}
+/^ *Doc-tests / { running = $2 ", doctests" }
+# The last line counts: those before it are from programs that the test starts. Doctests are several programs, and all count.
 /^test result: / {
     seconds = $NF
     sub(/s$/, "", seconds)
-    note(running, "run", seconds)
-    tests[running] += $4
+    if (!(running in run)) ran[++runs] = running
+    if (running !~ /, doctests$/) run[running] = tests[running] = 0
+    run[running] += seconds
+    tests[running] += $4 + $6
 }
+/^all doctests ran in / { run[running] = $5 + 0 }
 
 function value(line) {
     sub(/^[^:]*: "/, "", line)
@@ -32,26 +39,19 @@ function value(line) {
     return line
 }
 
-function note(what, kind, seconds) {
-    if (!(what in known)) {
-        known[what] = 1
-        order[++count] = what
-    }
-    spent[kind, what] += seconds
-    total[kind] += seconds
-}
-
 END {
     print "| compiled | seconds of a job |"
     print "|---|---:|"
-    for (i = 1; i <= count; i++) {
-        if (spent["compile", order[i]] >= 1) printf "| %s | %.0f |\n", order[i], spent["compile", order[i]]
+    for (i = 1; i <= units; i++) {
+        if (compile[compiled[i]] >= 1) printf "| %s | %.0f |\n", compiled[i], compile[compiled[i]]
     }
-    printf "| all | %.0f |\n\n", total["compile"]
+    printf "| all | %.0f |\n\n", all_compiled
     print "| run | tests | seconds |"
     print "|---|---:|---:|"
-    for (i = 1; i <= count; i++) {
-        if (order[i] in tests) printf "| %s | %d | %.1f |\n", order[i], tests[order[i]], spent["run", order[i]]
+    for (i = 1; i <= runs; i++) {
+        printf "| %s | %d | %.1f |\n", ran[i], tests[ran[i]], run[ran[i]]
+        all_tests += tests[ran[i]]
+        all_run += run[ran[i]]
     }
-    printf "| all | | %.0f |\n", total["run"]
+    printf "| all | %d | %.0f |\n", all_tests, all_run
 }
