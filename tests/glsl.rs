@@ -536,8 +536,91 @@ fn sources_that_explode_are_refused() {
     let refused = too_large(copies.to_owned());
     assert!(refused.contains("instructions or more"), "{refused}");
     assert_eq!(too_large(copies.replace("65536", "4096")), "compiled");
-    let bomb: String = (1..=40).map(|i| format!("#define M{i} M{0} + M{0}\n", i - 1)).collect();
-    let text = map("M40").replacen('\n', &format!("\n#define M0 1.0\n{bomb}"), 1);
-    let refused = too_large(text);
-    assert!(refused.contains("once its macros are expanded"), "{refused}");
+}
+
+/// A kernel with these lines in front.
+fn with(lines: &str, value: &str) -> String {
+    map(value).replacen('\n', &format!("\n{lines}"), 1)
+}
+
+/// Were one of these expanded, the test would not come to an end.
+#[test]
+fn macros_that_explode_are_refused() {
+    let bomb: String = (1..=40).map(|i| format!("#define M{i} (M{0} + M{0})\n", i - 1)).collect();
+    let bomb = format!("#define M0 1.0\n{bomb}");
+    let refused = |text: String| {
+        let error = too_large(text);
+        assert!(
+            error.contains("once its macros are expanded") && error.contains("16777216 are the most"),
+            "{error}"
+        );
+    };
+    refused(with(&bomb, "M40"));
+    // Named by words that stand apart.
+    refused(with(&format!("{bomb}#define CAT(a, b) a##b\n"), "CAT(M, 40)"));
+    // Doubled by whoever gets its name.
+    let twice = "#define TWICE(x) x + x\n#define APPLY(f, x) f(x)\n#define ID(x) x\n";
+    for call in ["APPLY(TWICE, ", "ID(TWICE)(", "TWICE("] {
+        refused(with(twice, &format!("{}1.0{}", call.repeat(40), ")".repeat(40))));
+        assert_eq!(too_large(with(twice, &format!("{}1.0{}", call.repeat(4), ")".repeat(4)))), "compiled");
+    }
+    // Defined in a file, or from the outside, and used elsewhere.
+    let folder = Folder::new("bomb");
+    folder.write("bomb.glsl", &bomb);
+    let top = with("#include \"bomb.glsl\"\n", "M40");
+    let error = Glsl::source("top", top).include_dir(&folder.0).compile().unwrap_err();
+    assert!(error.to_string().contains("once its macros are expanded"), "{error}");
+    let lines = bomb.trim_start_matches("#define M0 ");
+    let error = Glsl::source("top", map("M40")).define("M0", lines).compile().unwrap_err();
+    assert!(error.to_string().contains("once its macros are expanded"), "{error}");
+}
+
+#[test]
+fn ordinary_macros_compile() {
+    let gpu = gpu();
+    let lines = "#define SQUARE(x) ((x) * (x))
+#define TYPES(F) F(float) F(int) F(vec2)
+#define TWICE_(T) T twice_##T(T v) { return v + v; }
+#define OP_0(x) (x)
+#define OP_1(x) (1.0 + (x))
+#define PASTE(n) OP_##n
+#define OP(n) PASTE(n)
+#define APPLY(f, x) f(x)
+#define LONG(x) \\
+    SQUARE(x) \\
+    + 0.5
+TYPES(TWICE_)
+";
+    let text =
+        with(lines, "twice_float(OP(0)(x[i])) + float(twice_int(1)) + OP(1)(APPLY(SQUARE, LONG(x[i])))");
+    let kernel = Glsl::source("macros", text).compile().unwrap();
+    let expected = |x: f32| 2.0 * x + 2.0 + 1.0 + (x * x + 0.5) * (x * x + 0.5);
+    assert_eq!(run(&gpu, &kernel, &[0.0, 1.0, 3.0]), [0.0, 1.0, 3.0].map(expected));
+}
+
+#[cfg(unix)]
+#[test]
+fn only_regular_files_up_to_a_size_are_read() {
+    let folder = Folder::new("regular");
+    let fifo = folder.0.join("fifo.comp");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let refused = |path: &std::path::Path| folder.brief(&Glsl::file(path).compile().unwrap_err());
+    // Nobody waits for its other end.
+    assert_eq!(refused(&fifo), "GLSL: DIR/fifo.comp: it is no regular file");
+    assert_eq!(refused(std::path::Path::new("/dev/zero")), "GLSL: /dev/zero: it is no regular file");
+    assert_eq!(refused(&folder.0), "GLSL: DIR: it is no regular file");
+    let including = |name: &str| folder.write("top.comp", &with(&format!("#include \"{name}\"\n"), "1.0"));
+    assert!(
+        refused(&including("fifo.comp")).contains("there is no fifo.comp"),
+        "{}",
+        refused(&including("fifo.comp"))
+    );
+    // More than there is memory for.
+    fs::File::create(folder.0.join("huge.comp")).unwrap().set_len(1 << 40).unwrap();
+    let huge = "GLSL: DIR/huge.comp: bytes of source: 1099511627776, 1048576 are the most";
+    assert_eq!(refused(&folder.0.join("huge.comp")), huge);
+    assert_eq!(refused(&including("huge.comp")), huge);
+    // A link is the file that it leads to.
+    std::os::unix::fs::symlink(folder.write("real.comp", &map("x[i]")), folder.0.join("link.comp")).unwrap();
+    Glsl::file(folder.0.join("link.comp")).compile().unwrap();
 }

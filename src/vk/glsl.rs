@@ -4,7 +4,9 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod files;
 mod limits;
+mod macros;
 
 use parking_lot::Mutex;
 use shaderc::{
@@ -89,13 +91,15 @@ impl Glsl {
     /// mistakes are wrong numbers and [`Error::DeviceLost`](crate::Error::DeviceLost), for one that never ends.
     ///
     /// It is compiled on a thread of its own, whose stack holds whatever is within these limits: 1 MiB of source with all that it
-    /// includes, before and after macros are expanded; 256 levels of parentheses, brackets and braces; 65,536 words and signs in
-    /// a statement. Drivers put functions where they are called and copy arrays element by element: 131,072 instructions
+    /// includes, before and after macros are expanded; 256 different files that it includes; 256 levels of parentheses, brackets and braces;
+    /// 65,536 words and signs in a statement. What macros make of it is counted beforehand, as 16 MiB at the most, and never
+    /// too low: a macro with parameters that is handed to another one by its name counts as called wherever it might be, and
+    /// one whose name is made of words of the source as named by every `##`. Drivers put functions where they are called and copy arrays element by element: 131,072 instructions
     /// in all, counted so, are the most.
     ///
     /// # Errors
     ///
-    /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read; mistakes, each with file and line; something that
+    /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read, or is no regular file; mistakes, each with file and line; something that
     /// can't be kept inside its bindings: a binding declared twice, an array in a buffer whose length is a
     /// specialization constant, more than 64 KiB of local variables, `GL_EXT_spirv_intrinsics`; more than the limits above.
     /// [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.
@@ -130,15 +134,18 @@ impl Glsl {
         let (name, file, text) = match &self.origin {
             Origin::Source { name, text } => (name.clone(), name.clone(), text.clone()),
             Origin::File(path) => {
-                let text = fs::read_to_string(path)
-                    .map_err(|e| GlslError::File { path: path.clone(), detail: e.to_string() })?;
+                let text = files::read(path)?;
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 (stem, path.to_string_lossy().into_owned(), text)
             }
         };
         self.check_texts(&file, &text)?;
         let failed = |error: shaderc::Error| GlslError::Compiler(error.to_string());
-        let sources = Mutex::new(Sources::new(&self.defines));
+        let sources = Mutex::new(Sources::default());
+        for (name, value) in &self.defines {
+            // The compiler is given it as a line.
+            sources.lock().add(&format!("define {name}"), &format!("#define {name} {value}\n"))?;
+        }
         sources.lock().add(&file, &text)?;
         let compiler = Compiler::new().map_err(failed)?;
         let options = self.options(&file, &sources).map_err(failed)?;
@@ -209,7 +216,7 @@ impl Glsl {
         let roots: Vec<PathBuf> = own
             .into_iter()
             .chain(self.include_dirs.iter().map(PathBuf::as_path))
-            .filter_map(|folder| fs::canonicalize(or_here(folder)).ok())
+            .filter_map(|folder| fs::canonicalize(files::or_here(folder)).ok())
             .collect();
         options.set_include_callback(move |wanted, kind, including, depth| {
             if depth > INCLUDE_DEPTH {
@@ -220,37 +227,48 @@ impl Glsl {
             let beside = (has_folder && kind == IncludeType::Relative)
                 .then(|| Path::new(including).parent().unwrap_or(Path::new("")));
             let folders = beside.into_iter().chain(self.include_dirs.iter().map(PathBuf::as_path));
-            let found = self::include(wanted, &folders.collect::<Vec<_>>(), &roots)?;
-            let told = sources.lock().add(&found.resolved_name, &found.content);
-            told.map(|()| found).map_err(|error| error.to_string())
+            let path = files::find(wanted, &folders.collect::<Vec<_>>(), &roots)?;
+            let found = sources.lock().include(&path);
+            found.map_err(|error| error.to_string())
         });
         Ok(options)
     }
 }
 
 /// What was read so far, and whether it is too much.
+#[derive(Default)]
 struct Sources {
     bytes: usize,
-    macros: limits::Macros,
+    macros: macros::Macros,
     refused: Option<GlslError>,
 }
 
 impl Sources {
-    fn new(defines: &[(String, String)]) -> Sources {
-        let mut macros = limits::Macros::default();
-        defines.iter().for_each(|(name, value)| macros.define_value(name, value));
-        Sources { bytes: 0, macros, refused: None }
+    /// A file, each time that it is included.
+    fn include(&mut self, path: &Path) -> std::result::Result<ResolvedInclude, GlslError> {
+        // The compiler goes on after a file that it did not get.
+        self.check()?;
+        let resolved_name = path.to_string_lossy().into_owned();
+        let content = files::read(path).inspect_err(|error| {
+            if matches!(error, GlslError::TooLarge { .. }) {
+                self.refused = Some(error.clone());
+            }
+        })?;
+        if content.contains('\0') {
+            return Err(GlslError::Nul { what: resolved_name });
+        }
+        self.add(&resolved_name, &content)?;
+        Ok(ResolvedInclude { resolved_name, content })
     }
 
-    /// A file, each time that it is included.
     fn add(&mut self, file: &str, text: &str) -> std::result::Result<(), GlslError> {
         let added = limits::add_bytes(file, self.bytes, text).and_then(|bytes| {
             self.bytes = bytes;
-            limits::check_nesting(file, text)?;
+            limits::readings(text).iter().try_for_each(|text| limits::check_nesting(file, text))?;
             self.macros.check(file, text)
         });
         if let Err(error) = &added {
-            self.refused.get_or_insert_with(|| error.clone());
+            self.refused = Some(error.clone());
         }
         added
     }
@@ -270,44 +288,6 @@ fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T
             thread.spawn_scoped(scope, work).map_err(|e| failed(format!("no thread to compile on: {e}")))?;
         thread.join().unwrap_or_else(|_| Err(failed("the compiler panicked".to_owned()).into()))
     })
-}
-
-/// A folder by a name that is not empty.
-fn or_here(folder: &Path) -> &Path {
-    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
-}
-
-/// The first file of that name, or where it was looked for. It must lie in one of the roots, wherever links lead.
-fn include(
-    wanted: &str,
-    folders: &[&Path],
-    roots: &[PathBuf],
-) -> std::result::Result<ResolvedInclude, String> {
-    for folder in folders {
-        let path = folder.join(wanted);
-        if !path.is_file() {
-            continue;
-        }
-        let real = fs::canonicalize(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        if !roots.iter().any(|root| real.starts_with(root)) {
-            return Err(format!(
-                "{wanted} leads out of the folders that files may be included from; give its own with include_dir"
-            ));
-        }
-        let content = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        if content.contains('\0') {
-            return Err(format!("{} has a NUL character", path.display()));
-        }
-        return Ok(ResolvedInclude { resolved_name: path.to_string_lossy().into_owned(), content });
-    }
-    let shown = |folder: &&Path| or_here(folder).display().to_string();
-    let looked: Vec<String> = folders.iter().map(shown).collect();
-    let looked = if looked.is_empty() {
-        "no folder (give one with include_dir)".to_owned()
-    } else {
-        looked.join(", ")
-    };
-    Err(format!("there is no {wanted} in {looked}"))
 }
 
 /// The compiler's lines, taken apart: `file:line: error: text`.
