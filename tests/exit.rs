@@ -1,11 +1,18 @@
 //! A process may end while the background thread is inside the driver's compiler, and it may fork. Its own `main`, so that it is the
 //! main thread that leaves: it starts itself again and again, each time to leave at another moment, or to fork.
 
-#![allow(clippy::expect_used, reason = "a test with a main of its own")]
-#![allow(unsafe_code, reason = "fork, and what belongs to it, are C's")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test with a main of its own")]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "a host's side is plain Vulkan")]
+#![allow(unsafe_code, reason = "fork, and what belongs to it, are C's, and a host's side is plain Vulkan")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+#[path = "embed/host.rs"]
+#[allow(dead_code, reason = "a host does more than this needs")]
+mod host;
+
+use std::io::Read;
 use std::ops::ControlFlow;
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +22,8 @@ use tidemill::{Accelerator, Config, DType, Error, Profiling, Result};
 
 /// Nothing here takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A process leaves within this time, whatever its driver does: it waits two seconds for a pipeline.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// One result, so that the compiler has been at work.
 fn add() {
@@ -35,14 +44,34 @@ fn child(how: &str, linger: Duration) {
 
 unsafe extern "C" {
     safe fn fork() -> i32;
+    #[cfg(target_os = "linux")]
+    fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
     safe fn kill(process: i32, signal: i32) -> i32;
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
 }
 
-/// Runs the closure in a forked child, which leaves by `exit` with what it returns; gives what `waitpid` says of it.
-fn in_a_fork(work: impl FnOnce() -> i32) -> i32 {
+/// How a child is made.
+type Fork = extern "C" fn() -> i32;
+
+/// By the system call itself: no library's handler hears of it.
+#[cfg(target_os = "linux")]
+extern "C" fn clone_process() -> i32 {
+    const NUMBER: std::ffi::c_long = if cfg!(target_arch = "x86_64") { 56 } else { 220 };
+    const CHILD_SIGNAL: std::ffi::c_long = 17;
+    let none = std::ptr::null::<u8>();
+    // SAFETY: a copy of the process with a copy of the stack, as `fork` makes it.
+    unsafe { syscall(NUMBER, CHILD_SIGNAL, none, none, none, none) as i32 }
+}
+
+#[cfg(not(target_os = "linux"))]
+extern "C" fn clone_process() -> i32 {
+    fork()
+}
+
+/// Runs the closure in a child, which leaves by `exit` with what it returns; gives what `waitpid` says of it.
+fn in_a_fork(make: Fork, work: impl FnOnce() -> i32) -> i32 {
     const NO_HANG: i32 = 1;
-    let process = fork();
+    let process = make();
     if process == 0 {
         std::process::exit(work());
     }
@@ -79,8 +108,9 @@ fn refused<T>(call: &str, result: Result<T>) -> i32 {
 }
 
 /// Forks a process in which there is a bit of everything; every call in the child is an error, and all of it is dropped.
-fn calls() -> Result<i32> {
+fn calls(make: Fork) -> Result<i32> {
     let gpu = Accelerator::global()?;
+    gpu.wait_prewarmed();
     let x = gpu.upload(&[1.0f32; 64], [64])?;
     let mut open = gpu.begin_recording()?;
     let value = open.neg(&x)?;
@@ -92,10 +122,12 @@ fn calls() -> Result<i32> {
     let mut stream = gpu.stream().input::<f32>([64]).record(|r, x| Ok([r.neg(&x[0])?]))?;
     stream.push(|slot| slot.write(0, &[1.0f32; 64]))?;
     stream.push(|slot| slot.write(0, &[2.0f32; 64]))?;
-    let batch = stream.pop()?;
+    let batch = stream.pop()?.expect("a batch");
+    let control = stream.control();
+    let weights = gpu.upload(&[1.0f32; 9], [1, 1, 3, 3])?;
     let hybrid = Hybrid::with_accelerator(gpu.clone(), Policy::Auto)?;
     let session = gpu.begin_profiling("forked", Profiling::Timeline)?;
-    let status = in_a_fork(|| {
+    let status = in_a_fork(make, || {
         let mut out = [0.0; 64];
         let mut wrong = refused("global", Accelerator::global())
             + refused("new", Accelerator::new(&Config::new()))
@@ -114,6 +146,11 @@ fn calls() -> Result<i32> {
             + refused("measure", gpu.measure("a call").run(1, tidemill::Pace::Sync, || Ok(())))
             + refused("read", x.read::<f32>())
             + refused("write", x.write(&[2.0f32; 64]))
+            + refused("write_with", x.write_with(|f| f.extend([2.0f32; 64])))
+            + refused("capture", gpu.capture("a call", || Ok(())))
+            + refused("prepare_weights", gpu.prepare_weights(&weights, 1))
+            + refused("Batch::read", batch.read::<f32>(0))
+            + refused("Batch::read_into", batch.read_into(0, &mut out))
             + refused("raw_buffer", x.raw_buffer())
             + refused("op on a value", open.neg(value))
             + refused("op on a tensor", open.neg(&x))
@@ -137,10 +174,37 @@ fn calls() -> Result<i32> {
         wrong += i32::from(gpu.trim() != 0);
         wrong += i32::from(gpu.wait_prewarmed() != gpu.prewarm_status());
         wrong += i32::from(stream.is_full() || stream.in_flight() != 0 || stream.slots() != 3);
-        let (mut producer, consumer) = stream.split();
+        wrong += i32::from(!gpu.validation_messages().is_empty());
+        wrong += i32::from(tidemill::raw::alone_at_the_loader(|| 1) != 1);
+        control.finish();
+        control.cancel();
+        let (mut producer, mut consumer) = stream.split();
+        wrong += refused("Consumer::pop", consumer.pop());
+        wrong += refused("Consumer::pop_timeout", consumer.pop_timeout(PATIENCE));
+        wrong += refused("Consumer::try_pop", consumer.try_pop());
         wrong += refused("Producer::push", producer.push(|slot| slot.write(0, &[1.0f32; 64])));
         wrong += refused("Producer::try_push", producer.try_push(|slot| slot.write(0, &[1.0f32; 64])));
-        drop((producer, consumer, batch, hybrid, submission, plan, doubled, x, gpu));
+        drop((producer, consumer, control, batch, hybrid, submission, plan, doubled, weights, x, gpu));
+        wrong
+    });
+    Ok(status)
+}
+
+/// The same for what a host has: a device of its own, and a function that hears messages.
+fn calls_of_a_host() -> Result<i32> {
+    let host = host::Host::with(host::Made::Needed, false);
+    let own = host.accelerator();
+    let heard = Arc::new(AtomicBool::new(false));
+    let hears = heard.clone();
+    let config = Config::new().validation(true).on_message(move |_| hears.store(true, Ordering::Relaxed));
+    let told = Accelerator::new(&config)?;
+    let status = in_a_fork(fork, || {
+        let offer = host.offer(host.handles(), host.lock.clone());
+        let wrong = refused("from_raw", Accelerator::from_raw(offer, &Config::new()))
+            + refused("upload", own.upload(&[1.0f32], [1]))
+            // The thread that would hear them is not there.
+            + i32::from(!told.validation_messages().is_empty() || heard.load(Ordering::Relaxed));
+        drop((own, told));
         wrong
     });
     Ok(status)
@@ -169,26 +233,28 @@ fn busy<T>(work: impl FnOnce() -> T) -> T {
 /// Forks in one way; `true` if the child ended well, and the parent still works.
 fn forks(how: &str) -> bool {
     let status = match how {
-        "before-the-first-use" => in_a_fork(|| {
+        "before-the-first-use" => in_a_fork(fork, || {
             add();
             0
         }),
         "and-leaves" => {
             add();
-            in_a_fork(|| 0)
+            in_a_fork(fork, || 0)
         }
         "and-drops-it" => {
             let gpu = Accelerator::new(&Config::new()).expect("the tests need a Vulkan device");
-            in_a_fork(|| {
+            in_a_fork(fork, || {
                 drop(gpu);
                 0
             })
         }
-        "and-calls" => calls().expect("all is well in the parent"),
+        "and-calls" => calls(fork).expect("all is well in the parent"),
+        "past-all-handlers" => calls(clone_process).expect("all is well in the parent"),
+        "as-a-host" => calls_of_a_host().expect("all is well in the parent"),
         _ => {
             add();
             (0..20)
-                .map(|_| busy(|| calls().expect("all is well in the parent")))
+                .map(|_| busy(|| calls(fork).expect("all is well in the parent")))
                 .find(|s| *s != 0)
                 .unwrap_or(0)
         }
@@ -290,22 +356,44 @@ fn leave_while_stuck() {
     let a = gpu.upload(&[1.0f32; 8], [8]).expect("room for a tensor");
     let sum = gpu.run(|r| r.div(&a, &a)).expect("a division");
     assert_eq!(sum.read::<f32>().expect("a result"), [1.0; 8]);
+    println!("leaving");
 }
 
 /// Starts this program again; kills it if it hangs.
 fn again(arguments: &[&str]) -> Option<ExitStatus> {
-    let mut started = Command::new(std::env::current_exe().expect("our own path"))
+    ended(&mut start(arguments, Stdio::inherit()), 4 * PATIENCE)
+}
+
+/// Says whether a process whose driver is stuck leaves in time, from the moment on at which it wants to.
+fn leaves_in_time() -> bool {
+    let mut started = start(&["--stuck"], Stdio::piped());
+    let mut told = [0];
+    let output = started.stdout.as_mut().expect("it is piped");
+    if output.read_exact(&mut told).is_err() {
+        let _ = started.wait();
+        return false;
+    }
+    ended(&mut started, LEAVES_WITHIN).is_some_and(|status| status.success())
+}
+
+fn start(arguments: &[&str], output: Stdio) -> Child {
+    Command::new(std::env::current_exe().expect("our own path"))
         .args(arguments)
+        .stdout(output)
         // Compile for real each time: a hit in the driver's cache is over too soon.
         .env("MESA_SHADER_CACHE_DISABLE", "true")
         .spawn()
-        .expect("we can start ourselves");
+        .expect("we can start ourselves")
+}
+
+/// Waits for its end; kills it if that takes longer.
+fn ended(started: &mut Child, patience: Duration) -> Option<ExitStatus> {
     let began = Instant::now();
     loop {
         if let Some(status) = started.try_wait().expect("we can wait for it") {
             return Some(status);
         }
-        if began.elapsed() > 4 * PATIENCE {
+        if began.elapsed() > patience {
             let _ = started.kill();
             let _ = started.wait();
             return None;
@@ -328,9 +416,10 @@ fn main() -> ExitCode {
         [_, "--fork", how] => return if forks(how) { ExitCode::SUCCESS } else { ExitCode::FAILURE },
         _ => {}
     }
-    let mut failed = 0;
+    let began = Instant::now();
+    let (mut passed, mut failed) = (0, 0);
     let mut check = |what: String, arguments: &[&str]| match again(arguments) {
-        Some(status) if status.success() => {}
+        Some(status) if status.success() => passed += 1,
         Some(status) => {
             println!("{what}: {status}");
             failed += 1;
@@ -345,10 +434,26 @@ fn main() -> ExitCode {
             check(format!("leaving {linger} ms {how}"), &["--leave", how, &linger.to_string()]);
         }
     }
-    for how in ["before-the-first-use", "and-leaves", "and-drops-it", "and-calls", "while-others-work"] {
+    for how in [
+        "before-the-first-use",
+        "and-leaves",
+        "and-drops-it",
+        "and-calls",
+        "past-all-handlers",
+        "as-a-host",
+        "while-others-work",
+    ] {
         check(format!("forks {how}"), &["--fork", how]);
     }
-    check("leaving while a compiler is stuck".to_owned(), &["--stuck"]);
-    println!("exit: {failed} failed");
+    if !leaves_in_time() {
+        println!("leaving while a compiler is stuck: not within {LEAVES_WITHIN:?}");
+        failed += 1;
+    }
+    // As other test binaries say it, for what counts and times them.
+    println!(
+        "test result: {}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in {:.2}s",
+        if failed == 0 { "ok" } else { "FAILED" },
+        began.elapsed().as_secs_f64()
+    );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -23,8 +23,11 @@ const WARM_BUDGET: Duration = Duration::from_millis(800);
 /// How often the thread looks whether new pipelines should be written to disk.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a process that ends waits for work it has left in flight, and for the pipeline that is being made. A driver that takes longer
-/// is left to itself: the process ends.
+/// How long a process that ends waits for the pipeline that is being made in the background; none is begun any more. Vulkan has no way to
+/// stop a compilation, and drivers destroy their compilers at exit: a thread that is inside crashes the process (`vk/exit.rs`).
+/// A driver that takes longer is left to itself, and the process ends.
+const COMPILE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits for work that it has left in flight, and for messages to be heard.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far prewarming has come.
@@ -116,7 +119,7 @@ impl Housekeeper {
         let (hook_shared, hook_thread, hook_core) = (shared.clone(), thread.clone(), Arc::downgrade(core));
         let exit = Arc::new(ExitHook::new(Arc::new(move || {
             hook_shared.ask_to_stop();
-            if hook_shared.ends_within(EXIT_PATIENCE) {
+            if hook_shared.ends_within(COMPILE_PATIENCE) {
                 stop(&hook_shared, &hook_thread);
             }
             if let Some(core) = hook_core.upgrade() {

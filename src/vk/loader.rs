@@ -14,6 +14,8 @@ use std::cell::Cell;
 
 use parking_lot::RwLock;
 
+use super::process;
+
 static LISTS: RwLock<()> = RwLock::new(());
 
 thread_local! {
@@ -50,7 +52,8 @@ impl Drop for Held {
 
 fn under<G, R>(lock: impl FnOnce() -> G, call: impl FnOnce() -> R) -> R {
     // A host that makes its device under the lock may make an accelerator as well. Only `changing` calls what is not ours.
-    if HELD.try_with(Cell::get).unwrap_or(false) {
+    // In a forked process the lock may be held for good, and there is nobody to meet.
+    if HELD.try_with(Cell::get).unwrap_or(false) || process::is_forked() {
         return call();
     }
     let _guard = lock();

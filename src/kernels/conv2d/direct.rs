@@ -178,7 +178,7 @@ impl Way for Direct<'_> {
             && branch!("direct: line of tiles", fits)
             && branch!("direct: together", self.rows > 4)
             && able)
-        .then_some("conv_direct.texel.together.plain")
+            .then_some("conv_direct.texel.together.plain")
     }
 
     fn specialization(&self, half: bool) -> Specialization {
