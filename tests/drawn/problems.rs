@@ -1,4 +1,4 @@
-//! Problems of each family, on both sides of the constants that steer it. The numbers are those of `src/engine`: tiles and rules of
+//! Problems of each family, on both sides of the constants that steer it. The numbers are those of `src/kernels`: tiles and rules of
 //! `product/schemes.rs` and `convolution/schemes.rs`, habits of `reduce` and `softmax`, what a workgroup of `map` walks over.
 
 use tidemill::Result;
