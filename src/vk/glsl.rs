@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 mod files;
 mod limits;
-mod macros;
 
 use parking_lot::Mutex;
 use shaderc::{
@@ -91,10 +90,8 @@ impl Glsl {
     /// mistakes are wrong numbers and [`Error::DeviceLost`](crate::Error::DeviceLost), for one that never ends.
     ///
     /// It is compiled on a thread of its own, whose stack holds whatever is within these limits: 1 MiB of source with all that it
-    /// includes, before and after macros are expanded; 256 different files that it includes; 256 levels of parentheses, brackets and braces;
-    /// 65,536 words and signs in a statement. What macros make of it is counted beforehand, as 16 MiB at the most, and never
-    /// too low: a macro with parameters that is handed to another one by its name counts as called wherever it might be, and
-    /// one whose name is made of words of the source as named by every `##`. Drivers put functions where they are called and copy arrays element by element: 131,072 instructions
+    /// includes, before and after macros are expanded; 256 levels of parentheses, brackets and braces; 65,536 words and signs in
+    /// a statement. Drivers put functions where they are called and copy arrays element by element: 131,072 instructions
     /// in all, counted so, are the most.
     ///
     /// # Errors
@@ -141,11 +138,7 @@ impl Glsl {
         };
         self.check_texts(&file, &text)?;
         let failed = |error: shaderc::Error| GlslError::Compiler(error.to_string());
-        let sources = Mutex::new(Sources::default());
-        for (name, value) in &self.defines {
-            // The compiler is given it as a line.
-            sources.lock().add(&format!("define {name}"), &format!("#define {name} {value}\n"))?;
-        }
+        let sources = Mutex::new(Sources::new(&self.defines));
         sources.lock().add(&file, &text)?;
         let compiler = Compiler::new().map_err(failed)?;
         let options = self.options(&file, &sources).map_err(failed)?;
@@ -236,14 +229,19 @@ impl Glsl {
 }
 
 /// What was read so far, and whether it is too much.
-#[derive(Default)]
 struct Sources {
     bytes: usize,
-    macros: macros::Macros,
+    macros: limits::Macros,
     refused: Option<GlslError>,
 }
 
 impl Sources {
+    fn new(defines: &[(String, String)]) -> Sources {
+        let mut macros = limits::Macros::default();
+        defines.iter().for_each(|(name, value)| macros.define_value(name, value));
+        Sources { bytes: 0, macros, refused: None }
+    }
+
     /// A file, each time that it is included.
     fn include(&mut self, path: &Path) -> std::result::Result<ResolvedInclude, GlslError> {
         // The compiler goes on after a file that it did not get.
@@ -264,7 +262,7 @@ impl Sources {
     fn add(&mut self, file: &str, text: &str) -> std::result::Result<(), GlslError> {
         let added = limits::add_bytes(file, self.bytes, text).and_then(|bytes| {
             self.bytes = bytes;
-            limits::readings(text).iter().try_for_each(|text| limits::check_nesting(file, text))?;
+            limits::check_nesting(file, text)?;
             self.macros.check(file, text)
         });
         if let Err(error) = &added {

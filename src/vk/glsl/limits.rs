@@ -1,17 +1,12 @@
 //! How large a source may be. The compiler calls itself once for each level of nesting and each operand of a sum, and copies texts as
 //! often as macros say: within these limits its stack holds, and its memory does.
 
+use rustc_hash::FxHashMap;
+
 use crate::error::GlslError;
 
 /// The bytes of a source with all that it includes, before and after its macros are expanded.
 pub(super) const MOST_BYTES: usize = 1 << 20;
-/// The bytes that macros make of a source, counted so that they are never too few (`macros.rs`): what they really make may have
-/// [`MOST_BYTES`].
-pub(super) const MOST_EXPANDED: usize = 16 << 20;
-/// The different files that one source includes. All that was read is counted again with each.
-pub(super) const MOST_FILES: usize = 256;
-/// The macros that stand in each other's definitions.
-pub(super) const MOST_CYCLIC: usize = 256;
 /// How deep parentheses, brackets and braces are nested.
 pub(super) const MOST_NESTING: usize = 256;
 /// The words and signs of one statement, an initializer's included.
@@ -33,28 +28,16 @@ pub(super) fn add_bytes(file: &str, so_far: usize, text: &str) -> Result<usize, 
     Ok(all)
 }
 
-/// A text as the compiler may read it, with lines that end in `\n` and go on nowhere. What a backslash does before a line's end depends
-/// on the version that the text declares, and before a quotation mark on the compiler's: both readings count then.
-pub(super) fn readings(text: &str) -> Vec<String> {
-    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
-    let mut readings = vec![lines.replace("\\\n", "")];
-    if lines.contains("\\\n") {
-        readings.push(lines);
-    }
-    if text.contains("\\\"") {
-        let escaped: Vec<String> = readings.iter().map(|text| text.replace("\\\"", "  ")).collect();
-        readings.extend(escaped);
-    }
-    readings
-}
-
-/// Words, numbers, texts in quotation marks, signs and line ends; comments are left out.
-pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
+/// Words, numbers and signs; comments are left out. Line ends count only where a directive ends.
+fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         loop {
             rest = rest.trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
-            if rest.starts_with("//") {
+            // A line that goes on.
+            if let Some(next) = rest.strip_prefix("\\\n").or_else(|| rest.strip_prefix("\\\r\n")) {
+                rest = next;
+            } else if rest.starts_with("//") {
                 rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
             } else if rest.starts_with("/*") {
                 rest = rest[2..].find("*/").map_or("", |end| &rest[2 + end + 2..]);
@@ -63,15 +46,10 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
             }
         }
         let first = rest.chars().next()?;
-        // The compiler's words are ASCII: another character ends one.
-        let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || (c == '.' && first.is_ascii_digit());
-        let length = match first {
-            // A comment can't begin in it.
-            '"' => rest[1..]
-                .find(['"', '\n'])
-                .map_or(rest.len(), |end| if rest[1 + end..].starts_with('"') { end + 2 } else { end + 1 }),
-            _ if part(first) => rest.find(|c| !part(c)).unwrap_or(rest.len()),
-            _ => first.len_utf8(),
+        let part = |c: char| c.is_alphanumeric() || c == '_' || (c == '.' && first.is_ascii_digit());
+        let length = match part(first) {
+            true => rest.find(|c| !part(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
         };
         let (token, following) = rest.split_at(length);
         rest = following;
@@ -102,18 +80,140 @@ pub(super) fn check_nesting(file: &str, text: &str) -> Result<(), GlslError> {
     Ok(())
 }
 
+/// How much text the macros of a source make of it, at the most, in words and signs: each macro weighs as much as what it stands for,
+/// and an argument counts as often as the macro has it.
+#[derive(Debug, Default)]
+pub(super) struct Macros {
+    /// Every definition of each, since conditions may choose any.
+    known: FxHashMap<String, Vec<Definition>>,
+}
+
+#[derive(Debug)]
+struct Definition {
+    parameters: Vec<String>,
+    body: Vec<String>,
+}
+
+/// What one use of a macro makes.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    weight: usize,
+    /// How often it has an argument.
+    copies: usize,
+}
+
+/// Of whatever is no macro, and of a macro inside itself, which is not expanded.
+const NONE: Growth = Growth { weight: 1, copies: 1 };
+
+impl Macros {
+    /// A macro from the outside.
+    pub(super) fn define_value(&mut self, name: &str, value: &str) {
+        self.define(name, &[], &tokens(value).filter(|token| *token != "\n").collect::<Vec<_>>());
+    }
+
+    fn define(&mut self, name: &str, parameters: &[&str], body: &[&str]) {
+        let owned = |tokens: &[&str]| tokens.iter().map(|token| (*token).to_owned()).collect();
+        let definition = Definition { parameters: owned(parameters), body: owned(body) };
+        self.known.entry(name.to_owned()).or_default().push(definition);
+    }
+
+    /// What a macro makes, by what those in its body make.
+    fn growth<'a>(&'a self, name: &'a str, done: &mut FxHashMap<&'a str, Growth>) -> Growth {
+        if let Some(growth) = done.get(name) {
+            return *growth;
+        }
+        let Some(definitions) = self.known.get(name) else { return NONE };
+        done.insert(name, NONE);
+        let mut most = NONE;
+        for Definition { parameters, body } in definitions {
+            let used = |parameter: &String| body.iter().filter(|token| *token == parameter).count();
+            let mut copies = parameters.iter().map(used).max().unwrap_or(1).max(1);
+            let mut weight = 1usize;
+            for token in body {
+                let inner = self.growth(token, done);
+                weight = weight.saturating_add(inner.weight);
+                // An argument may be handed on.
+                copies = copies.saturating_mul(inner.copies);
+            }
+            most = Growth { weight: most.weight.max(weight), copies: most.copies.max(copies) };
+        }
+        done.insert(name, most);
+        most
+    }
+
+    /// Takes in the macros of a text, and refuses it if it would become too much.
+    pub(super) fn check(&mut self, file: &str, text: &str) -> Result<(), GlslError> {
+        let all: Vec<&str> = tokens(text).collect();
+        let lines = || all.split(|token| *token == "\n");
+        for line in lines() {
+            if let ["#", "define", name, rest @ ..] = line {
+                let (parameters, body) = split_parameters(rest);
+                self.define(name, &parameters, body);
+            }
+        }
+        let mut done = FxHashMap::default();
+        // What is made so far, and what the calls around a place make of it.
+        let (mut made, mut factor) = (0usize, 1usize);
+        let mut around: Vec<usize> = Vec::new();
+        let mut before = NONE;
+        for token in lines().filter(|line| !matches!(line, ["#", "define", ..])).flatten() {
+            match *token {
+                "(" => {
+                    around.push(factor);
+                    factor = factor.saturating_mul(before.copies);
+                }
+                ")" => factor = around.pop().unwrap_or(1),
+                _ => {}
+            }
+            before = self.growth(token, &mut done);
+            made = made.saturating_add(before.weight.saturating_mul(factor));
+            if made > MOST_BYTES {
+                let what = format!("{file}: words and signs once its macros are expanded");
+                return Err(too_large(what, made, MOST_BYTES));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parameters of a macro, if it has any, and its body.
+fn split_parameters<'a, 'b>(rest: &'b [&'a str]) -> (Vec<&'a str>, &'b [&'a str]) {
+    if rest.first() == Some(&"(")
+        && let Some(end) = rest.iter().position(|token| *token == ")")
+    {
+        let names = rest[1..end].iter().copied().filter(|token| *token != ",").collect();
+        return (names, &rest[end + 1..]);
+    }
+    (Vec::new(), rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn bomb(levels: usize, arguments: &str) -> String {
+        let step = |i: usize| format!("#define M{}{arguments} M{i}{arguments} M{i}{arguments}\n", i + 1);
+        format!("#define M0{arguments} 1\n")
+            + &(0..levels).map(step).collect::<String>()
+            + &format!("M{levels}{arguments}")
+    }
+
     #[test]
-    fn tokens_are_those_of_the_compiler() {
-        let list = |text: &str| tokens(text).map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(list("a1+0x2f /* b */ 1.5f // c\nd"), ["a1", "+", "0x2f", "1.5f", "\n", "d"]);
-        assert_eq!(list("\"/*\" a \"b\nc"), ["\"/*\"", "a", "\"b", "\n", "c"]);
-        assert_eq!(list("éM1"), ["é", "M1"]);
-        assert_eq!(readings("a\rb\r\nc"), ["a\nb\nc"]);
-        assert_eq!(readings("M\\\r\n1"), ["M1", "M\\\n1"]);
+    fn macros_that_explode_are_refused_and_others_are_not() {
+        let check = |text: &str| Macros::default().check("x", text);
+        assert!(check(&bomb(30, "")).is_err());
+        assert!(check(&bomb(30, "(x)")).is_err());
+        assert!(check(&bomb(10, "")).is_ok());
+        // In whatever order they are defined.
+        let backwards = |text: String| text.lines().rev().map(|line| format!("{line}\n")).collect::<String>();
+        assert!(check(&(backwards(bomb(30, "")) + "M30")).is_err());
+        let nested = |depth: usize| {
+            format!("#define TWICE(x) x + x\nfloat y = {}1{};", "TWICE(".repeat(depth), ")".repeat(depth))
+        };
+        assert!(check(&nested(30)).is_err());
+        assert!(check(&nested(10)).is_ok());
+        assert!(check("#define A B\n#define B A\nfloat y = A;").is_ok(), "no macro is expanded in itself");
+        assert!(check(&"float f(float x) { return x; }\n".repeat(2000)).is_ok());
     }
 
     #[test]
