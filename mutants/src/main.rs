@@ -120,6 +120,12 @@ mod tests {
                 run.binary == "lib" || files.iter().any(|file| tests.join(file).is_file()),
                 "{run}: there is no such test binary"
             );
+            // A name that selects no test would make every mistake survive.
+            for name in run.names.iter().filter(|name| run.binary == "lib" && name.contains("::")) {
+                let module = root().join("src").join(name.trim_end_matches("::").replace("::", "/"));
+                let exists = module.is_dir() || module.with_extension("rs").is_file();
+                assert!(exists, "{run}: there is no module {name}");
+            }
         }
     }
 }
