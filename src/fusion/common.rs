@@ -37,7 +37,8 @@ pub(crate) fn fuse_and_merge(graph: &mut Graph, fuse: impl Fn(&mut Graph)) {
     };
     merge(graph, |node| !matches!(node.work, Work::Map(_) | Work::Product(_) | Work::Convolution(_)));
     let heavy = |node: &Node| matches!(node.work, Work::Product(_) | Work::Convolution(_));
-    let twice = if graph.nodes.iter().filter(|node| heavy(node)).nth(1).is_some() {
+    let several = graph.nodes.iter().filter(|node| heavy(node)).nth(1).is_some();
+    let twice = if branch!("common: several products", several) {
         merge(&mut graph.clone(), heavy)
     } else {
         SmallVec::new()
@@ -58,7 +59,8 @@ pub(crate) fn fuse_and_merge(graph: &mut Graph, fuse: impl Fn(&mut Graph)) {
     let mut best = fused(recorded.clone());
     let mut taken: SmallVec<[ValueId; 4]> = SmallVec::new();
     // One after the other, or all at once where that would take long.
-    let one_by_one = if twice.len() <= MOST_TRIALS { 1 } else { twice.len() };
+    let few = branch!("common: few trials", twice.len() <= MOST_TRIALS);
+    let one_by_one = if few { 1 } else { twice.len() };
     for some in twice.chunks(one_by_one) {
         let before = taken.len();
         taken.extend_from_slice(some);
@@ -96,7 +98,7 @@ fn merge_if(
     wanted: impl Fn(&Node) -> bool,
 ) -> SmallVec<[ValueId; 4]> {
     let mut gone = SmallVec::new();
-    if graph.nodes.len() < 2 {
+    if branch!("common: one node", graph.nodes.len() < 2) {
         return gone;
     }
     let mut nodes = std::mem::take(&mut graph.nodes);
@@ -116,7 +118,7 @@ fn merge_if(
             same.push(i);
         }
     }
-    if !gone.is_empty() {
+    if branch!("common: some are gone", !gone.is_empty()) {
         let mut stays = stays.into_iter();
         nodes.retain(|_| stays.next().unwrap_or(true));
         let names = merging.names;
@@ -130,7 +132,7 @@ fn merge_if(
 fn rename(graph: &mut Graph, nodes: &mut [Node], names: &[ValueId]) {
     for id in 0..graph.values.len() {
         let root = name(names, graph.root(id as ValueId));
-        if root != id as ValueId {
+        if branch!("common: renamed", root != id as ValueId) {
             graph.values[id].origin = Origin::Alias(root);
         }
     }
@@ -257,10 +259,18 @@ impl Merging<'_> {
 
     fn same(&self, first: &Node, second: &Node) -> bool {
         match (&first.work, &second.work) {
-            (Work::Map(a), Work::Map(b)) => self.same_map(a, b) && self.same_results(a, b),
-            (Work::Product(a), Work::Product(b)) => self.same_product(a, b),
-            (Work::Convolution(a), Work::Convolution(b)) => self.same_convolution(a, b),
+            (Work::Map(a), Work::Map(b)) => {
+                branch!("common: programs");
+                self.same_map(a, b) && self.same_results(a, b)
+            }
+            (Work::Product(a), Work::Product(b)) => {
+                branch!("common: products", self.same_product(a, b))
+            }
+            (Work::Convolution(a), Work::Convolution(b)) => {
+                branch!("common: convolutions", self.same_convolution(a, b))
+            }
             (Work::Reduce(a), Work::Reduce(b)) => {
+                branch!("common: reductions");
                 let second = |value: Option<ValueId>| value.map(|value| self.read(value));
                 a.reduction == b.reduction
                     && a.geometry == b.geometry
@@ -268,6 +278,7 @@ impl Merging<'_> {
                     && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
             }
             (Work::Softmax(a), Work::Softmax(b)) => {
+                branch!("common: softmax");
                 a.logarithm == b.logarithm
                     && a.geometry == b.geometry
                     && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
@@ -275,9 +286,18 @@ impl Merging<'_> {
             (
                 Work::Dispatch { pipeline: a, push: pushed_a, groups: groups_a },
                 Work::Dispatch { pipeline: b, push: pushed_b, groups: groups_b },
-            ) => a == b && pushed_a == pushed_b && groups_a == groups_b && self.same_accesses(first, second),
-            (Work::Copy, Work::Copy) => self.same_accesses(first, second),
-            (Work::Fill { word: a }, Work::Fill { word: b }) => a == b,
+            ) => {
+                branch!("common: dispatches");
+                a == b && pushed_a == pushed_b && groups_a == groups_b && self.same_accesses(first, second)
+            }
+            (Work::Copy, Work::Copy) => {
+                branch!("common: copies");
+                self.same_accesses(first, second)
+            }
+            (Work::Fill { word: a }, Work::Fill { word: b }) => {
+                branch!("common: fills");
+                a == b
+            }
             _ => false,
         }
     }
@@ -293,8 +313,14 @@ impl Merging<'_> {
     /// What a reduction or a softmax reads: a value, or what a program makes.
     fn same_input(&self, a: (ValueId, Option<&Map>), b: (ValueId, Option<&Map>)) -> bool {
         match (a, b) {
-            ((_, Some(a)), (_, Some(b))) => self.same_map(a, b),
-            ((a, None), (b, None)) => self.read(a) == self.read(b),
+            ((_, Some(a)), (_, Some(b))) => {
+                branch!("common: heads");
+                self.same_map(a, b)
+            }
+            ((a, None), (b, None)) => {
+                branch!("common: no heads");
+                self.read(a) == self.read(b)
+            }
             _ => false,
         }
     }

@@ -16,7 +16,8 @@ use crate::shape::DType;
 
 /// Joins what can be joined. The order of nodes is kept otherwise.
 pub(crate) fn fuse(graph: &mut Graph) {
-    if graph.nodes.iter().filter(|node| matches!(node.work, Work::Map(_))).nth(1).is_none() {
+    let several = graph.nodes.iter().filter(|node| matches!(node.work, Work::Map(_))).nth(1).is_some();
+    if !branch!("fuse: several programs", several) {
         return;
     }
     let mut nodes = std::mem::take(&mut graph.nodes);
@@ -31,7 +32,7 @@ pub(crate) fn fuse(graph: &mut Graph) {
             places.move_to(earlier, i);
             joined = true;
         }
-        if joined {
+        if branch!("fuse: joined", joined) {
             nodes[i].work = Work::Map(program);
             nodes[i].label = label;
         }
@@ -63,7 +64,7 @@ impl Places {
                 let root = graph.root(value) as usize;
                 if !write {
                     places.readers[root].push(i as u32);
-                } else if std::mem::replace(&mut written[root], true) {
+                } else if branch!("fuse: written again", std::mem::replace(&mut written[root], true)) {
                     places.writer[root] = None;
                 } else {
                     places.writer[root] = Some(i as u32);
@@ -165,7 +166,10 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
         .inputs
         .iter()
         .map(|input| match made_by(graph, earlier, input) {
-            Some(output) => stored(graph, output, &mut both),
+            Some(output) => {
+                branch!("fuse: a result of the earlier");
+                stored(graph, output, &mut both)
+            }
             None => Operand::Input(input_of(graph, &mut both, input)),
         })
         .collect();
@@ -217,7 +221,7 @@ where
 {
     let known = list.iter().position(|other| *other == item);
     let place = known.unwrap_or(list.len());
-    if known.is_none() {
+    if branch!("fuse: new on the list", known.is_none()) {
         list.push(item);
     }
     place as u8

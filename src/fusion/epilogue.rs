@@ -76,10 +76,14 @@ fn join(graph: &Graph, node: &mut Node, tail: &Node, epilogue: Epilogue) {
 pub(crate) fn absorb_tails(graph: &mut Graph) {
     let mut nodes = std::mem::take(&mut graph.nodes);
     let programs = nodes.iter().any(|node| matches!(node.work, Work::Map(_)));
-    if programs && nodes.iter().any(|node| Head::of(&node.work).is_some()) {
+    if branch!("tail: programs", programs)
+        && branch!("tail: heads", nodes.iter().any(|node| Head::of(&node.work).is_some()))
+    {
         let mut places = Places::new(graph, &nodes);
         for i in 0..nodes.len() {
-            if let Some((head, epilogue)) = absorb_one(graph, &nodes, &places, i) {
+            let absorbed = absorb_one(graph, &nodes, &places, i);
+            branch!("tail: absorbed", absorbed.is_some());
+            if let Some((head, epilogue)) = absorbed {
                 // What is then at the head's place is dropped.
                 nodes.swap(head, i);
                 let (before, from) = nodes.split_at_mut(i);
@@ -122,7 +126,7 @@ fn joined_epilogue(graph: &Graph, head: &Head<'_>, program: &Map) -> Option<Epil
     let before = joined.steps.len() as u8;
     let mut inputs: SmallVec<[Source; 4]> = SmallVec::new();
     for input in &program.inputs {
-        inputs.push(if graph.root(input.value) != root {
+        inputs.push(if branch!("tail: another input", graph.root(input.value) != root) {
             let extra = extra(graph, head, program, input)?;
             Source::Extra(position_or_push(&mut joined.extras, extra))
         } else if branch!("tail: reads whole", reads_whole(graph, program, input)) {
@@ -156,7 +160,7 @@ fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Opt
     for (stride, extent) in strides.iter_mut().zip(head.extents).rev().filter(|(_, extent)| *extent != 1) {
         let (mut covered, step) = left.pop()?;
         // The pixels of a convolution are rows of columns, and one dimension of its epilogue.
-        while covered < extent {
+        while branch!("extra: several dimensions", covered < extent) {
             let (outer, outer_step) = left.pop()?;
             if branch!(
                 "extra: pieces of a row",

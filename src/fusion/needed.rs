@@ -12,7 +12,7 @@ pub(crate) fn needed(graph: &Graph) -> Vec<bool> {
     let mut nodes = vec![false; graph.nodes.len()];
     for (node, needed) in graph.nodes.iter().zip(&mut nodes).rev() {
         node.touches(|value, write| *needed |= write && values[graph.root(value) as usize]);
-        if *needed {
+        if branch!("needed: a node", *needed) {
             // Several nodes may write parts of one value, so what is written stays needed before this one.
             node.touches(|value, _| values[graph.root(value) as usize] = true);
         }

@@ -12,10 +12,13 @@ use crate::shape::{DType, MAX_RANK};
 /// Puts every head that fits into what is behind it, at that one's place.
 pub(crate) fn absorb_heads(graph: &mut Graph) {
     let mut nodes = std::mem::take(&mut graph.nodes);
-    if nodes.iter().any(|node| matches!(node.work, Work::Reduce(_) | Work::Softmax(_))) {
+    let any = nodes.iter().any(|node| matches!(node.work, Work::Reduce(_) | Work::Softmax(_)));
+    if branch!("head: of any", any) {
         let mut places = Places::new(graph, &nodes);
         for i in 0..nodes.len() {
-            if let Some((head, joined)) = absorb_one(graph, &nodes, &places, i) {
+            let absorbed = absorb_one(graph, &nodes, &places, i);
+            branch!("head: absorbed", absorbed.is_some());
+            if let Some((head, joined)) = absorbed {
                 nodes[i] = joined;
                 places.move_to(head, i);
             }
@@ -29,8 +32,14 @@ pub(crate) fn absorb_heads(graph: &mut Graph) {
 fn absorb_one(graph: &Graph, nodes: &[Node], places: &Places, i: usize) -> Option<(usize, Node)> {
     let (input, output) = match &nodes[i].work {
         Work::Reduce(reduce) => (reduce.input, reduce.output),
-        Work::Softmax(softmax) => (softmax.input, softmax.output),
-        _ => return None,
+        Work::Softmax(softmax) => {
+            branch!("head: before a softmax");
+            (softmax.input, softmax.output)
+        }
+        _ => {
+            branch!("head: of neither");
+            return None;
+        }
     };
     let root = graph.root(input);
     let place = places.place_of_writer(root)?;

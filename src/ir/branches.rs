@@ -36,9 +36,9 @@ mod noted {
         TAKEN.with_borrow_mut(|taken| taken.insert((name, way)));
     }
 
-    /// For the crate's own tests: the branches of fusion and lowering that this thread has taken so far, and which way, where it is
-    /// a condition.
+    /// For the crate's own tests: the branches of fusion and lowering that this thread has taken since it was asked last, and which
+    /// way, where it is a condition; and the modules that it has lowered to.
     pub fn branches_taken() -> BTreeSet<(&'static str, Option<bool>)> {
-        TAKEN.with_borrow(BTreeSet::clone)
+        TAKEN.take()
     }
 }

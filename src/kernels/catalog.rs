@@ -405,6 +405,9 @@ impl Catalog {
             wanted: module.to_owned(),
             known: MODULES.iter().map(|m| m.name.to_owned()).collect(),
         })?;
+        // Tables of modules are many: that each entry is used is seen here.
+        #[cfg(debug_assertions)]
+        crate::ir::branches::note(module, None);
         let cell = &self.kernels[index];
         if let Some(kernel) = cell.get() {
             return Ok(kernel);

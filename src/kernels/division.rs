@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::ir::branches::branch;
 use crate::shape::MAX_RANK;
 
 /// Stands for "no such dimension": everything lies in it.
@@ -30,7 +31,7 @@ impl Divisions {
     pub(crate) fn new(extents: &SmallVec<[u32; MAX_RANK]>) -> Divisions {
         let mut out = Divisions { extents: [ENDLESS; 3], magic: [0; 3], shifts: 0 };
         for d in 0..3 {
-            if d + 1 < extents.len() {
+            if branch!("division: another dimension", d + 1 < extents.len()) {
                 out.extents[d] = extents[d];
             }
             let (multiplier, shift) = division(out.extents[d]);

@@ -83,7 +83,8 @@ impl Pack {
         let value = graph.add_value(Shape::from([vecs as usize, 4]), DType::F32, Origin::Produced);
         let source = graph.whole(self.source, false);
         catalog.check_inputs(self.op, graph, load, &[source])?;
-        let stride = if self.transposed { self.rows } else { self.columns };
+        let across = branch!("pack: across", self.transposed);
+        let stride = if across { self.rows } else { self.columns };
         let per_panel = self.panel_rows.div_ceil(4) * self.panel_vecs;
         let push = Push {
             rows: self.rows,

@@ -24,6 +24,7 @@ pub(crate) fn fits(head: &Map) -> bool {
 /// What a kernel binds and reads element for element: the program's inputs, or its own. The first stands behind bindings that
 /// are not used.
 pub(crate) fn inputs(head: Option<&Map>, own: ValueId) -> SmallVec<[ValueId; INPUTS]> {
+    branch!("headed: by a program", head.is_some());
     match head {
         Some(head) => (0..INPUTS).map(|k| head.inputs.get(k).unwrap_or(&head.inputs[0]).value).collect(),
         None => SmallVec::from_slice(&[own]),

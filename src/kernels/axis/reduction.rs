@@ -1,5 +1,6 @@
 //! Which reductions there are, and what the kernels call their parts.
 
+use crate::ir::branches::branch;
 use crate::ir::reduce::Reduction;
 use crate::shape::DType;
 
@@ -36,7 +37,7 @@ pub(crate) enum Finish {
 impl Reduction {
     pub(crate) fn monoid(self, dtype: DType) -> Monoid {
         match self {
-            Reduction::Sum if dtype != DType::F32 => Monoid::Wrapping,
+            Reduction::Sum if branch!("reduction: wraps", dtype != DType::F32) => Monoid::Wrapping,
             Reduction::Sum | Reduction::Mean | Reduction::Norm | Reduction::Dot => Monoid::Sum,
             Reduction::Variance => Monoid::Deviations,
             Reduction::Prod => Monoid::Product,

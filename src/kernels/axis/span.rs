@@ -79,6 +79,7 @@ impl Layout {
         let range = (limits.storage_range_bytes - limits.offset_alignment) / 16 * 16;
         let fours = inner.div_ceil(4);
         let by_output = range / (self.out_bytes * inner);
+        let windowed = branch!("span: windowed", windowed);
         let by_input = if windowed { range / (4 * self.cut.chunk * inner) } else { u64::MAX };
         if branch!("span: a part of the input is too long", by_input == 0) {
             let bytes = 4 * self.cut.chunk * inner;

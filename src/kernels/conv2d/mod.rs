@@ -62,7 +62,7 @@ pub(crate) fn check_result(result: Shape, limits: &Limits) -> Result<()> {
     let [images, image @ ..] = result.dims() else { return Ok(()) };
     let bytes = 4u64.saturating_mul(product(image) as u64);
     let limit = window_bytes(limits);
-    if *images > 0 && bytes > limit {
+    if branch!("convolution: no image fits", *images > 0 && bytes > limit) {
         Err(Error::Binding { op: OP, shape: result, bytes, limit })
     } else {
         Ok(())
@@ -135,7 +135,9 @@ impl Convolution {
         let load = catalog.load_of(scheme.load, graph, [self.input, self.weights].into_iter().chain(extras));
         let launch = Launch { op: OP, label, catalog, load };
         let mut lowering = Lowering { launch, scheme, convolution: self, graph, nodes: out };
-        let first = match direct::Direct::new(self, scheme, catalog) {
+        let direct = direct::Direct::new(self, scheme, catalog);
+        branch!("convolution: direct", direct.is_some());
+        let first = match direct {
             Some(mut way) => {
                 let input = way.padded(self, &mut lowering)?;
                 let first = lowering.nodes.len();
@@ -170,7 +172,8 @@ impl Lowering<'_> {
         let (rows, n) = (c.all_rows(), c.pixels());
         let (count, chunk) = self.split(way);
         // Parts lie in rows of whole vectors, results do not.
-        let pitch = if count > 1 { n.next_multiple_of(4) } else { n };
+        let split = branch!("convolution: split", count > 1);
+        let pitch = if split { n.next_multiple_of(4) } else { n };
         let image_bytes = 4 * u64::from(rows) * u64::from(pitch) * u64::from(count);
         let most = window_bytes(&limits) / image_bytes;
         let most = most.min(u64::from(limits.groups[2] / count)).min(u64::from(c.images)) as u32;
@@ -208,6 +211,7 @@ impl Lowering<'_> {
                 let together = way.module_together(images, &result, self.launch.catalog);
                 let together = together.filter(|_| branch!("convolution: plain texels", plain_texels));
                 let module = together.unwrap_or_else(|| way.module(self.launch.load, c.epilogue.is_plain()));
+                branch!("convolution: together", together.is_some());
                 let push: SmallVec<[u8; 128]> = match together {
                     Some(_) => {
                         let operands = bytemuck::bytes_of(&push);

@@ -82,7 +82,7 @@ impl Linear {
         wanted: bool,
     ) -> impl Iterator<Item = (u64, u64, bool)> + use<> {
         let (per_group, most) = (self.per_group(), self.most_together());
-        let together = wanted && self.together;
+        let together = branch!("linear: able", self.together) && branch!("linear: wanted", wanted);
         self.windows_of(elements, if together { most } else { u64::MAX }).flat_map(move |(first, count)| {
             let whole = count / per_group * per_group;
             let apart = branch!("linear: tail apart", count >= TAIL_APART_ELEMENTS)
@@ -115,10 +115,10 @@ impl Linear {
         count: u64,
     ) -> Result<Work> {
         let module = match (kernel, self.load) {
-            ("place", _) if together => "place.texel.together",
+            ("place", _) if branch!("linear: placed together", together) => "place.texel.together",
             ("place", Load::Buffer) => "place.buffer",
             ("place", Load::Texel) => "place.texel",
-            ("gather", _) if together => "gather.texel.together",
+            ("gather", _) if branch!("linear: gathered together", together) => "gather.texel.together",
             ("gather", Load::Buffer) => "gather.buffer",
             ("gather", Load::Texel) => "gather.texel",
             (other, _) => other,
@@ -132,7 +132,7 @@ impl Linear {
         let x = groups.clamp(1, u64::from(self.limits.groups[0]));
         let groups = [x as u32, groups.div_ceil(x) as u32, 1];
         let mut push = SmallVec::from_slice(bytemuck::bytes_of(push));
-        if together {
+        if branch!("linear: digits", together) {
             push.extend_from_slice(bytemuck::bytes_of(&OCTAL));
         }
         Ok(Work::Dispatch { pipeline, push, groups })

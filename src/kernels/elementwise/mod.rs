@@ -50,7 +50,7 @@ struct PushInput {
 
 impl PushInput {
     fn append(self, module: &MapModule, bytes: &mut SmallVec<[u8; 128]>) {
-        if module.ops != OpSet::Plain {
+        if branch!("map: pushes strides", module.ops != OpSet::Plain) {
             bytes.extend_from_slice(bytemuck::bytes_of(&self.strides));
         }
         bytes.extend_from_slice(bytemuck::bytes_of(&self.offset));
@@ -113,13 +113,13 @@ impl Map {
         // A binding begins up to one alignment early.
         let early = if branch!("map: aligned", aligned) { 0 } else { limits.offset_alignment };
         let mut window = WINDOW_ELEMENTS.min((limits.storage_range_bytes - early) / 4);
-        if variant.vecs > 1 {
+        if branch!("map: a line", variant.vecs > 1) {
             // Whole workgroups look for no end, so there must be none too many: the grid is a line.
             window = window.min(per_group * u64::from(limits.groups[0]));
         } else {
             window = window.min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
         }
-        if together.is_some() {
+        if branch!("map: windows together", together.is_some()) {
             window = window.min(MOST_SUBGROUPS * u64::from(limits.subgroup_size * variant.vecs * 4));
         }
         // Windows begin where bindings may.
@@ -164,7 +164,7 @@ impl Map {
                 access.bytes = graph.bytes(graph.root(input.value));
                 let mut offset = u64::from(input.offset);
                 let mut reach = space.reach(k, input.offset);
-                if *mode == Mode::Dense {
+                if branch!("map: a dense input", *mode == Mode::Dense) {
                     // A storage binding is moved to the window; a texel view spans the whole, and the index moves.
                     offset += first;
                     reach = offset..offset + count;
@@ -174,7 +174,7 @@ impl Map {
                         "map: strided input beyond a binding",
                         access.bytes > limits.storage_range_bytes
                     );
-                if load == Load::Buffer && moves {
+                if branch!("map: buffers", load == Load::Buffer) && branch!("map: moves", moves) {
                     (access.offset, access.bytes) = binding(reach, sizes[k], limits);
                     offset -= access.offset / sizes[k];
                 }
@@ -183,11 +183,11 @@ impl Map {
             }
             // Bindings that the program does not use must have something behind them.
             let spare = accesses.first().copied();
-            while accesses.len() < module.inputs {
+            while branch!("map: spare bindings", accesses.len() < module.inputs) {
                 accesses.extend(spare);
                 PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, &mut bytes);
             }
-            if together.is_some() {
+            if branch!("map: digits", together.is_some()) {
                 bytes.extend_from_slice(bytemuck::bytes_of(&OCTAL));
             }
             for k in 0..module.outputs {
@@ -239,7 +239,9 @@ impl Map {
         let shape =
             self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
         let large = |input: &MapInput| bytes(input) > catalog.limits.storage_range_bytes;
-        if shape.elements() == 0 || !self.inputs.iter().any(large) {
+        if branch!("map: checks nothing", shape.elements() == 0)
+            || !branch!("map: checks large ones", self.inputs.iter().any(large))
+        {
             return Ok(());
         }
         let variant = catalog.variant(Family::Map, shape.elements() as u64);
@@ -267,7 +269,9 @@ impl Map {
         }
         // A strided input can't be cut into windows: any part of the output may need any part of it.
         for (k, (input, mode)) in self.inputs.iter().zip(modes).enumerate() {
-            if *mode == Mode::Dense || bytes(input) <= limit {
+            if branch!("map: in windows", *mode == Mode::Dense)
+                || branch!("map: small", bytes(input) <= limit)
+            {
                 continue;
             }
             let value = graph.value(input.value);

@@ -32,7 +32,7 @@ impl Space {
         let mut space = Space { extents: smallvec![], strides: smallvec![[0; MAX_RANK]; inputs.len()] };
         for d in (0..shape.rank()).rev() {
             let extent = shape.dims()[d] as u32;
-            if extent == 1 {
+            if branch!("space: of one", extent == 1) {
                 continue;
             }
             let top = space.extents.len();
@@ -70,7 +70,7 @@ impl Space {
         let (mut first, mut last) = (i64::from(offset), i64::from(offset));
         for (extent, stride) in self.extents.iter().zip(&self.strides[k]) {
             let far = i64::from(extent - 1) * i64::from(*stride as i32);
-            *(if far < 0 { &mut first } else { &mut last }) += far;
+            *(if branch!("space: backwards", far < 0) { &mut first } else { &mut last }) += far;
         }
         first as u64..last as u64 + 1
     }

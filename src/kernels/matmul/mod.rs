@@ -203,7 +203,7 @@ impl<'a> Lowering<'a> {
                     lhs.map_or_else(|| self.pack(product, &product.lhs, m, Packing::AlongK(LONG_STEP)), Ok)?;
                 let mut b =
                     rhs.map_or_else(|| self.pack(product, &product.rhs, n, Packing::Panels(columns)), Ok)?;
-                if b.panel == 0 {
+                if branch!("rows: no panels", b.panel == 0) {
                     b.panel = columns / 4;
                 }
                 Ok((a, b))
@@ -224,7 +224,8 @@ impl<'a> Lowering<'a> {
         let k_parts = parts(product, &tile, self.scheme);
         let epilogue = &product.epilogue;
         let padded_n = product.n.next_multiple_of(4);
-        let row_bytes = 4 * u64::from(if k_parts.count > 1 { padded_n } else { product.n });
+        let split = branch!("product: split", k_parts.count > 1);
+        let row_bytes = 4 * u64::from(if split { padded_n } else { product.n });
         let too_large = Error::Binding {
             op: "matmul",
             shape: self.graph.value(product.output).shape,
@@ -286,7 +287,9 @@ impl<'a> Lowering<'a> {
                     && branch!("product: begins where a binding does", result.c_base == 0)
                     && branch!("product: whole rows of tiles", extents[0].is_multiple_of(tile_rows))
                     && branch!("product: whole columns of tiles", extents[1].is_multiple_of(tile_columns));
-                let (module, push) = match self.module_together(&tile, epilogue, tiles).filter(|_| whole) {
+                let together = self.module_together(&tile, epilogue, tiles).filter(|_| whole);
+                branch!("product: together", together.is_some());
+                let (module, push) = match together {
                     Some(module) => (module, push.together()),
                     None => {
                         let module = tile.module(self.load, epilogue.is_plain());

@@ -57,7 +57,8 @@ fn unpacked(factor: &Factor, graph: &Graph, k: u32) -> Operand {
 /// The operand as it lies in memory, if kernels can read that: every row must begin at a multiple of four elements,
 /// and be one, unless the kernel takes the last few of k one by one.
 pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail: bool) -> Option<Operand> {
-    let (rows, length) = if factor.along_k { (across, k) } else { (k, across) };
+    let along_k = branch!("operand: along k", factor.along_k);
+    let (rows, length) = if along_k { (across, k) } else { (k, across) };
     let whole = branch!("operand: rows of fours", length % 4 == 0)
         || (branch!("operand: one row", rows == 1) && (tail || !factor.along_k));
     let aligned = branch!("operand: batches at fours", factor.batch.iter().all(|stride| stride % 4 == 0));
@@ -108,15 +109,22 @@ impl Lowering<'_> {
             Packing::AlongK(_) => true,
             Packing::Panels(_) => false,
         };
-        let (rows, columns) = if along_k { (across, k) } else { (k, across) };
+        let (rows, columns) = if branch!("pack: along k", along_k) { (across, k) } else { (k, across) };
         let (width, panel_rows) = match packing {
             Packing::AsIs => (columns.next_multiple_of(4), rows),
-            Packing::AlongK(step) => (pitch(columns.next_multiple_of(step)), rows),
+            Packing::AlongK(step) => {
+                branch!("pack: rows along k");
+                (pitch(columns.next_multiple_of(step)), rows)
+            }
             // Panels end with whole steps of k.
-            Packing::Panels(width) => (width, rows.next_multiple_of(LONG_STEP)),
+            Packing::Panels(width) => {
+                branch!("pack: panels");
+                (width, rows.next_multiple_of(LONG_STEP))
+            }
         };
         // Matrices that several batches share are packed once.
-        let distinct = [0, 1].map(|d| if factor.batch[d] == 0 { 1 } else { product.batch[d] });
+        let distinct =
+            [0, 1].map(|d| if branch!("pack: shared", factor.batch[d] == 0) { 1 } else { product.batch[d] });
         let pack = Pack {
             op: "matmul",
             source: factor.value,
@@ -141,7 +149,7 @@ impl Lowering<'_> {
             panel: pack.panel_rows * pack.panel_vecs,
             batch: [outer, inner],
             width: pack.panels * pack.panel_vecs,
-            depth: if along_k { width } else { panel_rows },
+            depth: if branch!("pack: padded along k", along_k) { width } else { panel_rows },
             along_k,
             half: false,
             loose: false,

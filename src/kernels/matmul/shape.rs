@@ -105,6 +105,7 @@ impl Tile {
                 ]
             }
             Tile::Dot { lanes, rows, .. } => {
+                branch!("product: dots");
                 smallvec![(0, lanes), (1, lanes), (2, rows), (3, n), (4, u32::from(b.along_k))]
             }
             Tile::Shared { m, n, k, frame } => smallvec![
@@ -118,10 +119,10 @@ impl Tile {
                 (7, u32::from(b.along_k)),
             ],
         };
-        if b.loose {
+        if branch!("product: loose", b.loose) {
             all.push((7, 1));
         }
-        if a.half || b.half {
+        if branch!("product: left half", a.half) || branch!("product: right half", b.half) {
             all.push((42, u32::from(a.half) | u32::from(b.half) << 1));
         }
         all

@@ -208,7 +208,7 @@ impl Lowering<'_> {
             self.columns(cut, target)?;
         }
         let (mut states, mut extent) = (target, cut.parts);
-        while extent > 1 {
+        while branch!("reduce: several parts", extent > 1) {
             let lanes = if branch!("reduce: merge narrow", self.narrow_merge()) {
                 1
             } else {
@@ -225,7 +225,7 @@ impl Lowering<'_> {
 
     /// Where results go: to the output, or to states while there is more than one part.
     fn target(&mut self, geometry: Geometry, parts: u64) -> Result<ValueId> {
-        if parts == 1 {
+        if branch!("reduce: to the output", parts == 1) {
             return Ok(self.reduce.output);
         }
         let states = geometry.results() * parts;
@@ -290,7 +290,8 @@ impl Lowering<'_> {
 
     fn specialization(&self, local_size: u32, lanes: Option<u32>, target: ValueId) -> Specialization {
         let reduction = self.reduce.reduction;
-        let finish = if target == self.reduce.output { reduction.finish() } else { Finish::State };
+        let last = branch!("reduce: last", target == self.reduce.output);
+        let finish = if last { reduction.finish() } else { Finish::State };
         let mut constants: Specialization = smallvec![(0, local_size)];
         constants.extend(lanes.map(|lanes| (1, lanes)));
         constants.extend([
@@ -302,7 +303,7 @@ impl Lowering<'_> {
     }
 
     fn out_bytes(&self, target: ValueId) -> u64 {
-        if target == self.reduce.output { 4 } else { STATE_BYTES }
+        if branch!("reduce: stores results", target == self.reduce.output) { 4 } else { STATE_BYTES }
     }
 
     fn rows(&mut self, cut: Cut, target: ValueId) -> Result<()> {
@@ -311,6 +312,7 @@ impl Lowering<'_> {
         let narrow = geometry.extent <= habits.narrow;
         let team = Team::new(self.variant, self.catalog, narrow, cut.chunk >= habits.wide);
         let load = self.load();
+        branch!("reduce: headed", head.is_some());
         let module = match head {
             Some(_) => headed_module(load, self.variant.tree),
             None => rows_module(load, self.variant.tree, second.is_some()),
@@ -333,6 +335,7 @@ impl Lowering<'_> {
             }
             let spare = accesses[0].bytes * prologue::unused_inputs(head.as_ref());
             let mut origin2 = 0;
+            branch!("reduce: rows and a second", second.is_some());
             if let Some(second) = second {
                 let means = begin / cut.parts..(begin + units - 1) / cut.parts + 1;
                 let dot = branch!("reduce: dot", self.reduce.reduction == Reduction::Dot);
@@ -392,6 +395,7 @@ impl Lowering<'_> {
             let first = input_window(self.graph, input, words, load, limits);
             let mut accesses = smallvec![first.access];
             let (mut origin2, mut last2) = (0, 0);
+            branch!("reduce: columns and a second", second.is_some());
             if let Some(second) = second {
                 let means = begin / cut.parts * inner..((end - 1) / cut.parts + 1) * inner;
                 let window = input_window(self.graph, second, means, load, limits);

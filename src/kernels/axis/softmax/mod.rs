@@ -232,7 +232,7 @@ impl Lowering<'_> {
     }
 
     fn stage(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
-        if self.softmax.geometry.is_rows() {
+        if branch!("softmax: a stage of rows", self.softmax.geometry.is_rows()) {
             self.rows(mode, cut, states)
         } else {
             self.columns(mode, cut, states)
@@ -282,7 +282,7 @@ impl Lowering<'_> {
     }
 
     fn rows(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
-        if self.rows_together(mode, cut, states)? {
+        if branch!("softmax: rows together", self.rows_together(mode, cut, states)?) {
             return Ok(());
         }
         let &Softmax { op, logarithm, ref head, geometry, output, .. } = self.softmax;
@@ -303,8 +303,9 @@ impl Lowering<'_> {
         let kernel = self.catalog.kernel(rows_module(load, self.variant.tree, kind))?.clone();
         let mut specialization: Specialization =
             smallvec![(0, local_size), (1, team.lanes), (3, u32::from(logarithm))];
-        if join.is_none() {
-            let mode = if team.vecs.is_some() { Mode::Registers } else { mode };
+        if branch!("softmax: rows of no parts", join.is_none()) {
+            let kept = branch!("softmax: kept in registers", team.vecs.is_some());
+            let mode = if kept { Mode::Registers } else { mode };
             let vecs = team.vecs.unwrap_or(1);
             let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
             branch!("softmax: full", full);
@@ -314,7 +315,7 @@ impl Lowering<'_> {
         }
         specialization.extend(head.iter().flat_map(prologue::specialization));
         let pipeline = PipelineKey { kernel, specialization };
-        let parts_only = mode == Mode::Parts;
+        let parts_only = branch!("softmax: parts of rows", mode == Mode::Parts);
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
         let layout = Layout { geometry, cut, out_bytes };
@@ -380,12 +381,12 @@ impl Lowering<'_> {
         let load = self.load(join);
         let kernel = self.catalog.kernel(columns_module(load, join.is_some()))?.clone();
         let mut specialization: Specialization = smallvec![(0, local_size), (3, u32::from(logarithm))];
-        if join.is_none() {
+        if branch!("softmax: columns of no parts", join.is_none()) {
             specialization.push((2, mode as u32));
         }
         specialization.push((5, u32::from(branch!("softmax: columns of four", inner % 4 == 0))));
         let pipeline = PipelineKey { kernel, specialization };
-        let parts_only = mode == Mode::Parts;
+        let parts_only = branch!("softmax: parts of columns", mode == Mode::Parts);
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
         let layout = Layout { geometry, cut, out_bytes };

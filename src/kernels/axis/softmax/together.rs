@@ -26,12 +26,21 @@ impl Lowering<'_> {
         // What a subgroup takes: a row that fits registers, or a block of a long one.
         let vecs = match (team.vecs, join) {
             (Some(vecs), _) => vecs,
-            (None, Some(_)) => BLOCK_VECS,
-            (None, None) => return Ok(false),
+            (None, Some(_)) => {
+                branch!("softmax: a block of a row");
+                BLOCK_VECS
+            }
+            (None, None) => {
+                branch!("softmax: a row in sweeps");
+                return Ok(false);
+            }
         };
         let taken = 4 * u64::from(vecs * team.lanes);
-        let fits =
-            if join.is_some() { geometry.extent.is_multiple_of(taken) } else { geometry.extent == taken };
+        let fits = if branch!("softmax: joined together", join.is_some()) {
+            geometry.extent.is_multiple_of(taken)
+        } else {
+            geometry.extent == taken
+        };
         let load = self.load(join);
         if !branch!("softmax: together", self.variant.together)
             || self.variant.tree != Tree::Shuffle
