@@ -12,6 +12,8 @@ use std::{env, fs};
 #[cfg(feature = "compile-kernels")]
 #[path = "build/compile.rs"]
 mod compile;
+#[path = "src/fnv1a.rs"]
+mod fnv1a;
 #[path = "build/kernels.rs"]
 mod kernels;
 #[path = "build/link.rs"]

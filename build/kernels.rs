@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fnv1a::Fnv1a;
+
 /// What every module is compiled for. Part of each source hash: changing it makes every checked-in module
 /// stale.
 pub(crate) const TARGET: &str = "vulkan1.3 spirv1.6";
@@ -110,11 +112,11 @@ impl Tree {
 
     fn hash(&self, sources: &[String], defines: &[(String, String)]) -> u64 {
         let mut hash = Fnv1a::new();
-        hash.field(TARGET);
-        hash.field(&spell(defines));
+        add_field(&mut hash, TARGET);
+        add_field(&mut hash, &spell(defines));
         for path in sources {
-            hash.field(path);
-            hash.field(self.text(path).unwrap_or_default());
+            add_field(&mut hash, path);
+            add_field(&mut hash, self.text(path).unwrap_or_default());
         }
         hash.0
     }
@@ -194,24 +196,8 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// FNV-1a, 64 bits: it tells an edited source from an unedited one, and nobody attacks it.
-#[derive(Debug)]
-pub(crate) struct Fnv1a(pub(crate) u64);
-
-impl Fnv1a {
-    pub(crate) fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    /// The length goes first, so that moving text from one field to the next changes the hash.
-    fn field(&mut self, text: &str) {
-        self.bytes(&(text.len() as u64).to_le_bytes());
-        self.bytes(text.as_bytes());
-    }
+/// The length goes first, so that moving text from one field to the next changes the hash.
+fn add_field(hash: &mut Fnv1a, text: &str) {
+    hash.add(&(text.len() as u64).to_le_bytes());
+    hash.add(text.as_bytes());
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use crate::fnv1a::Fnv1a;
+
 /// The largest text that is read: histories, tuning, peaks and calibrations have some kilobytes.
 pub(crate) const MOST_TEXT_BYTES: u64 = 1 << 20;
 /// The largest pipeline cache that is read or written. Drivers' caches have some megabytes.
@@ -146,9 +148,27 @@ fn is_temporary(path: &Path) -> bool {
         .is_some_and(|(process, nth)| number(process) && number(nth))
 }
 
-/// FNV-1a, 64 bits: to name and check files, not to keep secrets.
+/// The text between a line that says what it is for and a checksum of both: the one format of every text that is kept.
+pub(crate) fn sealed(key: &str, text: &str) -> String {
+    let text = format!("for {key}\n{text}");
+    let sum = fnv1a(text.as_bytes());
+    text + &format!("sum {sum:016x}\n")
+}
+
+/// The text that was [`sealed`], if it is whole and for the same key. The checksum shows damage, not malice.
+pub(crate) fn unsealed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let (body, sum) = text.strip_suffix('\n')?.rsplit_once("sum ")?;
+    if sum != format!("{:016x}", fnv1a(body.as_bytes())) {
+        return None;
+    }
+    body.strip_prefix("for ")?.strip_prefix(key)?.strip_prefix('\n')
+}
+
+/// The hash of bytes: names and checks files.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+    let mut hash = Fnv1a::new();
+    hash.add(bytes);
+    hash.0
 }
 
 #[cfg(test)]
@@ -223,6 +243,22 @@ mod tests {
         write(&folder.file("link"), b"new");
         assert_eq!(read_text(&folder.file("there")).as_deref(), Some("text"));
         assert_eq!(read_text(&folder.file("link")).as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn a_sealed_text_is_taken_only_whole_and_for_its_own_key() {
+        for text in ["", "a line\n", "sum 0\nfor a\n"] {
+            let sealed = sealed("a key", text);
+            assert_eq!(unsealed(&sealed, "a key"), Some(text));
+            assert_eq!(unsealed(&sealed, "a kez"), None);
+            assert_eq!(unsealed(&sealed, "a"), None);
+            for at in 0..sealed.len() {
+                assert_eq!(unsealed(&sealed[..at], "a key"), None, "cut at {at}");
+                let mut bytes = sealed.clone().into_bytes();
+                bytes[at] ^= 1;
+                assert_eq!(unsealed(&String::from_utf8_lossy(&bytes), "a key"), None, "flipped at {at}");
+            }
+        }
     }
 
     #[cfg(unix)]

@@ -59,6 +59,7 @@
 pub mod cpu;
 mod disk;
 mod error;
+mod fnv1a;
 mod fusion;
 pub mod hybrid;
 mod ir;

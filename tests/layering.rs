@@ -71,7 +71,7 @@ fn named_modules(text: &str) -> Vec<String> {
     found
 }
 
-const BASE: &[&str] = &["disk", "error", "shape", "spirv"];
+const BASE: &[&str] = &["disk", "error", "fnv1a", "shape", "spirv"];
 
 /// Each layer with what it may use.
 fn layers() -> Vec<(&'static str, Vec<&'static str>)> {
@@ -79,6 +79,7 @@ fn layers() -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("disk.rs", BASE.to_vec()),
         ("error.rs", BASE.to_vec()),
+        ("fnv1a.rs", BASE.to_vec()),
         ("error", BASE.to_vec()),
         ("shape.rs", BASE.to_vec()),
         ("shape", BASE.to_vec()),

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+#[path = "../../src/fnv1a.rs"]
+mod fnv1a;
 #[path = "../../tests/gpu/harness.rs"]
 #[allow(dead_code, reason = "only what the seam needs of it")]
 mod harness;

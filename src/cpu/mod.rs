@@ -1,5 +1,8 @@
 //! The operations on slices, on the CPU: SIMD chosen at run time, threads where they pay. Works without Vulkan.
 //!
+//! This module owns its kernels and the threads that they run on. It takes slices with shapes, and gives results into a slice of the
+//! caller's. It knows nothing of devices, recordings or the rest of the engine but shapes and errors.
+//!
 //! Each function is the twin of a [`Recording`](crate::Recording) method of the same name: the same definition, the same
 //! rules for shapes, the same bounds on the error, checked against the same reference with the same cases. An operand is
 //! a [`View`] (a slice with a shape; a bare slice is a vector), the result goes into a slice of the caller's, and the

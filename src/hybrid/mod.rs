@@ -4,6 +4,9 @@
 //! disk), prices each call on both, and runs it where it is cheaper. Each call returns where it ran and why
 //! ([`Decision`]), and what calls really take corrects the prices ([`Placement`]).
 //!
+//! This module owns the calibration and the prices. It takes slices, and gives results with the decision that was made. What it runs
+//! is [`cpu`](crate::cpu)'s or a [`Recording`](crate::Recording)'s; it has no kernel of its own.
+//!
 //! ```
 //! # fn main() -> tidemill::Result<()> {
 //! use tidemill::hybrid::{Hybrid, Policy, Side};

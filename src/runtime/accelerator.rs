@@ -22,8 +22,9 @@ use crate::runtime::staging::Way;
 use crate::runtime::tensor::{Contents, Filler, Storage, Tensor};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::buffer::MemoryKind;
+use crate::vk::describe::enumerate;
 use crate::vk::instance::Instance;
-use crate::vk::physical::{DeviceInfo, enumerate};
+use crate::vk::physical::DeviceInfo;
 use crate::vk::process;
 
 static GLOBAL: Mutex<Option<Accelerator>> = Mutex::new(None);

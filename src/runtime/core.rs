@@ -30,9 +30,9 @@ use crate::runtime::wakers::Wakers;
 use crate::schedule::program::Amount;
 use crate::vk::buffer::MemoryKind;
 use crate::vk::choice::{DeviceChoice, choose};
+use crate::vk::describe;
 use crate::vk::device::{Device, Uses};
 use crate::vk::instance::Instance;
-use crate::vk::physical;
 use crate::vk::pipeline::PipelineCache;
 use crate::vk::process::{self, Own};
 use crate::vk::raw::HostDevice;
@@ -128,7 +128,7 @@ impl Core {
             config.validation,
             config.on_message.clone().map(|s| s.0),
         )?;
-        let devices = physical::enumerate(&instance)?;
+        let devices = describe::enumerate(&instance)?;
         let info = choose(&devices, &device_choice(config)?)?;
         let labels = config.validation || config.labels || renderdoc.is_ok();
         let uses = Uses { labels, names: labels, executables: false, cap_bytes: config.pool_cap };

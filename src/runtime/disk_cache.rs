@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::{self, fnv1a};
+use crate::disk::{self, fnv1a, sealed, unsealed};
 use crate::kernels::variant_table::Winner;
 use crate::runtime::config::CacheDir;
 use crate::runtime::core::Core;
@@ -54,22 +54,6 @@ pub(crate) fn write_without_device(name: &str, text: &str) {
         let _ = file.parent().map(disk::open_folder);
         disk::write(&file, sealed(env!("CARGO_PKG_VERSION"), text).as_bytes());
     }
-}
-
-/// The text between whom it is for and a checksum of both.
-fn sealed(key: &str, text: &str) -> String {
-    let text = format!("for {key}\n{text}");
-    let sum = fnv1a(text.as_bytes());
-    text + &format!("sum {sum:016x}\n")
-}
-
-/// What was sealed, if it is whole and for this one.
-fn unsealed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let (body, sum) = text.strip_suffix('\n')?.rsplit_once("sum ")?;
-    if sum != format!("{:016x}", fnv1a(body.as_bytes())) {
-        return None;
-    }
-    body.strip_prefix("for ")?.strip_prefix(key)?.strip_prefix('\n')
 }
 
 /// The file of what tuning has found.

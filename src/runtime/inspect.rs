@@ -11,9 +11,10 @@ use crate::runtime::config::Config;
 use crate::runtime::core::device_choice;
 use crate::runtime::pipelines::{Making, Pipelines};
 use crate::vk::choice::choose;
+use crate::vk::describe;
 use crate::vk::device::Device;
 use crate::vk::instance::Instance;
-use crate::vk::physical::{self, DeviceInfo};
+use crate::vk::physical::DeviceInfo;
 use crate::vk::pipeline::PipelineCache;
 
 /// The family of kernels that have no variants.
@@ -61,7 +62,7 @@ pub struct CompiledKernel {
 pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKernel>)> {
     let sink = config.on_message.clone().map(|s| s.0);
     let instance = Instance::new(config.entry.clone().map(|e| e.0), config.validation, sink)?;
-    let devices = physical::enumerate(&instance)?;
+    let devices = describe::enumerate(&instance)?;
     let info = choose(&devices, &device_choice(config)?)?;
     let device = Device::with_executables(instance, info)?;
     let pipelines = Pipelines::new(&device, PipelineCache::new(&device, None)?, "");

@@ -5,7 +5,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{self, fnv1a};
+use crate::disk::{self, fnv1a, sealed, unsealed};
+use crate::fnv1a::Fnv1a;
 use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::kernels::bounds;
 use crate::kernels::catalog::Catalog;
@@ -17,7 +18,8 @@ const MOST: usize = 128;
 const MOST_RUNS: u32 = 8;
 /// The most files there are, for applications, devices and versions: those written last.
 const MOST_FILES: usize = 64;
-const HEAD: &str = "tidemill pipelines 2";
+/// What the files are for, and the version of their format.
+const FORMAT: &str = "tidemill pipelines 3";
 
 /// A pipeline of an embedded module: the module's index, and its specialization.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,13 +165,12 @@ fn with_older(used: Vec<Entry>, older: Vec<Known>, new_run: bool) -> Vec<Known> 
 
 /// Changes whenever a module does: what its constants mean may have changed, too.
 fn table() -> u64 {
-    MODULES
-        .iter()
-        .flat_map(|module| module.words())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &word| (hash ^ u64::from(word)).wrapping_mul(0x0100_0000_01b3))
+    let mut hash = Fnv1a::new();
+    MODULES.iter().for_each(|module| hash.add(module.words()));
+    hash.0
 }
 
-/// The head with a checksum of the rest, then a line for each: the runs without it, the module, and `id=bits` for its constants.
+/// A line for each, sealed: the runs without it, the module, and `id=bits` for its constants.
 fn to_text(all: &[Known]) -> String {
     let mut lines = String::new();
     for Known { entry, unused_runs } in all {
@@ -180,17 +181,12 @@ fn to_text(all: &[Known]) -> String {
         }
         lines.push('\n');
     }
-    format!("{HEAD} {:016x}\n{lines}", fnv1a(lines.as_bytes()))
+    sealed(FORMAT, &lines)
 }
 
 /// All of it or nothing.
 fn from_text(text: &str) -> Option<Vec<Known>> {
-    let (head, lines) = text.split_once('\n')?;
-    let sum = head.strip_prefix(HEAD)?.strip_prefix(' ')?;
-    if u64::from_str_radix(sum, 16).ok()? != fnv1a(lines.as_bytes()) {
-        return None;
-    }
-    let entries = lines.lines().take(MOST).map(|line| {
+    let entries = unsealed(text, FORMAT)?.lines().take(MOST).map(|line| {
         let mut words = line.split(' ');
         let unused_runs = words.next()?.parse::<u32>().ok().filter(|runs| *runs < MOST_RUNS)?;
         let module = modules::find(words.next()?)?;

@@ -35,30 +35,8 @@ pub(crate) struct Assignment {
 
 /// Gives every value of a lowered graph its home.
 pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
-    let mut out = Assignment { homes: vec![Home::None; graph.values.len()], slots: Vec::new() };
     let lives = Lives::new(graph);
-    for (id, value) in graph.values.iter().enumerate() {
-        match value.origin {
-            Origin::Tensor(lease) => out.homes[id] = Home::Tensor(lease),
-            Origin::Produced if value.kept.is_some() => {
-                out.homes[id] = Home::Slot(out.slots.len() as u32);
-                out.slots.push(graph.bytes(id as u32));
-            }
-            Origin::Produced | Origin::Alias(_) => {}
-        }
-    }
-    for id in 0..graph.values.len() {
-        // A kept value's block has no other use before its writer runs: what that writes over may live there, and so on.
-        let (home, mut at) = (out.homes[id], id as ValueId);
-        while let Some(earlier) = lives.writer(at).and_then(|i| lives.overwritten(graph, i, at)) {
-            if !matches!(home, Home::Slot(_)) || out.homes[earlier as usize] != Home::None {
-                break;
-            }
-            out.homes[earlier as usize] = home;
-            at = earlier;
-        }
-    }
-
+    let mut out = outer_homes(graph, &lives);
     // Free slots with the number of the stretch between barriers in which they were last touched.
     let mut free: Vec<(u32, u32)> = Vec::new();
     let mut hazards = Hazards::default();
@@ -114,6 +92,33 @@ pub(crate) fn assign(graph: &Graph, tight: bool) -> Assignment {
     for id in 0..graph.values.len() {
         if let Origin::Alias(root) = graph.values[id].origin {
             out.homes[id] = out.homes[root as usize];
+        }
+    }
+    out
+}
+
+/// The homes of tensors, of values that are kept, and of what those are written over.
+fn outer_homes(graph: &Graph, lives: &Lives) -> Assignment {
+    let mut out = Assignment { homes: vec![Home::None; graph.values.len()], slots: Vec::new() };
+    for (id, value) in graph.values.iter().enumerate() {
+        match value.origin {
+            Origin::Tensor(lease) => out.homes[id] = Home::Tensor(lease),
+            Origin::Produced if value.kept.is_some() => {
+                out.homes[id] = Home::Slot(out.slots.len() as u32);
+                out.slots.push(graph.bytes(id as u32));
+            }
+            Origin::Produced | Origin::Alias(_) => {}
+        }
+    }
+    for id in 0..graph.values.len() {
+        // A kept value's block has no other use before its writer runs: what that writes over may live there, and so on.
+        let (home, mut at) = (out.homes[id], id as ValueId);
+        while let Some(earlier) = lives.writer(at).and_then(|i| lives.overwritten(graph, i, at)) {
+            if !matches!(home, Home::Slot(_)) || out.homes[earlier as usize] != Home::None {
+                break;
+            }
+            out.homes[earlier as usize] = home;
+            at = earlier;
         }
     }
     out

@@ -170,27 +170,8 @@ impl Reader {
             }
             Op::Variable => self.variables.push((result?, instruction.result_type?)),
             Op::Constant | Op::SpecConstant | Op::SpecConstantTrue | Op::SpecConstantFalse => {
-                let bits = match (instruction.class.opcode, operands.first()) {
-                    (Op::SpecConstantTrue, _) => 1,
-                    (Op::SpecConstantFalse, _) => 0,
-                    (_, Some(Operand::LiteralBit32(bits))) => u64::from(*bits),
-                    (_, Some(Operand::LiteralBit64(bits))) => *bits,
-                    _ => return None,
-                };
-                let kind = match self.types.get(&instruction.result_type?)? {
-                    Type::Bool => SpecializationKind::Bool,
-                    Type::Int { bits: 32, signed: true } => SpecializationKind::I32,
-                    Type::Int { bits: 32, signed: false } => SpecializationKind::U32,
-                    Type::Float { bits: 32 } => SpecializationKind::F32,
-                    Type::Int { bits, .. } | Type::Float { bits } => {
-                        SpecializationKind::Other { bits: *bits }
-                    }
-                    _ => return None,
-                };
-                let is_plain = instruction.class.opcode == Op::Constant;
-                let decorations = self.decorations.get(&result?);
-                let specialized = decorations.and_then(|known| known.spec_id).filter(|_| !is_plain);
-                self.constants.insert(result?, Constant { bits, kind, specialized });
+                let constant = self.constant(&instruction)?;
+                self.constants.insert(result?, constant);
             }
             Op::ConstantComposite | Op::SpecConstantComposite => {
                 let parts = three(operands, |operand| id(Some(operand)))?;
@@ -210,6 +191,28 @@ impl Reader {
             }
         }
         Some(())
+    }
+
+    fn constant(&self, instruction: &Instruction) -> Option<Constant> {
+        let bits = match (instruction.class.opcode, instruction.operands.first()) {
+            (Op::SpecConstantTrue, _) => 1,
+            (Op::SpecConstantFalse, _) => 0,
+            (_, Some(Operand::LiteralBit32(bits))) => u64::from(*bits),
+            (_, Some(Operand::LiteralBit64(bits))) => *bits,
+            _ => return None,
+        };
+        let kind = match self.types.get(&instruction.result_type?)? {
+            Type::Bool => SpecializationKind::Bool,
+            Type::Int { bits: 32, signed: true } => SpecializationKind::I32,
+            Type::Int { bits: 32, signed: false } => SpecializationKind::U32,
+            Type::Float { bits: 32 } => SpecializationKind::F32,
+            Type::Int { bits, .. } | Type::Float { bits } => SpecializationKind::Other { bits: *bits },
+            _ => return None,
+        };
+        let is_plain = instruction.class.opcode == Op::Constant;
+        let decorations = self.decorations.get(&instruction.result_id?);
+        let specialized = decorations.and_then(|known| known.spec_id).filter(|_| !is_plain);
+        Some(Constant { bits, kind, specialized })
     }
 
     fn declared_type(&self, opcode: Op, result: Id, operands: &[Operand]) -> Option<Type> {

@@ -1,4 +1,7 @@
 //! Streams: slots in rotation, so that the host prepares and consumes while the device works.
+//!
+//! This room owns the slots, the order in which they go round, and the report of who waited for whom. It takes a recording and numbers of
+//! slots, and gives two ends: one that fills slots, one that hands out batches in order. Each slot is a submission of one plan.
 
 mod half;
 mod report;

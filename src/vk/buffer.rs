@@ -131,6 +131,22 @@ pub(crate) fn heap_and_budget(device: &Device, kind: MemoryKind) -> (u64, Option
     index.map_or((0, None), |index| device.heap_and_budget(index))
 }
 
+/// A buffer without memory. `Ok(None)` is out of memory.
+fn create(device: &Device, size_bytes: u64, kind: MemoryKind) -> Result<Option<vk::Buffer>> {
+    use vk::BufferUsageFlags as Usage;
+    let usage = match kind {
+        MemoryKind::Device => BUFFER_USAGE,
+        MemoryKind::Upload | MemoryKind::Readback => Usage::TRANSFER_SRC | Usage::TRANSFER_DST,
+    };
+    let odd = device.info.workarounds.odd_buffer_sizes && size_bytes.is_power_of_two();
+    let info = vk::BufferCreateInfo::default().size(size_bytes + 16 * u64::from(odd)).usage(usage);
+    // SAFETY: contracts 1, 6 and 7.
+    match unsafe { device.raw.create_buffer(&info, None) } {
+        Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY) => Ok(None),
+        other => check("vkCreateBuffer", other).map(Some),
+    }
+}
+
 impl Buffer {
     /// Makes a buffer. `Ok(None)` is out of memory, or beyond the process's budget, which the caller has means against.
     pub(crate) fn new(
@@ -139,21 +155,7 @@ impl Buffer {
         kind: MemoryKind,
         name: &str,
     ) -> Result<Option<Buffer>> {
-        use vk::BufferUsageFlags as Usage;
-        let usage = match kind {
-            MemoryKind::Device => BUFFER_USAGE,
-            MemoryKind::Upload | MemoryKind::Readback => Usage::TRANSFER_SRC | Usage::TRANSFER_DST,
-        };
-        let odd = device.info.workarounds.odd_buffer_sizes && size_bytes.is_power_of_two();
-        let info = vk::BufferCreateInfo::default().size(size_bytes + 16 * u64::from(odd)).usage(usage);
-        // SAFETY: contracts 1, 6 and 7.
-        let raw = unsafe { device.raw.create_buffer(&info, None) };
-        let raw = match raw {
-            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY) => {
-                return Ok(None);
-            }
-            other => check("vkCreateBuffer", other)?,
-        };
+        let Some(raw) = create(device, size_bytes, kind)? else { return Ok(None) };
         let mut buffer = Buffer {
             raw,
             base: 0,
@@ -184,39 +186,7 @@ impl Buffer {
         let flags = device.memory_types[index as usize].property_flags;
         buffer.coherent = flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
         buffer.cached = flags.contains(vk::MemoryPropertyFlags::HOST_CACHED);
-        let allocate = |requirements: vk::MemoryRequirements, allocation_scheme| {
-            let location = MemoryLocation::Unknown;
-            let desc = AllocationCreateDesc { name, requirements, location, linear: true, allocation_scheme };
-            let apart = allocation_scheme != AllocationScheme::GpuAllocatorManaged;
-            device.allocator.lock().as_mut().map(|allocator| {
-                match device.room.has_room(kind, requirements.size, apart, allocator.capacity()) {
-                    true => allocator.allocate(&desc),
-                    false => Err(AllocationError::OutOfMemory),
-                }
-            })
-        };
-        let mut shared = requirements;
-        if !buffer.coherent {
-            // Whole atoms of its own: a flush or an invalidation never reaches a neighbour's bytes.
-            let atom = device.info.limits.non_coherent_atom;
-            shared.alignment = requirements.alignment.max(atom);
-            shared.size = requirements.size.next_multiple_of(atom);
-        }
-        let apart = device.room.is_apart(kind, requirements.size);
-        let mut allocation = match apart {
-            true => allocate(requirements, AllocationScheme::DedicatedBuffer(raw)),
-            false => allocate(shared, AllocationScheme::GpuAllocatorManaged),
-        };
-        if !apart && matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
-            // What is shared comes in large pieces; there may be room for just this one.
-            allocation = allocate(requirements, AllocationScheme::DedicatedBuffer(raw));
-        }
-        let allocation = match allocation {
-            Some(Ok(allocation)) => allocation,
-            Some(Err(AllocationError::OutOfMemory)) => return Ok(None),
-            Some(Err(e)) => return Err(Error::Vulkan { call: "vkAllocateMemory", result: e.to_string() }),
-            None => return Err(Error::Closed),
-        };
+        let Some(allocation) = buffer.allocate(requirements, kind, name)? else { return Ok(None) };
         buffer.mapped = allocation.mapped_ptr().map(NonNull::cast);
         // SAFETY: the allocation stays in this buffer until `Drop` frees it.
         let memory = unsafe { allocation.memory() };
@@ -230,6 +200,49 @@ impl Buffer {
         check("vkBindBufferMemory", unsafe { device.raw.bind_buffer_memory(raw, memory, offset) })?;
         device.name_object(raw, name);
         Ok(Some(buffer))
+    }
+
+    /// Memory for the buffer: a part of what is shared, or memory of its own. `Ok(None)` is out of memory.
+    fn allocate(
+        &self,
+        requirements: vk::MemoryRequirements,
+        kind: MemoryKind,
+        name: &str,
+    ) -> Result<Option<Allocation>> {
+        let device = &self.device;
+        let allocate = |requirements: vk::MemoryRequirements, allocation_scheme| {
+            let location = MemoryLocation::Unknown;
+            let desc = AllocationCreateDesc { name, requirements, location, linear: true, allocation_scheme };
+            let apart = allocation_scheme != AllocationScheme::GpuAllocatorManaged;
+            device.allocator.lock().as_mut().map(|allocator| {
+                match device.room.has_room(kind, requirements.size, apart, allocator.capacity()) {
+                    true => allocator.allocate(&desc),
+                    false => Err(AllocationError::OutOfMemory),
+                }
+            })
+        };
+        let mut shared = requirements;
+        if !self.coherent {
+            // Whole atoms of its own: a flush or an invalidation never reaches a neighbour's bytes.
+            let atom = device.info.limits.non_coherent_atom;
+            shared.alignment = requirements.alignment.max(atom);
+            shared.size = requirements.size.next_multiple_of(atom);
+        }
+        let apart = device.room.is_apart(kind, requirements.size);
+        let mut allocation = match apart {
+            true => allocate(requirements, AllocationScheme::DedicatedBuffer(self.raw)),
+            false => allocate(shared, AllocationScheme::GpuAllocatorManaged),
+        };
+        if !apart && matches!(allocation, Some(Err(AllocationError::OutOfMemory))) {
+            // What is shared comes in large pieces; there may be room for just this one.
+            allocation = allocate(requirements, AllocationScheme::DedicatedBuffer(self.raw));
+        }
+        match allocation {
+            Some(Ok(allocation)) => Ok(Some(allocation)),
+            Some(Err(AllocationError::OutOfMemory)) => Ok(None),
+            Some(Err(e)) => Err(Error::Vulkan { call: "vkAllocateMemory", result: e.to_string() }),
+            None => Err(Error::Closed),
+        }
     }
 
     /// A range of a buffer of the host's, whose memory is out of our sight. Its size and place were checked.

@@ -9,8 +9,9 @@ use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use parking_lot::Mutex;
 
 use super::clock::{self, Calibration};
+use super::describe::describe;
 use super::instance::Instance;
-use super::physical::{DeviceInfo, describe};
+use super::physical::DeviceInfo;
 use super::raw::{FeatureChain, HostDevice, QueueLock, wanted_extensions};
 use super::room::{FIRST_SHARED_BYTES, MemoryRoom};
 use super::{check, loader, process};

@@ -1,5 +1,9 @@
 //! Vulkan, and nothing but: the only layer that names `ash` and the only one with `unsafe`.
 //!
+//! This room owns the handles: instance, device, queue, buffers, pipelines, command buffers, queries. It takes sizes, SPIR-V and commands
+//! that are in order, and gives safe types around Vulkan's, errors that name the call, and what a device is as plain data. It knows no
+//! tensor and no operation. It orders nothing by itself: the rooms above say where barriers stand.
+//!
 //! # The contract
 //!
 //! Every `// SAFETY:` comment in this folder cites one of these by number. What the layer above must do is listed
@@ -34,6 +38,7 @@ pub(crate) mod choice;
 pub(crate) mod clock;
 pub(crate) mod command;
 pub(crate) mod debug;
+pub(crate) mod describe;
 pub(crate) mod device;
 pub(crate) mod executable;
 pub(crate) mod exit;

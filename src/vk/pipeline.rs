@@ -98,41 +98,9 @@ impl Pipeline {
             masks_tails: kernel.is_embedded(),
             device: device.clone(),
         };
-        let bindings: Vec<_> = pipeline
-            .slots
-            .iter()
-            .map(|slot| {
-                vk::DescriptorSetLayoutBinding::default()
-                    .binding(slot.binding)
-                    .descriptor_type(slot.kind.descriptor_type())
-                    .descriptor_count(1)
-                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
-            })
-            .collect();
-        let flags = match device.push_descriptor {
-            Some(_) => vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR,
-            None => vk::DescriptorSetLayoutCreateFlags::empty(),
-        };
-        let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
-        // SAFETY: contracts 1, 6 and 7.
-        let set_layout = unsafe { device.raw.create_descriptor_set_layout(&info, None) };
-        pipeline.set_layout = check("vkCreateDescriptorSetLayout", set_layout)?;
-
-        let push_bytes = kernel.reflection().push_constant_bytes;
-        let ranges = [vk::PushConstantRange {
-            stage_flags: vk::ShaderStageFlags::COMPUTE,
-            offset: 0,
-            size: push_bytes,
-        }];
-        let set_layouts = [pipeline.set_layout];
-        let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts);
-        if push_bytes > 0 {
-            info = info.push_constant_ranges(&ranges);
-        }
-        // SAFETY: contracts 1, 6 and 7.
-        let layout = unsafe { device.raw.create_pipeline_layout(&info, None) };
-        pipeline.layout = check("vkCreatePipelineLayout", layout)?;
-
+        pipeline.set_layout = create_set_layout(device, &pipeline.slots)?;
+        pipeline.layout =
+            create_layout(device, pipeline.set_layout, kernel.reflection().push_constant_bytes)?;
         let info = vk::ShaderModuleCreateInfo::default().code(kernel.words());
         // SAFETY: contracts 1, 6 and 8.
         let module = unsafe { device.raw.create_shader_module(&info, None) };
@@ -205,6 +173,44 @@ impl Pipeline {
     pub(crate) fn slots(&self) -> &[Slot] {
         &self.slots
     }
+}
+
+fn create_set_layout(device: &Device, slots: &[Slot]) -> Result<vk::DescriptorSetLayout> {
+    let bindings: Vec<_> = slots
+        .iter()
+        .map(|slot| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(slot.binding)
+                .descriptor_type(slot.kind.descriptor_type())
+                .descriptor_count(1)
+                .stage_flags(vk::ShaderStageFlags::COMPUTE)
+        })
+        .collect();
+    let flags = match device.push_descriptor {
+        Some(_) => vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR,
+        None => vk::DescriptorSetLayoutCreateFlags::empty(),
+    };
+    let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
+    // SAFETY: contracts 1, 6 and 7.
+    let set_layout = unsafe { device.raw.create_descriptor_set_layout(&info, None) };
+    check("vkCreateDescriptorSetLayout", set_layout)
+}
+
+fn create_layout(
+    device: &Device,
+    set_layout: vk::DescriptorSetLayout,
+    push_bytes: u32,
+) -> Result<vk::PipelineLayout> {
+    let ranges =
+        [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: push_bytes }];
+    let set_layouts = [set_layout];
+    let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts);
+    if push_bytes > 0 {
+        info = info.push_constant_ranges(&ranges);
+    }
+    // SAFETY: contracts 1, 6 and 7.
+    let layout = unsafe { device.raw.create_pipeline_layout(&info, None) };
+    check("vkCreatePipelineLayout", layout)
 }
 
 impl Drop for Pipeline {

@@ -1,5 +1,7 @@
 //! The table of cases, on every variant in the catalog.
 
+use crate::fnv1a;
+
 #[path = "../../build/kernels.rs"]
 #[allow(dead_code, reason = "build.rs and tests/build_script.rs use the rest")]
 mod kernels;

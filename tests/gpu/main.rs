@@ -10,6 +10,8 @@ mod closures;
 mod conv2d;
 mod elementwise;
 mod fixtures;
+#[path = "../../src/fnv1a.rs"]
+mod fnv1a;
 mod fused_modules;
 mod fusion;
 mod graph;

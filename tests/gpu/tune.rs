@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::fnv1a::Fnv1a;
 use crate::harness::{Gpu, config, gpu, gpu_with};
 use tidemill::{Config, Conv2d, Error, Profiling, TrialOutcome, TuneOptions, Tuning};
 
@@ -44,9 +45,11 @@ fn used(gpu: &Gpu, family: &str) -> Vec<String> {
     used
 }
 
-/// FNV-1a, 64 bits, as the files have it.
+/// As the files have it.
 fn checksum(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+    let mut hash = Fnv1a::new();
+    hash.add(text.as_bytes());
+    hash.0
 }
 
 /// Writes a file of winners for the device that `original` is of, or with another first line.

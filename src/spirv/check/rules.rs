@@ -6,51 +6,42 @@ use super::super::guard::Refusal;
 use super::types::{Base, Numbers, Type, is_constant, wrong};
 use super::{Instruction, Module, damaged};
 
+/// An instruction inside a function, with what its operands are asked for.
+struct Use<'a, 'm> {
+    module: &'a Module<'m>,
+    i: &'a Instruction<'a>,
+}
+
 impl Module<'_> {
     /// Whether an instruction inside a function is right; an error if it has no place in a kernel that is made safe.
     pub(super) fn rule(&self, i: &Instruction<'_>) -> Result<bool, Refusal> {
-        let ids = &i.ids;
-        let result = || i.result_type.ok_or_else(|| wrong(i));
-        let made = || -> Result<Option<Numbers>, Refusal> { self.numbers(result()?) };
-        let of = |k: usize| -> Result<u32, Refusal> { self.type_of(*ids.get(k).ok_or_else(|| wrong(i))?) };
-        let operand = |k: usize| -> Result<Option<Numbers>, Refusal> { self.numbers(of(k)?) };
-        let all_are = |base: Base| -> Result<bool, Refusal> {
-            let wanted = made()?;
-            let mut same = matches!(wanted, Some((found, ..)) if found == base);
-            for k in 0..ids.len() {
-                same &= operand(k)? == wanted;
+        let used = Use { module: self, i };
+        let groups = [
+            Use::control,
+            Use::integers,
+            Use::floats_and_truths,
+            Use::conversions,
+            Use::composites,
+            Use::memory,
+            Use::synchronization,
+            Use::library,
+        ];
+        for group in groups {
+            if let Some(right) = group(&used)? {
+                return Ok(right);
             }
-            Ok(same)
-        };
-        // A truth for each number that is compared.
-        let compares = |base: Base| -> Result<bool, Refusal> {
-            let first = operand(0)?;
-            let mut same = matches!(first, Some((found, ..)) if found == base);
-            for k in 1..ids.len() {
-                same &= operand(k)? == first;
-            }
-            Ok(same && made()? == first.map(|(_, _, count)| (Base::Bool, 1, count)))
-        };
-        let converts = |from: Base, to: Base| -> Result<bool, Refusal> {
-            Ok(match (made()?, operand(0)?) {
-                (Some((a, _, n)), Some((b, _, m))) => (a, b, n) == (to, from, m),
-                _ => false,
-            })
-        };
-        let int = |k: usize| -> Result<bool, Refusal> { Ok(matches!(operand(k)?, Some((Base::Int, 32, 1)))) };
-        // A scope: the device, the workgroup, the subgroup, the invocation itself; or the queue, in Vulkan's own model.
-        let scope = |k: usize| -> Result<bool, Refusal> {
-            let known = self.constant(*ids.get(k).ok_or_else(|| wrong(i))?);
-            let queue = self.has(Capability::VulkanMemoryModel);
-            Ok(int(k)? && known.is_some_and(|known| (1..=4).contains(&known) || (known == 5 && queue)))
-        };
-        // What is ordered: one order at the most, of known memory.
-        let order = |k: usize| -> Result<bool, Refusal> {
-            let known = self.constant(*ids.get(k).ok_or_else(|| wrong(i))?);
-            let fits = |known: u32| (known & 0x1e).count_ones() <= 1 && known & !0xffde == 0;
-            Ok(int(k)? && known.is_some_and(fits))
-        };
-        Ok(match i.op {
+        }
+        Err(format!("has the instruction Op{:?}", i.op))
+    }
+}
+
+/// Each group gives `None` for an instruction that is another's.
+impl Use<'_, '_> {
+    /// Functions, blocks and what goes between them.
+    fn control(&self) -> Result<Option<bool>, Refusal> {
+        let i = self.i;
+        let ids = &self.i.ids;
+        Ok(Some(match self.i.op {
             Op::Line | Op::NoLine | Op::Nop | Op::Label | Op::FunctionParameter | Op::FunctionEnd => true,
             Op::FunctionCall
             | Op::Return
@@ -62,110 +53,151 @@ impl Module<'_> {
             Op::Function => i.words.get(3).is_some_and(|control| *control <= 0xf),
             Op::SelectionMerge => i.words.get(2).is_some_and(|control| *control <= 3),
             Op::BranchConditional => {
-                self.type_of_id(of(0)?)? == Type::Bool && i.words.len() == 4 && ids[1] != ids[2]
+                self.module.type_of_id(self.of(0)?)? == Type::Bool && i.words.len() == 4 && ids[1] != ids[2]
             }
-            Op::Switch => int(0)?,
+            Op::Switch => self.int(0)?,
             Op::Variable => {
                 let local = i.words.get(3) == Some(&(StorageClass::Function as u32));
-                local && self.is_initialized(i)?
+                local && self.module.is_initialized(i)?
             }
-            Op::Undef => self.is_sized(result()?)?,
+            Op::Undef => self.module.is_sized(self.result()?)?,
             Op::Phi => {
-                let mut same = self.is_sized(result()?)?;
+                let mut same = self.module.is_sized(self.result()?)?;
                 for k in (0..ids.len()).step_by(2) {
-                    same &= of(k)? == result()?;
+                    same &= self.of(k)? == self.result()?;
                 }
                 same
             }
-            Op::CopyObject => of(0)? == result()?,
+            Op::CopyObject => self.of(0)? == self.result()?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Whole numbers, and comparisons of them.
+    fn integers(&self) -> Result<Option<bool>, Refusal> {
+        Ok(Some(match self.i.op {
             Op::IAdd | Op::ISub | Op::IMul | Op::UDiv | Op::SDiv | Op::UMod | Op::SRem | Op::SMod => {
-                all_are(Base::Int)?
+                self.all_are(Base::Int)?
             }
             Op::SNegate | Op::Not | Op::BitwiseOr | Op::BitwiseXor | Op::BitwiseAnd | Op::BitReverse => {
-                all_are(Base::Int)?
+                self.all_are(Base::Int)?
             }
-            Op::BitCount => converts(Base::Int, Base::Int)?,
+            Op::BitCount => self.converts(Base::Int, Base::Int)?,
             Op::ShiftRightLogical | Op::ShiftRightArithmetic | Op::ShiftLeftLogical => {
-                let (a, b) = (operand(0)?, operand(1)?);
+                let (a, b) = (self.operand(0)?, self.operand(1)?);
                 let count = |of: Option<Numbers>| of.filter(|of| of.0 == Base::Int).map(|of| of.2);
-                made()? == a && count(a).is_some() && count(a) == count(b)
+                self.made()? == a && count(a).is_some() && count(a) == count(b)
             }
             Op::BitFieldInsert => {
-                let same = made()? == operand(0)? && made()? == operand(1)?;
-                same && matches!(made()?, Some((Base::Int, ..))) && int(2)? && int(3)?
+                let same = self.made()? == self.operand(0)? && self.made()? == self.operand(1)?;
+                same && matches!(self.made()?, Some((Base::Int, ..))) && self.int(2)? && self.int(3)?
             }
             Op::BitFieldSExtract | Op::BitFieldUExtract => {
-                made()? == operand(0)? && matches!(made()?, Some((Base::Int, ..))) && int(1)? && int(2)?
+                self.made()? == self.operand(0)?
+                    && matches!(self.made()?, Some((Base::Int, ..)))
+                    && self.int(1)?
+                    && self.int(2)?
             }
             Op::IAddCarry | Op::ISubBorrow | Op::UMulExtended | Op::SMulExtended => {
-                let pair = Type::Struct(vec![of(0)?, of(0)?]);
-                of(0)? == of(1)?
-                    && matches!(operand(0)?, Some((Base::Int, ..)))
-                    && self.type_of_id(result()?)? == pair
-            }
-            Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FRem | Op::FMod | Op::FNegate => {
-                all_are(Base::Float)?
-            }
-            Op::LogicalOr | Op::LogicalAnd | Op::LogicalNot | Op::LogicalEqual | Op::LogicalNotEqual => {
-                all_are(Base::Bool)?
-            }
-            Op::Any | Op::All => {
-                self.type_of_id(result()?)? == Type::Bool && matches!(operand(0)?, Some((Base::Bool, _, 2..)))
+                let pair = Type::Struct(vec![self.of(0)?, self.of(0)?]);
+                self.of(0)? == self.of(1)?
+                    && matches!(self.operand(0)?, Some((Base::Int, ..)))
+                    && self.module.type_of_id(self.result()?)? == pair
             }
             Op::IEqual | Op::INotEqual | Op::UGreaterThan | Op::SGreaterThan | Op::UGreaterThanEqual => {
-                compares(Base::Int)?
+                self.compares(Base::Int)?
             }
             Op::SGreaterThanEqual
             | Op::ULessThan
             | Op::SLessThan
             | Op::ULessThanEqual
-            | Op::SLessThanEqual => compares(Base::Int)?,
+            | Op::SLessThanEqual => self.compares(Base::Int)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Floats and truths, and comparisons of floats.
+    fn floats_and_truths(&self) -> Result<Option<bool>, Refusal> {
+        Ok(Some(match self.i.op {
+            Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FRem | Op::FMod | Op::FNegate => {
+                self.all_are(Base::Float)?
+            }
+            Op::LogicalOr | Op::LogicalAnd | Op::LogicalNot | Op::LogicalEqual | Op::LogicalNotEqual => {
+                self.all_are(Base::Bool)?
+            }
+            Op::Any | Op::All => {
+                self.module.type_of_id(self.result()?)? == Type::Bool
+                    && matches!(self.operand(0)?, Some((Base::Bool, _, 2..)))
+            }
             Op::FOrdEqual | Op::FUnordEqual | Op::FOrdNotEqual | Op::FUnordNotEqual | Op::FOrdLessThan => {
-                compares(Base::Float)?
+                self.compares(Base::Float)?
             }
             Op::FUnordLessThan | Op::FOrdGreaterThan | Op::FUnordGreaterThan | Op::FOrdLessThanEqual => {
-                compares(Base::Float)?
+                self.compares(Base::Float)?
             }
             Op::FUnordLessThanEqual | Op::FOrdGreaterThanEqual | Op::FUnordGreaterThanEqual => {
-                compares(Base::Float)?
+                self.compares(Base::Float)?
             }
-            Op::IsNan | Op::IsInf => compares(Base::Float)?,
-            Op::ConvertFToU | Op::ConvertFToS => converts(Base::Float, Base::Int)?,
-            Op::ConvertSToF | Op::ConvertUToF => converts(Base::Int, Base::Float)?,
-            Op::UConvert | Op::SConvert => converts(Base::Int, Base::Int)?,
-            Op::FConvert | Op::QuantizeToF16 => converts(Base::Float, Base::Float)?,
+            Op::IsNan | Op::IsInf => self.compares(Base::Float)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// From one type to another, and choices.
+    fn conversions(&self) -> Result<Option<bool>, Refusal> {
+        Ok(Some(match self.i.op {
+            Op::ConvertFToU | Op::ConvertFToS => self.converts(Base::Float, Base::Int)?,
+            Op::ConvertSToF | Op::ConvertUToF => self.converts(Base::Int, Base::Float)?,
+            Op::UConvert | Op::SConvert => self.converts(Base::Int, Base::Int)?,
+            Op::FConvert | Op::QuantizeToF16 => self.converts(Base::Float, Base::Float)?,
             Op::Bitcast => {
                 let bits = |of: Option<Numbers>| of.filter(|of| of.0 != Base::Bool).map(|of| of.1 * of.2);
-                bits(made()?).is_some() && bits(made()?) == bits(operand(0)?)
+                bits(self.made()?).is_some() && bits(self.made()?) == bits(self.operand(0)?)
             }
             Op::Select => {
-                let chosen = operand(0)?;
-                let count = made()?.map_or(1, |of| of.2);
+                let chosen = self.operand(0)?;
+                let count = self.made()?.map_or(1, |of| of.2);
                 let fits = chosen == Some((Base::Bool, 1, 1)) || chosen == Some((Base::Bool, 1, count));
-                fits && self.is_sized(result()?)? && of(1)? == result()? && of(2)? == result()?
+                fits && self.module.is_sized(self.result()?)?
+                    && self.of(1)? == self.result()?
+                    && self.of(2)? == self.result()?
             }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Vectors, matrices and other composites.
+    fn composites(&self) -> Result<Option<bool>, Refusal> {
+        let i = self.i;
+        let ids = &self.i.ids;
+        Ok(Some(match self.i.op {
             Op::VectorTimesScalar => {
-                let scalar = made()?.map(|(base, bits, _)| (base, bits, 1));
-                made()? == operand(0)?
-                    && matches!(made()?, Some((Base::Float, _, 2..)))
-                    && operand(1)? == scalar
+                let scalar = self.made()?.map(|(base, bits, _)| (base, bits, 1));
+                self.made()? == self.operand(0)?
+                    && matches!(self.made()?, Some((Base::Float, _, 2..)))
+                    && self.operand(1)? == scalar
             }
             Op::Dot => {
-                let part = operand(0)?.map(|(base, bits, _)| (base, bits, 1));
-                of(0)? == of(1)? && matches!(operand(0)?, Some((Base::Float, _, 2..))) && made()? == part
+                let part = self.operand(0)?.map(|(base, bits, _)| (base, bits, 1));
+                self.of(0)? == self.of(1)?
+                    && matches!(self.operand(0)?, Some((Base::Float, _, 2..)))
+                    && self.made()? == part
             }
             Op::MatrixTimesScalar
             | Op::VectorTimesMatrix
             | Op::MatrixTimesVector
             | Op::MatrixTimesMatrix
             | Op::OuterProduct
-            | Op::Transpose => self.matrices(i)?,
-            Op::CompositeConstruct => self.is_made_of(result()?, ids)?,
-            Op::CompositeExtract => self.part(of(0)?, &i.words[4..])? == Some(result()?),
-            Op::CompositeInsert => of(1)? == result()? && self.part(of(1)?, &i.words[5..])? == Some(of(0)?),
+            | Op::Transpose => self.module.matrices(i)?,
+            Op::CompositeConstruct => self.module.is_made_of(self.result()?, ids)?,
+            Op::CompositeExtract => self.module.part(self.of(0)?, &i.words[4..])? == Some(self.result()?),
+            Op::CompositeInsert => {
+                self.of(1)? == self.result()?
+                    && self.module.part(self.of(1)?, &i.words[5..])? == Some(self.of(0)?)
+            }
             Op::VectorShuffle => {
-                let (Some(a), Some(b), Some(c)) = (operand(0)?, operand(1)?, made()?) else {
-                    return Ok(false);
+                let (Some(a), Some(b), Some(c)) = (self.operand(0)?, self.operand(1)?, self.made()?) else {
+                    return Ok(Some(false));
                 };
                 let places = &i.words[5..];
                 (a.0, a.1, b.0, b.1) == (c.0, c.1, c.0, c.1)
@@ -174,39 +206,61 @@ impl Module<'_> {
                     && places.iter().all(|place| *place < a.2 + b.2)
             }
             Op::VectorExtractDynamic => {
-                matches!(self.type_of_id(of(0)?)?, Type::Vector { part, .. } if part == result()?) && int(1)?
+                matches!(self.module.type_of_id(self.of(0)?)?, Type::Vector { part, .. } if part == self.result()?)
+                    && self.int(1)?
             }
             Op::VectorInsertDynamic => {
-                let part = matches!(self.type_of_id(of(0)?)?, Type::Vector { part, .. } if part == of(1)?);
-                part && of(0)? == result()? && int(2)?
+                let part = matches!(self.module.type_of_id(self.of(0)?)?, Type::Vector { part, .. } if part == self.of(1)?);
+                part && self.of(0)? == self.result()? && self.int(2)?
             }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Loads, stores, and ways to what is loaded.
+    fn memory(&self) -> Result<Option<bool>, Refusal> {
+        let i = self.i;
+        let ids = &self.i.ids;
+        Ok(Some(match self.i.op {
             Op::Load => {
-                let (_, to) = self.pointee(ids[0])?;
-                let image = matches!(self.type_of_id(to)?, Type::Texels { .. });
-                to == result()? && (image || self.is_sized(to)?)
+                let (_, to) = self.module.pointee(ids[0])?;
+                let image = matches!(self.module.type_of_id(to)?, Type::Texels { .. });
+                to == self.result()? && (image || self.module.is_sized(to)?)
             }
             Op::Store => {
-                let (_, to) = self.pointee(ids[0])?;
-                to == of(1)? && self.is_sized(to)? && self.is_writable(ids[0])?
+                let (_, to) = self.module.pointee(ids[0])?;
+                to == self.of(1)? && self.module.is_sized(to)? && self.module.is_writable(ids[0])?
             }
-            Op::AccessChain | Op::InBoundsAccessChain => self.chain(i)?,
+            Op::AccessChain | Op::InBoundsAccessChain => self.module.chain(i)?,
             Op::ArrayLength => {
-                let (_, to) = self.pointee(ids[0])?;
-                let Type::Struct(members) = self.type_of_id(to)? else { return Ok(false) };
-                let last = members.last().map(|id| self.type_of_id(*id)).transpose()?;
+                let (_, to) = self.module.pointee(ids[0])?;
+                let Type::Struct(members) = self.module.type_of_id(to)? else { return Ok(Some(false)) };
+                let last = members.last().map(|id| self.module.type_of_id(*id)).transpose()?;
                 let counted = i.words.get(4).is_some_and(|k| *k as usize + 1 == members.len());
                 counted
                     && matches!(last, Some(Type::RuntimeArray { .. }))
-                    && made()? == Some((Base::Int, 32, 1))
+                    && self.made()? == Some((Base::Int, 32, 1))
             }
-            Op::ImageRead | Op::ImageWrite | Op::ImageQuerySize | Op::ImageTexelPointer => self.image(i)?,
-            Op::ControlBarrier => scope(0)? && scope(1)? && order(2)?,
-            Op::MemoryBarrier => scope(0)? && order(1)?,
+            Op::ImageRead | Op::ImageWrite | Op::ImageQuerySize | Op::ImageTexelPointer => {
+                self.module.image(i)?
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Barriers and atomics.
+    fn synchronization(&self) -> Result<Option<bool>, Refusal> {
+        let i = self.i;
+        Ok(Some(match self.i.op {
+            Op::ControlBarrier => self.scope(0)? && self.scope(1)? && self.order(2)?,
+            Op::MemoryBarrier => self.scope(0)? && self.order(1)?,
             Op::AtomicLoad | Op::AtomicIIncrement | Op::AtomicIDecrement => {
-                self.atomic(i, 0)? && scope(1)? && order(2)?
+                self.module.atomic(i, 0)? && self.scope(1)? && self.order(2)?
             }
-            Op::AtomicStore => self.atomic(i, 1)? && scope(1)? && order(2)?,
-            Op::AtomicCompareExchange => self.atomic(i, 2)? && scope(1)? && order(2)? && order(3)?,
+            Op::AtomicStore => self.module.atomic(i, 1)? && self.scope(1)? && self.order(2)?,
+            Op::AtomicCompareExchange => {
+                self.module.atomic(i, 2)? && self.scope(1)? && self.order(2)? && self.order(3)?
+            }
             Op::AtomicExchange
             | Op::AtomicIAdd
             | Op::AtomicISub
@@ -219,15 +273,90 @@ impl Module<'_> {
             | Op::AtomicXor
             | Op::AtomicFAddEXT
             | Op::AtomicFMinEXT
-            | Op::AtomicFMaxEXT => self.atomic(i, 1)? && scope(1)? && order(2)?,
-            Op::ExtInst => self.glsl(i)?,
+            | Op::AtomicFMaxEXT => self.module.atomic(i, 1)? && self.scope(1)? && self.order(2)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The extended instructions, and those of subgroups.
+    fn library(&self) -> Result<Option<bool>, Refusal> {
+        let i = self.i;
+        let ids = &self.i.ids;
+        Ok(Some(match self.i.op {
+            Op::ExtInst => self.module.glsl(i)?,
             op if format!("{op:?}").starts_with("GroupNonUniform") => {
-                self.constant(ids[0]) == Some(3) && self.subgroup(i)?
+                self.module.constant(ids[0]) == Some(3) && self.module.subgroup(i)?
             }
-            op => return Err(format!("has the instruction Op{op:?}")),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn id(&self, k: usize) -> Result<u32, Refusal> {
+        self.i.ids.get(k).copied().ok_or_else(|| wrong(self.i))
+    }
+
+    fn result(&self) -> Result<u32, Refusal> {
+        self.i.result_type.ok_or_else(|| wrong(self.i))
+    }
+
+    fn made(&self) -> Result<Option<Numbers>, Refusal> {
+        self.module.numbers(self.result()?)
+    }
+
+    fn of(&self, k: usize) -> Result<u32, Refusal> {
+        self.module.type_of(self.id(k)?)
+    }
+
+    fn operand(&self, k: usize) -> Result<Option<Numbers>, Refusal> {
+        self.module.numbers(self.of(k)?)
+    }
+
+    fn all_are(&self, base: Base) -> Result<bool, Refusal> {
+        let wanted = self.made()?;
+        let mut same = matches!(wanted, Some((found, ..)) if found == base);
+        for k in 0..self.i.ids.len() {
+            same &= self.operand(k)? == wanted;
+        }
+        Ok(same)
+    }
+
+    /// A truth for each number that is compared.
+    fn compares(&self, base: Base) -> Result<bool, Refusal> {
+        let first = self.operand(0)?;
+        let mut same = matches!(first, Some((found, ..)) if found == base);
+        for k in 1..self.i.ids.len() {
+            same &= self.operand(k)? == first;
+        }
+        Ok(same && self.made()? == first.map(|(_, _, count)| (Base::Bool, 1, count)))
+    }
+
+    fn converts(&self, from: Base, to: Base) -> Result<bool, Refusal> {
+        Ok(match (self.made()?, self.operand(0)?) {
+            (Some((a, _, n)), Some((b, _, m))) => (a, b, n) == (to, from, m),
+            _ => false,
         })
     }
 
+    fn int(&self, k: usize) -> Result<bool, Refusal> {
+        Ok(matches!(self.operand(k)?, Some((Base::Int, 32, 1))))
+    }
+
+    /// A scope: the device, the workgroup, the subgroup, the invocation itself; or the queue, in Vulkan's own model.
+    fn scope(&self, k: usize) -> Result<bool, Refusal> {
+        let known = self.module.constant(self.id(k)?);
+        let queue = self.module.has(Capability::VulkanMemoryModel);
+        Ok(self.int(k)? && known.is_some_and(|known| (1..=4).contains(&known) || (known == 5 && queue)))
+    }
+
+    /// What is ordered: one order at the most, of known memory.
+    fn order(&self, k: usize) -> Result<bool, Refusal> {
+        let known = self.module.constant(self.id(k)?);
+        let fits = |known: u32| (known & 0x1e).count_ones() <= 1 && known & !0xffde == 0;
+        Ok(self.int(k)? && known.is_some_and(fits))
+    }
+}
+
+impl Module<'_> {
     fn matrices(&self, i: &Instruction<'_>) -> Result<bool, Refusal> {
         let result = i.result_type.ok_or_else(|| wrong(i))?;
         // Columns and rows, and the numbers in them.

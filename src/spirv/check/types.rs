@@ -162,12 +162,9 @@ impl Module<'_> {
                 at(1)? == 0 && (at(2)? == 1 || (at(2)? == 3 && self.has(Capability::VulkanMemoryModel)))
             }
             Op::EntryPoint => {
-                let mut variables = true;
-                for id in &i.ids[1..] {
-                    variables &= self.get(*id)?.op == Op::Variable && self.defined[id] < self.functions_at;
-                }
-                variables &= i.ids[1..].iter().collect::<FxHashSet<_>>().len() == i.ids.len() - 1;
-                variables && at(1)? == ExecutionModel::GLCompute as u32 && self.is_entry(i.ids[0])?
+                self.has_variables_for_interface(i)?
+                    && at(1)? == ExecutionModel::GLCompute as u32
+                    && self.is_entry(i.ids[0])?
             }
             Op::MemberName => {
                 let members = match self.type_of_id(at(1)?)? {
@@ -176,40 +173,13 @@ impl Module<'_> {
                 };
                 (at(2)? as usize) < members
             }
-            Op::TypeImage => {
-                let format = ImageFormat::from_u32(at(8)?);
-                let plain = matches!(at(8)?, 0..=5 | 21..=24 | 30..=33);
-                let known = format.is_some() && (plain || self.has(Capability::StorageImageExtendedFormats));
-                let buffer = at(3)? != Dim::DimBuffer as u32
-                    || (at(5)?, at(6)?) == (0, 0)
-                        && (self.has(Capability::ImageBuffer) || self.has(Capability::SampledBuffer));
-                let scalar = matches!(self.numbers(at(2)?)?, Some((Base::Int | Base::Float, 32, 1)));
-                let flags = at(4)? <= 2 && at(5)? <= 1 && at(6)? <= 1 && matches!(at(7)?, 1 | 2);
-                known && buffer && scalar && flags && i.words.len() == 9
-            }
+            Op::TypeImage => self.image_type(i)?,
             Op::ExtInstImport => {
                 let name: Vec<u8> = i.words[2..].iter().flat_map(|w| w.to_le_bytes()).collect();
                 name.starts_with(b"GLSL.std.450\0")
             }
-            Op::TypeInt => {
-                let allowed = match at(2)? {
-                    8 => self.has(Capability::Int8) || self.has_any(4448..=4450),
-                    16 => self.has(Capability::Int16) || self.has_any(4433..=4436),
-                    32 => true,
-                    64 => self.has(Capability::Int64),
-                    _ => false,
-                };
-                allowed && at(3)? <= 1
-            }
-            Op::TypeFloat => {
-                let allowed = match at(2)? {
-                    16 => self.has(Capability::Float16) || self.has_any(4433..=4436),
-                    32 => true,
-                    64 => self.has(Capability::Float64),
-                    _ => false,
-                };
-                allowed && i.words.len() == 3
-            }
+            Op::TypeInt => self.has_int(at(2)?) && at(3)? <= 1,
+            Op::TypeFloat => self.has_float(at(2)?) && i.words.len() == 3,
             Op::TypeVector => {
                 let scalar = matches!(self.numbers(at(2)?)?, Some((_, _, 1)));
                 scalar
@@ -229,15 +199,7 @@ impl Module<'_> {
                 element && matches!(length, Some((Base::Int, 32, 1))) && positive
             }
             Op::TypeRuntimeArray => self.is_sized(at(2)?)?,
-            Op::TypeStruct => {
-                let mut fine = true;
-                for (k, member) in i.ids.iter().enumerate() {
-                    let last = k + 1 == i.ids.len();
-                    let runtime = matches!(self.type_of_id(*member)?, Type::RuntimeArray { .. });
-                    fine &= (last && runtime) || self.is_sized(*member)?;
-                }
-                fine
-            }
+            Op::TypeStruct => self.struct_type(i)?,
             Op::TypeFunction => {
                 let mut fine = true;
                 for parameter in &i.ids[1..] {
@@ -261,6 +223,58 @@ impl Module<'_> {
             Op::Variable => self.is_initialized(i)?,
             _ => true,
         })
+    }
+
+    /// Whether what an entry point lists are variables outside of functions, each once.
+    fn has_variables_for_interface(&self, i: &Instruction<'_>) -> Result<bool, Refusal> {
+        let mut variables = true;
+        for id in &i.ids[1..] {
+            variables &= self.get(*id)?.op == Op::Variable && self.defined[id] < self.functions_at;
+        }
+        Ok(variables && i.ids[1..].iter().collect::<FxHashSet<_>>().len() == i.ids.len() - 1)
+    }
+
+    fn has_int(&self, bits: u32) -> bool {
+        match bits {
+            8 => self.has(Capability::Int8) || self.has_any(4448..=4450),
+            16 => self.has(Capability::Int16) || self.has_any(4433..=4436),
+            32 => true,
+            64 => self.has(Capability::Int64),
+            _ => false,
+        }
+    }
+
+    fn has_float(&self, bits: u32) -> bool {
+        match bits {
+            16 => self.has(Capability::Float16) || self.has_any(4433..=4436),
+            32 => true,
+            64 => self.has(Capability::Float64),
+            _ => false,
+        }
+    }
+
+    fn image_type(&self, i: &Instruction<'_>) -> Result<bool, Refusal> {
+        let at = |k: usize| i.words.get(k).copied().ok_or_else(|| wrong(i));
+        let format = ImageFormat::from_u32(at(8)?);
+        let plain = matches!(at(8)?, 0..=5 | 21..=24 | 30..=33);
+        let known = format.is_some() && (plain || self.has(Capability::StorageImageExtendedFormats));
+        let buffer = at(3)? != Dim::DimBuffer as u32
+            || (at(5)?, at(6)?) == (0, 0)
+                && (self.has(Capability::ImageBuffer) || self.has(Capability::SampledBuffer));
+        let scalar = matches!(self.numbers(at(2)?)?, Some((Base::Int | Base::Float, 32, 1)));
+        let flags = at(4)? <= 2 && at(5)? <= 1 && at(6)? <= 1 && matches!(at(7)?, 1 | 2);
+        Ok(known && buffer && scalar && flags && i.words.len() == 9)
+    }
+
+    /// Whether all members have a size; the last may be an array without one.
+    fn struct_type(&self, i: &Instruction<'_>) -> Result<bool, Refusal> {
+        let mut fine = true;
+        for (k, member) in i.ids.iter().enumerate() {
+            let last = k + 1 == i.ids.len();
+            let runtime = matches!(self.type_of_id(*member)?, Type::RuntimeArray { .. });
+            fine &= (last && runtime) || self.is_sized(*member)?;
+        }
+        Ok(fine)
     }
 
     /// Whether a variable begins with a constant of its type, or with nothing.

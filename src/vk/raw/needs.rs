@@ -4,7 +4,8 @@ use std::ffi::{CStr, CString, c_void};
 
 use ash::vk;
 
-use crate::vk::physical::{DeviceInfo, Features, describe};
+use crate::vk::describe::describe;
+use crate::vk::physical::{DeviceInfo, Features};
 
 /// The features of Vulkan 1.3 that every device must have enabled, by their names in the specification.
 pub const FEATURES_NEEDED: [&str; 3] = ["timelineSemaphore", "synchronization2", "maintenance4"];
