@@ -209,7 +209,10 @@ fn other_model() -> Option<String> {
 
 /// What was measured before on this machine, or what is measured now.
 pub(super) fn stored_or_measured(gpu: &Accelerator) -> Result<Calibration> {
-    match disk_cache::read(gpu.core(), &name()).as_deref().and_then(Calibration::from_text) {
+    match disk_cache::read(gpu.device(), gpu.core().folder(), &name())
+        .as_deref()
+        .and_then(Calibration::from_text)
+    {
         Some(calibration) if calibration.gpu.is_some() => Ok(calibration),
         _ => measure_and_store(gpu),
     }
@@ -219,7 +222,7 @@ pub(super) fn stored_or_measured(gpu: &Accelerator) -> Result<Calibration> {
 pub(super) fn measure_and_store(gpu: &Accelerator) -> Result<Calibration> {
     gpu.wait_prewarmed();
     let calibration = calibrate(Some(gpu))?;
-    disk_cache::write(gpu.core(), &name(), &calibration.to_text());
+    disk_cache::write(gpu.device(), gpu.core().folder(), &name(), &calibration.to_text());
     Ok(calibration)
 }
 

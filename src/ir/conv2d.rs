@@ -1,7 +1,7 @@
 //! Convolutions over two dimensions, as they are recorded.
 
 use super::epilogue::Epilogue;
-use super::graph::ValueId;
+use super::value::ValueId;
 
 /// `output[image][channel][y][x]`: over two dimensions, the inner one last everywhere. The result has elements.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::ir::graph::ValueId;
 pub(crate) use crate::ir::op_code::OpCode;
+use crate::ir::value::ValueId;
 use crate::shape::{MAX_RANK, Shape};
 
 /// Inputs of one program.

@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
 use crate::ir::elementwise::OpCode;
-use crate::ir::graph::ValueId;
 use crate::ir::op_code::OpSet;
 use crate::ir::pipeline_key::Specialization;
+use crate::ir::value::ValueId;
 
 /// Steps of one epilogue.
 pub(crate) const MAX_STEPS: usize = 6;

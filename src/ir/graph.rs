@@ -13,8 +13,7 @@ use crate::ir::reduce::Reduce;
 use crate::ir::softmax::Softmax;
 use crate::shape::{DType, Shape};
 
-/// A value's place in its graph.
-pub(crate) type ValueId = u32;
+pub(crate) use super::value::ValueId;
 
 /// What is known of a value before it has memory.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Matrix products, as they are recorded.
 
 use super::epilogue::Epilogue;
-use super::graph::ValueId;
+use super::value::ValueId;
 
 /// One of the two matrices of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,3 +14,4 @@ pub(crate) mod op_code;
 pub(crate) mod pipeline_key;
 pub(crate) mod reduce;
 pub(crate) mod softmax;
+pub(crate) mod value;

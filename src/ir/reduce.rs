@@ -1,7 +1,7 @@
 //! Reductions along an axis, as they are recorded.
 
 use super::elementwise::Map;
-use super::graph::ValueId;
+use super::value::ValueId;
 use crate::shape::axes::Geometry;
 
 /// What is made from the elements.

@@ -1,7 +1,7 @@
 //! Softmax and its logarithm, as they are recorded.
 
 use super::elementwise::Map;
-use super::graph::ValueId;
+use super::value::ValueId;
 use crate::shape::axes::Geometry;
 
 /// Softmax of a value that has elements.

@@ -1,9 +1,9 @@
 //! A page that shows runs: self-contained, nothing is loaded from anywhere.
 
 use super::json::{Number, Text, list};
+use crate::runtime::measure::run::{Clock, Run};
 use crate::runtime::profile::guard::Figure;
 use crate::runtime::profile::row::Row;
-use crate::runtime::profile::run::{Clock, Run};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::runtime::measure::run::Run;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::Figure;
 use crate::runtime::profile::row::{HostTime, Profile, Row};
-use crate::runtime::profile::run::Run;
 
 /// Columns as wide as their widest cell: the first two to the left, the rest to the right.
 #[derive(Debug, Default)]

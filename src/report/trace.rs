@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::json::{Number, Text, list};
+use crate::runtime::measure::run::{Clock, Run};
 use crate::runtime::profile::row::{Profile, Row};
-use crate::runtime::profile::run::{Clock, Run};
 
 const HOST: u32 = 1;
 const DEVICE: u32 = 2;

@@ -10,8 +10,10 @@ use rustc_hash::FxHashSet;
 
 use crate::error::Result;
 use crate::ir::pipeline_key::PipelineKey;
+use crate::runtime::commands::{BlockUse, Job};
 use crate::runtime::core::Core;
-use crate::runtime::execute::warm;
+use crate::vk::buffer::MemoryKind;
+use crate::vk::command::Bound;
 use crate::vk::exit::{self, ExitHook};
 
 /// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just
@@ -232,6 +234,23 @@ fn work(shared: &Shared, core: &Weak<Core>, wanted: bool) {
     if let Some(core) = core.upgrade() {
         core.pipelines.save();
     }
+}
+
+/// Runs a pipeline on nothing, so that drivers that compile at the first dispatch do it now.
+fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
+    let pipeline = core.pipelines.make(key)?;
+    let dummy = core.acquire(MemoryKind::Device, 256)?;
+    let mut slot = core.timeline.take_slot()?;
+    slot.begin()?;
+    slot.bind_pipeline(&pipeline);
+    let arguments =
+        vec![Bound { buffer: &dummy.block().buffer, offset: 0, bytes: 256 }; pipeline.slots().len()];
+    slot.bind_arguments(&pipeline, &arguments)?;
+    slot.push_constants(&pipeline, &vec![0; key.kernel.reflection().push_constant_bytes as usize]);
+    slot.dispatch([0, 1, 1]);
+    slot.end()?;
+    let value = core.timeline.submit(Job::plain(slot, vec![BlockUse::writing(dummy.hold())]))?;
+    core.timeline.wait(value, u64::MAX).map(drop)
 }
 
 /// Warms the catalog, one pipeline at a time, whenever the queue has been quiet.

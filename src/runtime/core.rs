@@ -20,7 +20,7 @@ use crate::runtime::pipelines::Pipelines;
 use crate::runtime::pool::{Bound, Lease, Pool, Shortage};
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::Judge;
-use crate::runtime::profile::peaks::{DOUBTS, PeakStore};
+use crate::runtime::profile::guard::{DOUBTS, PeakStore};
 use crate::runtime::profile::profiler::{Profiler, trace};
 use crate::runtime::profile::row::Profile;
 use crate::runtime::profile::ticket::Ticket;

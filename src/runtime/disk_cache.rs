@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use crate::disk::{self, fnv1a, sealed, unsealed};
 use crate::kernels::variant_table::Winner;
 use crate::runtime::config::CacheDir;
-use crate::runtime::core::Core;
 use crate::vk::physical::DeviceInfo;
 
 /// Names the device, its driver and this crate's version: what another of these has measured is not true here.
@@ -23,16 +22,14 @@ pub(crate) fn file(info: &DeviceInfo, folder: &Path, name: &str) -> PathBuf {
 }
 
 /// A text that is kept by this name for a device; `None` if there is none, or not as it was written.
-pub(crate) fn read(core: &Core, name: &str) -> Option<String> {
-    let info = &core.device.info;
-    let text = disk::read_text(&file(info, core.folder()?, name))?;
+pub(crate) fn read(info: &DeviceInfo, folder: Option<&Path>, name: &str) -> Option<String> {
+    let text = disk::read_text(&file(info, folder?, name))?;
     unsealed(&text, &key(info)).map(str::to_owned)
 }
 
 /// Keeps a text by this name, or nothing where nothing is kept on disk.
-pub(crate) fn write(core: &Core, name: &str, text: &str) {
-    if let Some(folder) = core.folder() {
-        let info = &core.device.info;
+pub(crate) fn write(info: &DeviceInfo, folder: Option<&Path>, name: &str, text: &str) {
+    if let Some(folder) = folder {
         disk::write(&file(info, folder, name), sealed(&key(info), text).as_bytes());
     }
 }

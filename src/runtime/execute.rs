@@ -13,9 +13,9 @@ use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::{Core, Patience};
 use crate::runtime::pipelines::Making;
 use crate::runtime::pool::Lease;
-use crate::runtime::profile::Profiling;
+use crate::runtime::profile::probe::{Probe, Wish};
 use crate::runtime::profile::profiler::trace;
-use crate::runtime::profile::ticket::{Probe, RowPlan, Ticket};
+use crate::runtime::profile::ticket::{RowPlan, Ticket};
 use crate::runtime::tensor::{Contents, Storage};
 use crate::schedule::memory::Home;
 use crate::schedule::program::Program;
@@ -25,16 +25,6 @@ use crate::vk::raw::HostSync;
 
 /// How many of a submission's labels are kept to be named if the device is lost.
 const LABELS_KEPT: usize = 8;
-
-/// How a recording wants to be profiled.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
-    pub(crate) mode: Profiling,
-    /// Only what the host does is noted: no timestamps.
-    pub(crate) host_only: bool,
-    /// When the recording was begun, if that was noted.
-    pub(crate) begun_ns: Option<u64>,
-}
 
 /// What was handed to the device.
 #[derive(Debug)]
@@ -55,7 +45,7 @@ pub(crate) fn execute(
 ) -> Result<Sent> {
     core.open()?;
     let _span = trace::enter("encode");
-    let probe = Probe::new(core, wish)?;
+    let probe = Probe::new(&core.profiler, &core.device, wish)?;
     let blocks = give_memory(core, &mut program, kept, leases, Patience::Waits)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
@@ -65,9 +55,14 @@ pub(crate) fn execute(
     finish(&mut slot, &probe)?;
 
     let labels = last_labels(&program.graph);
-    let ticket = probe
-        .is_on()
-        .then(|| Arc::new(probe.ticket(core, RowPlan::all(&program, &probe), wish.begun_ns, making)));
+    let ticket = probe.is_on().then(|| {
+        Arc::new(probe.ticket(
+            &core.profiler,
+            RowPlan::all(&program, probe.isolates()),
+            wish.begun_ns,
+            making,
+        ))
+    });
     let uses = blocks.iter().zip(&program.usage);
     let uses = uses.map(|(lease, usage)| BlockUse::new(lease, probe.usage(*usage))).collect();
     let amount = program.amount();
@@ -244,21 +239,4 @@ fn encode(
         }
     }
     Ok(())
-}
-
-/// Runs a pipeline on nothing, so that drivers that compile at the first dispatch do it now.
-pub(crate) fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
-    let pipeline = core.pipelines.make(key)?;
-    let dummy = core.acquire(MemoryKind::Device, 256)?;
-    let mut slot = core.timeline.take_slot()?;
-    slot.begin()?;
-    slot.bind_pipeline(&pipeline);
-    let arguments =
-        vec![Bound { buffer: &dummy.block().buffer, offset: 0, bytes: 256 }; pipeline.slots().len()];
-    slot.bind_arguments(&pipeline, &arguments)?;
-    slot.push_constants(&pipeline, &vec![0; key.kernel.reflection().push_constant_bytes as usize]);
-    slot.dispatch([0, 1, 1]);
-    slot.end()?;
-    let value = core.timeline.submit(Job::plain(slot, vec![BlockUse::writing(dummy.hold())]))?;
-    core.timeline.wait(value, u64::MAX).map(drop)
 }

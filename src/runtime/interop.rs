@@ -8,12 +8,12 @@ use crate::ir::graph::Origin;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::config::Config;
 use crate::runtime::core::{Core, Patience};
-use crate::runtime::execute::{Wish, encode_nodes, give_memory, settle};
+use crate::runtime::execute::{encode_nodes, give_memory, settle};
 use crate::runtime::external::Hosted;
 use crate::runtime::plan::{Plan, make_pipelines};
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
-use crate::runtime::profile::ticket::Probe;
+use crate::runtime::profile::probe::{Probe, Wish};
 use crate::runtime::recording::{Recording, Value, check_size, discard, foreign_tensor};
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
@@ -282,7 +282,11 @@ fn encode_into(
     let (_, _pipelines) = make_pipelines(core, &program.graph)?;
     let blocks = give_memory(core, &mut program, kept, leases, Patience::None)?;
     core.timeline.check_uploaded(&blocks)?;
-    let probe = Probe::new(core, Wish { mode: Profiling::Off, host_only: false, begun_ns: None })?;
+    let probe = Probe::new(
+        &core.profiler,
+        &core.device,
+        Wish { mode: Profiling::Off, host_only: false, begun_ns: None },
+    )?;
     let mut slot = CommandSlot::adopt(&core.device, commands);
     slot.barrier(Barrier::Enter);
     let nodes = 0..program.graph.nodes.len();

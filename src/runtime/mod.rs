@@ -14,6 +14,7 @@ pub(crate) mod execute;
 pub(crate) mod external;
 pub(crate) mod inspect;
 mod interop;
+pub(crate) mod measure;
 pub(crate) mod outputs;
 pub(crate) mod pipeline_history;
 pub(crate) mod pipelines;

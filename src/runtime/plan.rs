@@ -14,11 +14,12 @@ use crate::ir::graph::{Graph, Label, Work};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::Core;
-use crate::runtime::execute::{Sent, Wish, last_labels};
+use crate::runtime::execute::{Sent, last_labels};
 use crate::runtime::pipelines::Making;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
-use crate::runtime::profile::ticket::{Probe, RowPlan};
+use crate::runtime::profile::probe::{Probe, Wish};
+use crate::runtime::profile::ticket::RowPlan;
 use crate::runtime::recording::foreign_tensor;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Place, Standing, Storage, Tensor};
@@ -204,7 +205,11 @@ impl Plan {
             self.core.timeline.reclaim()?;
         }
         let mode = self.profiling.unwrap_or_else(|| self.core.profiler.mode());
-        let probe = Probe::new(&self.core, Wish { mode, host_only: false, begun_ns: None })?;
+        let probe = Probe::new(
+            &self.core.profiler,
+            &self.core.device,
+            Wish { mode, host_only: false, begun_ns: None },
+        )?;
         let external = self.inputs.len() + self.outputs.len();
         let mut uses = Vec::with_capacity(external);
         let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, self.program.usage.len());
@@ -242,8 +247,8 @@ impl Plan {
         let replay = encoding.choose(&mut self.copies)?.clone();
         let rows = &mut self.rows[usize::from(probe.isolates())];
         let ticket = probe.is_on().then(|| {
-            let rows = rows.get_or_insert_with(|| RowPlan::all(&self.program, &probe));
-            Arc::new(probe.ticket(&self.core, rows.clone(), None, std::mem::take(&mut self.making)))
+            let rows = rows.get_or_insert_with(|| RowPlan::all(&self.program, probe.isolates()));
+            Arc::new(probe.ticket(&self.core.profiler, rows.clone(), None, std::mem::take(&mut self.making)))
         });
         let job = Job {
             commands: Commands::Replay(replay),

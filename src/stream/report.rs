@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Instant;
 
 use crate::error::{ProfileError, Result};
-use crate::runtime::profile::run::{Clock, Run};
+use crate::runtime::measure::run::{Clock, Run};
 
 /// What happened to a batch on the host.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,9 @@ use super::report::{Event, StreamReport};
 use super::slot::{Batch, Slot};
 use crate::error::{Result, StreamError};
 use crate::runtime::accelerator::Accelerator;
+use crate::runtime::measure::run::Run;
 use crate::runtime::plan::Plan;
 use crate::runtime::process;
-use crate::runtime::profile::run::Run;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::Tensor;
 

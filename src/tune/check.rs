@@ -1,7 +1,7 @@
 //! Whether a result is right, for a fraction of the work that it took, after Freivalds: weighted sums of the result must be
 //! what the operation makes of weighted sums of an operand.
 
-use super::problem::numbers;
+use super::numbers::numbers;
 
 /// Columns of a product, or channels of a convolution, that are checked together.
 const CHECKED_TOGETHER: usize = 16;

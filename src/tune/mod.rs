@@ -5,6 +5,7 @@
 //! accelerator, and gives winners to its catalog. It has no kernel of its own and no threshold: what is faster is measured.
 
 mod check;
+mod numbers;
 mod problem;
 mod trial;
 

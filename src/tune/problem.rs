@@ -2,6 +2,7 @@
 //! every run, and a check of the result against f64.
 
 use super::check::{Images, TAPS, is_convolution, is_product};
+use super::numbers::numbers;
 use crate::Shape;
 use crate::error::Result;
 use crate::kernels::variant_table::Class;
@@ -80,18 +81,6 @@ impl Work {
             }
         }
     }
-}
-
-/// Numbers between -1 and 1 that are the same in every run.
-pub(super) fn numbers(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
 }
 
 impl Problem {

@@ -21,9 +21,9 @@ use crate::kernels::launch::Launch;
 use crate::kernels::together::{MOST_SUBGROUPS, one_batch, whole_subgroups};
 use crate::shape::{DType, Shape};
 use aside::Aside;
-use operand::{Operand, Packing, by_fours, in_place, loose};
+use operand::{LONG_STEP, Operand, Packing, by_fours, in_place, loose};
 use schemes::{Scheme, Tile};
-use shape::{LONG_STEP, Window, parts, windows};
+use shape::{Window, parts, windows};
 use sum::Parts;
 
 pub(crate) use examples::{inspected, prewarm};

@@ -1,13 +1,15 @@
 //! Operands as kernels read them: where they are, or packed into rows that are multiples of four elements.
 
 use super::Lowering;
-use super::shape::LONG_STEP;
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::{Graph, ValueId};
 use crate::ir::matmul::{Factor, Product};
 use crate::kernels::pack::Pack;
 use crate::shape::DType;
+
+/// Of k at a time, in tiles of many rows: faster than 4, and takes twice as long to compile.
+pub(super) const LONG_STEP: u32 = 8;
 
 /// An operand; strides in groups of four elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

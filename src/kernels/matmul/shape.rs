@@ -1,6 +1,6 @@
 //! How a product is cut: simplified, split along k, divided into windows that bindings and grids can span. Pure.
 
-use super::operand::Operand;
+use super::operand::{LONG_STEP, Operand};
 use super::schemes::{Scheme, Tile};
 use crate::ir::branches::branch;
 use crate::ir::matmul::Product;
@@ -12,9 +12,6 @@ use smallvec::smallvec;
 /// Iterations that one invocation may make in its loops: lavapipe (22.3, 25.0) cuts loops off silently after 65,535,
 /// all loops taken together.
 pub(crate) const MOST_ITERATIONS: u32 = 65_000;
-
-/// Of k at a time, in tiles of many rows: faster than 4, and takes twice as long to compile.
-pub(super) const LONG_STEP: u32 = 8;
 
 impl Tile {
     /// The tile with no more lanes than a subgroup has.

@@ -12,7 +12,7 @@ use crate::runtime::core::Core;
 use crate::runtime::execute::{encode_nodes, finish};
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
-use crate::runtime::profile::ticket::Probe;
+use crate::runtime::profile::probe::Probe;
 use crate::schedule::program::Program;
 use crate::vk::command::CommandSlot;
 

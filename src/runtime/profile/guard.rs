@@ -15,6 +15,12 @@ pub struct Peaks {
     pub dispatch_floor_ns: f64,
 }
 
+/// The device's peaks, measured when first asked for.
+pub(crate) type PeakStore = Option<Peaks>;
+
+/// How often a figure above the peaks makes them be measured again.
+pub(crate) const DOUBTS: usize = 3;
+
 /// The speed of memory for a working set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]

@@ -2,11 +2,9 @@
 
 pub(crate) mod clock;
 pub(crate) mod guard;
-pub(crate) mod measurement;
-pub(crate) mod peaks;
+pub(crate) mod probe;
 pub(crate) mod profiler;
 pub(crate) mod row;
-pub(crate) mod run;
 pub(crate) mod ticket;
 
 /// Whether the device takes the time of every dispatch, and how.

@@ -8,10 +8,23 @@ use parking_lot::Mutex;
 
 use super::Profiling;
 use super::clock::{Anchor, ClockMismatch};
-use super::run::CpuSpan;
 use super::ticket::{Ticket, thread_name};
 use crate::error::{ProfileError, Result};
 use crate::vk::device::Device;
+
+/// Something that the host did, for traces and reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CpuSpan {
+    /// The thread, or whatever else has a lane of its own.
+    pub track: String,
+    /// What was done.
+    pub name: String,
+    /// When it began, in nanoseconds since the run began.
+    pub begin_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
 
 /// The clocks are compared anew when the last comparison is older than this.
 const ANCHOR_AGE_NS: f64 = 1e6;

@@ -1,5 +1,4 @@
-//! From a recording to its profile: a probe writes timestamps while it is encoded, a ticket goes with the submission
-//! and collects the times when it is done.
+//! A ticket goes with a submission that is profiled, and collects the times when it is done.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,13 +10,10 @@ use super::Profiling;
 use super::clock::Anchor;
 use crate::error::{ProfileError, Result};
 use crate::ir::graph::{Cost, Label, Work};
-use crate::runtime::core::Core;
-use crate::runtime::execute::Wish;
 use crate::runtime::pipelines::Making;
-use crate::schedule::program::{Program, Usage};
+use crate::schedule::program::Program;
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
-use crate::vk::query::Stamp;
 
 /// What is known of a row before it runs.
 #[derive(Clone, Debug)]
@@ -42,8 +38,8 @@ pub(crate) struct HostTimes {
 }
 
 impl RowPlan {
-    /// The rows of a program.
-    pub(crate) fn all(program: &Program, probe: &Probe) -> Arc<[RowPlan]> {
+    /// The rows of a program, each alone if it is `isolated`.
+    pub(crate) fn all(program: &Program, isolated: bool) -> Arc<[RowPlan]> {
         let mut rows: Vec<RowPlan> = Vec::with_capacity(program.graph.nodes.len());
         // The first row since the last barrier: rows since then may overlap each other.
         let mut side_by_side = 0;
@@ -52,7 +48,7 @@ impl RowPlan {
             group.iter_mut().for_each(|row| row.overlaps = several);
         };
         for (node, &barrier) in program.graph.nodes.iter().zip(&program.barriers) {
-            if barrier || probe.isolates() {
+            if barrier || isolated {
                 close(&mut rows[side_by_side..]);
                 side_by_side = rows.len();
             }
@@ -73,87 +69,6 @@ impl RowPlan {
         }
         close(&mut rows[side_by_side..]);
         rows.into()
-    }
-}
-
-/// Writes timestamps while commands are encoded. Off, it does nothing.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Probe {
-    mode: Profiling,
-    /// The queue has timestamps.
-    stamps: bool,
-    host_only: bool,
-    encode_begin: u64,
-    before: Option<Anchor>,
-}
-
-impl Probe {
-    pub(crate) fn new(core: &Core, wish: Wish) -> Result<Probe> {
-        let mode = wish.mode;
-        let stamps = mode != Profiling::Off && !wish.host_only && core.device.info.timestamps.is_some();
-        let on = mode != Profiling::Off;
-        Ok(Probe {
-            mode,
-            stamps,
-            host_only: wish.host_only,
-            encode_begin: if on { core.profiler.now_ns() } else { 0 },
-            before: if stamps { core.profiler.anchor(&core.device)? } else { None },
-        })
-    }
-
-    pub(crate) fn is_on(&self) -> bool {
-        self.mode != Profiling::Off
-    }
-
-    /// Whether each dispatch must run alone.
-    pub(crate) fn isolates(&self) -> bool {
-        self.mode == Profiling::Isolated
-    }
-
-    /// How a block is used, given the barriers that this way of profiling adds.
-    pub(crate) fn usage(&self, usage: Usage) -> Usage {
-        if self.isolates() { usage.behind_barrier() } else { usage }
-    }
-
-    /// Writes the time of a row's begin. `ordered`: everything before it is ordered before it.
-    pub(crate) fn begin(&self, slot: &mut CommandSlot, ordered: bool) -> Result<()> {
-        // After a barrier the work begins when all before it is done; without one it may begin at once.
-        self.stamp(slot, if ordered { Stamp::Done } else { Stamp::Reached })
-    }
-
-    /// Writes the time of the row's end.
-    pub(crate) fn end(&self, slot: &mut CommandSlot) -> Result<()> {
-        self.stamp(slot, Stamp::Done)
-    }
-
-    fn stamp(&self, slot: &mut CommandSlot, stamp: Stamp) -> Result<()> {
-        if self.stamps { slot.timestamp(stamp) } else { Ok(()) }
-    }
-
-    /// What goes with the submission, if profiling is on.
-    pub(crate) fn ticket(
-        &self,
-        core: &Core,
-        rows: Arc<[RowPlan]>,
-        record_begin: Option<u64>,
-        making: Making,
-    ) -> Ticket {
-        let encode = (self.encode_begin, core.profiler.now_ns());
-        let record = (record_begin.unwrap_or(encode.0), encode.0);
-        let host = HostTimes { record, encode, making, thread: thread_name(), ..HostTimes::default() };
-        Ticket {
-            mode: self.mode,
-            host_only: self.host_only,
-            rows,
-            before: self.before,
-            epoch: core.profiler.epoch(),
-            host: Mutex::new(host),
-            upload_bytes: AtomicU64::new(0),
-            head_overlaps: AtomicBool::new(false),
-            tail_overlaps: AtomicBool::new(false),
-            number: AtomicU64::new(0),
-            outcome: OnceLock::new(),
-        }
     }
 }
 
@@ -193,6 +108,29 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    pub(super) fn new(
+        mode: Profiling,
+        host_only: bool,
+        rows: Arc<[RowPlan]>,
+        before: Option<Anchor>,
+        epoch: Instant,
+        host: HostTimes,
+    ) -> Ticket {
+        Ticket {
+            mode,
+            host_only,
+            rows,
+            before,
+            epoch,
+            host: Mutex::new(host),
+            upload_bytes: AtomicU64::new(0),
+            head_overlaps: AtomicBool::new(false),
+            tail_overlaps: AtomicBool::new(false),
+            number: AtomicU64::new(0),
+            outcome: OnceLock::new(),
+        }
+    }
+
     /// Notes the number that the submission got.
     pub(crate) fn numbered(&self, number: u64) {
         self.number.store(number, Ordering::Relaxed);

@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use super::guard::Throughput;
-use super::peaks::DOUBTS;
 use crate::disk::fnv1a;
 use crate::error::{MeasurementError, ProfileError, Result};
 use crate::runtime::accelerator::Accelerator;
+use crate::runtime::profile::guard::{DOUBTS, Peaks, Throughput};
 use crate::shape::Element;
 
 /// Whether a round waits for its work before the next one begins.
@@ -158,7 +157,7 @@ impl Measurement {
         let (gflops, gbytes_per_s) = (self.flops.map(rate), self.bytes.map(rate));
         let bytes = self.bytes.unwrap_or(0);
         let ns = self.wall_ns as f64 / self.dispatches.max(1) as f64;
-        let judge = |peaks: &super::guard::Peaks| -> std::result::Result<(), MeasurementError> {
+        let judge = |peaks: &Peaks| -> std::result::Result<(), MeasurementError> {
             peaks.allow(gflops, gbytes_per_s, bytes)?;
             // Half of the floor: it is taken with barriers between, which independent dispatches do without.
             let floor = peaks.dispatch_floor_ns;

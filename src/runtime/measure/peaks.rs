@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::Profiling;
-use super::guard::{Bandwidth, Peaks};
 use crate::error::Result;
 use crate::ir::graph::{Access, Label, LabelName, Node, ValueId, Work};
 use crate::ir::pipeline_key::PipelineKey;
@@ -16,6 +14,8 @@ use crate::kernels::catalog::{Family, Load};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::core::Core;
 use crate::runtime::disk_cache;
+use crate::runtime::profile::Profiling;
+use crate::runtime::profile::guard::{Bandwidth, PeakStore, Peaks};
 use crate::runtime::recording::Recording;
 use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Shape};
@@ -245,12 +245,6 @@ fn from_text(text: &str) -> Option<Peaks> {
     whole.then(|| peaks.settle())
 }
 
-/// The device's peaks, measured when first asked for.
-pub(crate) type PeakStore = Option<Peaks>;
-
-/// How often a figure above the peaks makes them be measured again.
-pub(crate) const DOUBTS: usize = 3;
-
 impl Core {
     /// The device's peaks: known, from disk, or measured now (some tenths of a second).
     pub(crate) fn peaks(self: &Arc<Core>) -> Result<Peaks> {
@@ -258,7 +252,9 @@ impl Core {
         if let Some(peaks) = &*store {
             return Ok(peaks.clone());
         }
-        if let Some(peaks) = disk_cache::read(self, KEPT).as_deref().and_then(from_text) {
+        if let Some(peaks) =
+            disk_cache::read(&self.device.info, self.folder(), KEPT).as_deref().and_then(from_text)
+        {
             *store = Some(peaks.clone());
             return Ok(peaks);
         }
@@ -278,7 +274,7 @@ impl Core {
             None => fresh,
         };
         *store = Some(peaks.clone());
-        disk_cache::write(self, KEPT, &to_text(&peaks));
+        disk_cache::write(&self.device.info, self.folder(), KEPT, &to_text(&peaks));
         Ok(peaks)
     }
 }

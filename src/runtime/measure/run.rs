@@ -6,30 +6,16 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::Profiling;
-use super::clock::union_ns;
-use super::guard::Peaks;
-use super::profiler::Log;
-use super::row::{HostTime, Profile};
 use crate::error::{MeasurementError, ProfileError, Result};
 use crate::runtime::accelerator::Stats;
 use crate::runtime::core::Core;
+use crate::runtime::profile::Profiling;
+use crate::runtime::profile::clock::{ClockMismatch, union_ns};
+use crate::runtime::profile::guard::{Figure, Peaks};
+use crate::runtime::profile::profiler::{CpuSpan, Log};
+use crate::runtime::profile::row::{HostTime, Profile, Row};
 use crate::schedule::explain::Explanation;
 use crate::vk::process;
-
-/// Something that the host did, for traces and reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CpuSpan {
-    /// The thread, or whatever else has a lane of its own.
-    pub track: String,
-    /// What was done.
-    pub name: String,
-    /// When it began, in nanoseconds since the run began.
-    pub begin_ns: u64,
-    /// When it ended.
-    pub end_ns: u64,
-}
 
 /// What a recording of a run was to do, for its report.
 #[derive(Clone, Debug)]
@@ -274,7 +260,7 @@ impl Run {
         mut spans: Vec<CpuSpan>,
         begun_ns: u64,
         core: &Core,
-        mismatch: Option<super::clock::ClockMismatch>,
+        mismatch: Option<ClockMismatch>,
     ) {
         for span in &mut spans {
             span.begin_ns = span.begin_ns.saturating_sub(begun_ns);
@@ -319,7 +305,7 @@ impl Run {
     fn device_time(
         &self,
         calibrated: bool,
-        mismatch: Option<super::clock::ClockMismatch>,
+        mismatch: Option<ClockMismatch>,
     ) -> std::result::Result<DeviceTime, MeasurementError> {
         if let Some(mismatch) = mismatch {
             return Err(MeasurementError::Clock { rate: mismatch.rate });
@@ -349,14 +335,14 @@ impl Run {
     }
 
     /// All rows, in the order of their submissions.
-    pub fn rows(&self) -> impl Iterator<Item = &super::row::Row> + Clone {
+    pub fn rows(&self) -> impl Iterator<Item = &Row> + Clone {
         self.profiles.iter().flat_map(|profile| &profile.rows)
     }
 
     /// Every figure that can't be true, with the row's label.
     pub fn errors(&self) -> Vec<(String, MeasurementError)> {
         let of_rows = self.rows().filter_map(|row| match &row.figure {
-            super::guard::Figure::Impossible(error) => Some((row.label.clone(), *error)),
+            Figure::Impossible(error) => Some((row.label.clone(), *error)),
             _ => None,
         });
         let of_run = self.gpu.as_ref().and_then(|gpu| gpu.err()).map(|error| (self.name.clone(), error));
