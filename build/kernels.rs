@@ -91,7 +91,7 @@ impl Tree {
     }
 
     /// The file and all that it includes, directly or not: itself first, the others sorted.
-    fn sources_of(&self, path: &str) -> Result<Vec<String>, Mistake> {
+    pub(crate) fn sources_of(&self, path: &str) -> Result<Vec<String>, Mistake> {
         let mut seen = BTreeSet::from([path.to_owned()]);
         let mut open = vec![path.to_owned()];
         while let Some(file) = open.pop() {

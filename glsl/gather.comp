@@ -15,9 +15,7 @@
 // Rows of a table by their numbers. A number outside the table gives a row of zeros. The module with STORE is for whole
 // workgroups of whole subgroups, and for rows of multiples of four elements.
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint VECS = 8;      // groups of four elements per invocation
-layout(constant_id = 2) const uint SPAN = 8;      // neighbouring invocations that walk side by side
+#include "lib/linear.glsl"
 layout(constant_id = 3) const bool ALIGNED = false;  // rows are multiples of four elements
 
 layout(constant_id = 4) const bool SINGLE = false;   // rows are single elements: no division by one

@@ -5,9 +5,7 @@
 
 // Tensors from nothing: counts and random numbers.
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint VECS = 8;  // groups of four elements per invocation
-layout(constant_id = 2) const uint SPAN = 8;  // neighbouring invocations that walk side by side
+#include "lib/linear.glsl"
 layout(constant_id = 3) const uint KIND = 0;
 
 #define IOTA_U32 0

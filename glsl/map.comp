@@ -27,9 +27,7 @@
 // dense, scalars, or strided (broadcast, permuted, sliced). Four elements at a time. Modules with STORE are for whole
 // workgroups of whole subgroups, and for words.
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint VECS = 8;    // groups of four elements per invocation
-layout(constant_id = 2) const uint SPAN = 8;    // neighbouring invocations that walk side by side: the subgroup
+#include "lib/linear.glsl"
 layout(constant_id = 3) const uint MODES = 0;   // how each input is indexed, 4 bits each
 layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the outputs, so that nobody divides in vain
 layout(constant_id = 5) const uint STORED = 0;  // the steps that are stored, 8 bits each

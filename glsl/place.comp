@@ -15,9 +15,7 @@
 // Puts a dense tensor into a box of a larger one: concatenation and padding. The module with STORE is for whole workgroups of
 // whole subgroups, and for rows that are whole walks of a subgroup and begin at multiples of eight elements.
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint VECS = 8;    // groups of four elements per invocation
-layout(constant_id = 2) const uint SPAN = 8;    // neighbouring invocations that walk side by side
+#include "lib/linear.glsl"
 layout(constant_id = 3) const uint FIT = 0;     // how a group of four lies in the output
 layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the input, so that nobody divides in vain
 

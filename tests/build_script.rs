@@ -2,8 +2,12 @@
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
+#[path = "../build/constants.rs"]
+mod constants;
 #[path = "../src/fnv1a.rs"]
 mod fnv1a;
+#[path = "../build/items.rs"]
+mod items;
 #[path = "../build/kernels.rs"]
 mod kernels;
 #[path = "../build/manifest.rs"]
@@ -11,6 +15,7 @@ mod manifest;
 
 use std::collections::BTreeSet;
 
+use constants::{Kind, constants, groups};
 use fnv1a::Fnv1a;
 use kernels::{Module, Tree, combinations, includes, spell};
 
@@ -135,6 +140,96 @@ fn the_hash_sees_every_source_and_define_and_nothing_else() {
         let found = hashes(&changed);
         assert!(base[0] != found[0] && base[1] != found[1], "{changed:?}");
     }
+}
+
+#[test]
+fn constants_are_read_from_their_declarations() {
+    let text = "layout(local_size_x_id = 0) in;\n\
+        layout(constant_id = 1) const uint ROWS = 8;  // of a tile\n\
+        // layout(constant_id = 2) const uint GONE = 1;\n\
+        #if INPUTS == 2\n  layout( constant_id=3 ) const bool IS_HALF = false;\n#endif\n\
+        layout(constant_id = 1) const uint ROWS = 4;\n";
+    let found = constants(text).expect("all are declarations");
+    let found: Vec<_> = found.iter().map(|c| (c.id, c.kind, c.name.as_str(), c.comment.as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            (0, Kind::LocalSize, "LOCAL_SIZE", ""),
+            (1, Kind::Uint, "ROWS", "of a tile"),
+            (3, Kind::Bool, "IS_HALF", "")
+        ]
+    );
+    for wrong in [
+        "layout(constant_id = X) const uint A = 1;",
+        "layout(constant_id = 1) const float A = 1;",
+        "layout(constant_id = 1) const uint A = 1, B = 2;",
+        "layout(constant_id = 1)",
+        "layout(local_size_y_id = 1) in;",
+        "layout(local_size_x_id = 0, local_size_y_id = 1) in;",
+    ] {
+        let found = constants(&format!("void f();\n{wrong}\n")).expect_err(wrong);
+        assert!(found.line == 2 && found.what.starts_with("expected layout("), "{wrong}: {found:?}");
+    }
+    let twice = "layout(constant_id = 1) const uint A = 1;\nlayout(constant_id = 2) const uint A = 1;\n";
+    assert!(constants(twice).expect_err("two ids").what.contains("`A` was declared as another constant: 1"));
+}
+
+#[test]
+fn constants_that_are_numbered_are_an_array() {
+    let declare = |(id, name): (usize, &&str)| format!("layout(constant_id = {id}) const uint {name} = 0;\n");
+    let text: String =
+        ["STEPS", "STEP0", "STEP1", "OTHER2", "STEP2", "STEP4"].iter().enumerate().map(declare).collect();
+    let found = groups(&constants(&text).expect("all are declarations"));
+    let found: Vec<_> = found.iter().map(|g| (g.name.as_str(), g.ids.as_slice(), g.is_array)).collect();
+    let alone = |name, ids| (name, ids, false);
+    assert_eq!(
+        found,
+        [alone("STEPS", &[0][..]), ("STEP", &[1, 2, 4], true), alone("OTHER2", &[3]), alone("STEP4", &[5]),]
+    );
+}
+
+const TILE: (&str, &str) = (
+    "lib/tile.glsl",
+    "layout(local_size_x_id = 0) in;\nlayout(constant_id = 1) const uint TILE_M = 64;  // rows of \"A\"\n",
+);
+
+#[test]
+fn items_are_a_kernels_modules_and_the_constants_of_every_file() {
+    let map = "//! build: INPUTS=1,2 STEPS=4 OPS=ALL\n#include \"lib/tile.glsl\"\n\
+        layout(constant_id = 2) const bool IS_HALF = false;\n";
+    let files = [("map.comp", map), TILE, ("lib/unused.glsl", "layout(constant_id = 9) const uint X = 0;\n")];
+    let text = items::write(&tree(&files), &modules(&files)).expect("the sources should be in order");
+    for item in [
+        "pub(crate) mod map {",
+        "Inputs1_4All = 0,",
+        "Inputs2_4All = 1,",
+        "pub(crate) const IS_HALF: super::Constant<File, bool> = super::Constant::new(2);",
+        "impl super::Includes<super::tile::File> for File {}",
+        "impl super::Includes<super::map::File> for File {}",
+        "const LOCAL_SIZE: u32 = 0;",
+        "pub(crate) mod tile {",
+        r#"#[doc = "rows of \"A\""]"#,
+        "pub(crate) const TILE_M: super::Constant<File, u32> = super::Constant::new(1);",
+        "(1, ConstantName::TileTileM),",
+        "inputs: 2,",
+        "ops: Some(Ops::All),",
+    ] {
+        assert!(text.contains(item), "{item} is missing in\n{text}");
+    }
+    assert!(!text.contains("unused"), "{text}");
+}
+
+#[test]
+fn kernels_without_a_local_size_and_files_of_one_name_are_mistakes() {
+    let found = |files: &[(&str, &str)]| items::write(&tree(files), &modules(files)).expect_err("a mistake");
+    let what = "a kernel's local size is layout(local_size_x_id = 0) in; in it or in one file it includes";
+    assert_eq!(found(&[("map.comp", "")]), [format!("glsl/map.comp:1: {what}")]);
+    let twice = "#include \"lib/tile.glsl\"\nlayout(local_size_x_id = 0) in;\n";
+    assert_eq!(found(&[("map.comp", twice), TILE]), [format!("glsl/map.comp:1: {what}")]);
+    let same = "#include \"lib/tile.glsl\"\n";
+    assert_eq!(found(&[("tile.comp", same), TILE]), ["glsl/tile.comp:1: has the name of glsl/lib/tile.glsl"]);
+    let wrong = ("lib/tile.glsl", "\nlayout(constant_id = 1) const int A = 1;\n");
+    assert!(found(&[("map.comp", same), wrong])[0].starts_with("glsl/lib/tile.glsl:2: expected layout("));
 }
 
 #[test]

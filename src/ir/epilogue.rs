@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 use crate::ir::branches::branch;
 use crate::ir::elementwise::OpCode;
 use crate::ir::op_code::OpSet;
-use crate::ir::pipeline_key::Specialization;
 use crate::ir::value::ValueId;
 
 /// Steps of one epilogue.
@@ -50,7 +49,7 @@ pub(crate) struct Step {
 
 impl Step {
     /// As the shader reads it.
-    fn word(&self) -> u32 {
+    pub(crate) fn word(&self) -> u32 {
         let [a, b, c] = self.operands.map(Source::code);
         self.op as u32 | a << 8 | b << 16 | c << 24
     }
@@ -70,7 +69,7 @@ pub(crate) struct Extra {
 
 impl Extra {
     /// As the shader numbers the ways of indexing. `aligned`: groups of four columns begin at multiples of four.
-    fn mode(&self, aligned: bool) -> u32 {
+    pub(crate) fn mode(&self, aligned: bool) -> u32 {
         let aligned =
             aligned && [self.batch[0], self.batch[1], self.row].iter().all(|stride| stride % 4 == 0);
         let columns = match (self.column, aligned) {
@@ -151,18 +150,6 @@ impl Epilogue {
     /// lavapipe the first product takes 55 ms with that one and 90 with the light set.
     pub(crate) fn is_plain(&self) -> bool {
         self.steps.iter().all(|step| step.op.set() <= OpSet::Plain)
-    }
-
-    /// The specialization constants of `glsl/lib/epilogue.glsl`. `wide`: columns come in aligned groups of four that
-    /// are all inside; `aligned`: they begin at multiples of four.
-    pub(crate) fn specialization(&self, wide: bool, aligned: bool, out: &mut Specialization) {
-        out.push((32, u32::from(branch!("epilogue: wide", wide))));
-        if self.steps.is_empty() {
-            return;
-        }
-        out.push((33, self.steps.len() as u32));
-        out.extend(self.steps.iter().enumerate().map(|(i, step)| (34 + i as u32, step.word())));
-        out.extend(self.extras.iter().enumerate().map(|(i, extra)| (40 + i as u32, extra.mode(aligned))));
     }
 
     /// The extra inputs' values; `spare` stands behind bindings that are not used.

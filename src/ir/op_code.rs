@@ -62,7 +62,7 @@ mod tests {
     use rspirv::spirv::{Decoration, Op};
 
     use super::*;
-    use crate::kernels::modules::{EmbeddedModule, MODULES};
+    use crate::kernels::modules::Module;
 
     #[test]
     fn op_codes_are_those_of_the_shader() {
@@ -95,11 +95,11 @@ mod tests {
         ];
         for (kernel, may_contract) in kernels {
             let mut found = 0;
-            for module in MODULES.iter().filter(|module| module.name.starts_with(kernel)) {
+            for module in Module::all().filter(|module| module.name().starts_with(kernel)) {
                 for Computed { function, protected } in float_operations(module) {
                     let may = may_contract.contains(&function.as_str());
                     found += usize::from(!may);
-                    assert!(protected || may, "{}: {function} may be contracted", module.name);
+                    assert!(protected || may, "{}: {function} may be contracted", module.name());
                 }
             }
             assert!(found > 40, "{found} float operations in {kernel}: is anything looked at?");
@@ -113,7 +113,7 @@ mod tests {
         protected: bool,
     }
 
-    fn float_operations(module: &EmbeddedModule) -> Vec<Computed> {
+    fn float_operations(module: Module) -> Vec<Computed> {
         let arithmetic = [
             Op::FAdd,
             Op::FSub,

@@ -2,6 +2,8 @@
 //! it names is compiled by the driver, which unrolls loops by these numbers.
 
 use crate::ir::op_code::OpCode;
+use crate::kernels::constants::Constant;
+use crate::kernels::modules::{ConstantName, KernelName, Module, conv_direct};
 
 /// The values that a constant takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,115 +26,67 @@ use Bound::{Any, Flag, Most, Size, Step};
 const GROUP: Bound = Size(1024);
 /// Lanes of a subgroup.
 const LANES: Bound = Size(128);
+/// Multiplications and additions that a convolution unrolls.
+const MOST_UNROLLED: u32 = 288;
 
-/// The constants of `glsl/lib/epilogue.glsl` and `glsl/lib/factors.glsl`.
-const EPILOGUE: &[(u32, Bound)] = &[
-    (32, Flag),
-    (33, Most(6)),
-    (34, Step),
-    (35, Step),
-    (36, Step),
-    (37, Step),
-    (38, Step),
-    (39, Step),
-    (40, Most(15)),
-    (41, Most(15)),
-    (42, Most(3)),
-];
+/// Every constant has a bound, or this does not compile.
+fn bound(constant: ConstantName) -> Bound {
+    use ConstantName as C;
+    match constant {
+        C::LocalSize | C::LanesLanes => GROUP,
+        C::LinearVecs => Size(8),
+        C::LinearSpan => LANES,
 
-/// The steps of `glsl/lib/program.glsl`: constants 8 to 23.
-const STEPS: std::ops::Range<u32> = 8..24;
+        C::MapModes | C::MapStored | C::MapHalves => Any,
+        C::MapDims => Most(4),
+        C::MapResults => Size(4),
+        C::MapWhole => Flag,
+        C::ProgramCount => Size(16),
+        C::ProgramStep => Step,
+        C::HeadSingle => Most(15),
 
-/// The constants of each kernel that are not an epilogue's or a program's steps.
-const KERNELS: &[(&str, &[(u32, Bound)])] = &[
-    (
-        "conv_direct",
-        &[
-            (0, GROUP),
-            (1, LANES),
-            (2, Size(32)),
-            (3, Size(16)),
-            (4, Size(100)),
-            (5, Size(100)),
-            (6, Size(288)),
-            (7, Flag),
-        ],
-    ),
-    (
-        "conv_tile",
-        &[
-            (0, GROUP),
-            (1, Size(128)),
-            (2, Size(128)),
-            (3, Size(16)),
-            (4, Size(8)),
-            (5, Size(8)),
-            (6, Any),
-            (7, Any),
-            (8, Flag),
-        ],
-    ),
-    ("gather", &[(0, GROUP), (1, Size(8)), (2, LANES), (3, Flag), (4, Flag)]),
-    ("generate", &[(0, GROUP), (1, Size(8)), (2, LANES), (3, Most(3))]),
-    (
-        "map",
-        &[
-            (0, GROUP),
-            (1, Size(8)),
-            (2, LANES),
-            (3, Any),
-            (4, Most(4)),
-            (5, Any),
-            (6, Size(16)),
-            (7, Size(4)),
-            (24, Flag),
-            (25, Any),
-        ],
-    ),
-    ("peak", &[(0, GROUP), (1, Most(2))]),
-    ("place", &[(0, GROUP), (1, Size(8)), (2, LANES), (3, Most(3)), (4, Most(4))]),
-    ("product_dot", &[(0, GROUP), (1, LANES), (2, Size(8)), (3, Size(16)), (4, Flag), (7, Flag)]),
-    ("product_pack", &[(0, GROUP), (1, Flag), (2, Flag), (3, Flag)]),
-    (
-        "product_rows",
-        &[(0, GROUP), (1, LANES), (2, Size(32)), (3, Size(4)), (4, Flag), (5, Flag), (6, Size(8)), (7, Flag)],
-    ),
-    ("product_sum", &[(0, GROUP)]),
-    (
-        "product_tile",
-        &[
-            (0, GROUP),
-            (1, Size(128)),
-            (2, Size(128)),
-            (3, Size(16)),
-            (4, Size(8)),
-            (5, Size(8)),
-            (6, Flag),
-            (7, Flag),
-        ],
-    ),
-    ("reduce_columns", &[(0, GROUP), (1, GROUP), (2, Most(5)), (3, Most(15)), (4, Most(3)), (5, Flag)]),
-    ("reduce_merge", &[(0, GROUP), (1, GROUP), (2, Most(5)), (3, Most(15)), (4, Most(3))]),
-    (
-        "reduce_rows",
-        &[(0, GROUP), (1, GROUP), (2, Most(5)), (3, Most(15)), (4, Most(3)), (6, Size(16)), (7, Most(15))],
-    ),
-    ("reduce_short", &[(0, GROUP), (2, Most(5)), (3, Most(15)), (4, Most(3)), (5, Size(16))]),
-    ("softmax_columns", &[(0, GROUP), (1, GROUP), (2, Most(3)), (3, Flag), (5, Flag)]),
-    (
-        "softmax_rows",
-        &[
-            (0, GROUP),
-            (1, GROUP),
-            (2, Most(3)),
-            (3, Flag),
-            (4, Size(40)),
-            (5, Flag),
-            (6, Most(16)),
-            (7, Most(15)),
-        ],
-    ),
-];
+        C::EpilogueWide => Flag,
+        C::EpilogueSteps => Most(6),
+        C::EpilogueStep => Step,
+        C::EpilogueMode => Most(15),
+        C::FactorsHalves => Most(3),
+
+        C::TileTileM | C::TileTileN => Size(128),
+        C::TileTileK => Size(16),
+        C::TileFrameM | C::TileFrameN => Size(8),
+        C::ProductTileAAlongK | C::ProductTileBAlongK => Flag,
+        C::ProductRowsLanes | C::ProductDotLanes | C::ConvDirectLanes => LANES,
+        C::ProductRowsRows => Size(32),
+        C::ProductRowsWidth => Size(4),
+        C::ProductRowsTail | C::ProductRowsRolled | C::ProductRowsLoose => Flag,
+        C::ProductRowsKStep => Size(8),
+        C::ProductDotRows => Size(8),
+        C::ProductDotColumns => Size(16),
+        C::ProductDotAlongK => Flag,
+        C::ProductPackTransposed | C::ProductPackAligned | C::ProductPackIsHalf => Flag,
+
+        C::ConvDirectRows => Size(32),
+        C::ConvDirectTaps => Size(16),
+        C::ConvDirectStride | C::ConvDirectDilation => Size(100),
+        C::ConvDirectUnroll => Size(MOST_UNROLLED),
+        C::ConvTileTapsY | C::ConvTileTapsX => Any,
+        C::ConvDirectIsHalf | C::ConvTileIsHalf => Flag,
+
+        C::MonoidMonoid => Most(5),
+        C::MonoidTerm => Most(15),
+        C::MonoidFinish => Most(3),
+        C::ReduceColumnsAligned | C::SoftmaxColumnsAligned => Flag,
+        C::ReduceShortExtent => Size(16),
+        C::SoftmaxLogarithm | C::SoftmaxRowsFull | C::SoftmaxRowsFew => Flag,
+        C::SoftmaxRowsMode | C::SoftmaxColumnsMode => Most(3),
+        C::SoftmaxRowsVecs => Size(40),
+
+        C::GatherAligned | C::GatherSingle => Flag,
+        C::GenerateKind | C::PlaceFit => Most(3),
+        C::PlaceDims => Most(4),
+        C::PeakKind => Most(2),
+    }
+}
 
 impl Bound {
     fn holds(self, bits: u32) -> bool {
@@ -146,102 +100,126 @@ impl Bound {
     }
 }
 
-/// The bound of a kernel's constant; `None` if it has no such constant.
-fn bound(kernel: &str, id: u32) -> Option<Bound> {
-    let (_, own) = KERNELS.iter().find(|(name, _)| *name == kernel)?;
-    let known = own.iter().chain(EPILOGUE).find(|(known, _)| *known == id);
-    known.map(|(_, bound)| *bound).or_else(|| STEPS.contains(&id).then_some(Step))
-}
-
 /// Whether a pipeline of this module with these constants may have been made by this crate.
-pub(crate) fn may_be_ours(module: &str, specialization: &[(u32, u32)]) -> bool {
-    let kernel = module.split('.').next().unwrap_or_default();
-    let value = |id: u32| specialization.iter().find(|(known, _)| *known == id).map_or(1, |(_, bits)| *bits);
+pub(crate) fn may_be_ours(module: Module, specialization: &[(u32, u32)]) -> bool {
+    let constants = module.kernel().constants();
     let each = specialization.iter().enumerate().all(|(i, (id, bits))| {
         let once = specialization[..i].iter().all(|(known, _)| known != id);
-        once && bound(kernel, *id).is_some_and(|bound| bound.holds(*bits))
+        let mut named = constants.iter().filter(|(known, _)| known == id);
+        once && named.any(|(_, name)| bound(*name).holds(*bits))
     });
     // What is unrolled together is bounded together; each alone may be as much as the bound says.
-    let known = KERNELS.iter().any(|(name, _)| *name == kernel);
-    known
-        && each
-        && match kernel {
-            "conv_direct" => {
-                let unroll = value(6);
-                unroll == 1 || u64::from(unroll) * u64::from(value(2)) * u64::from(value(3)) <= 288
-            }
-            _ => true,
+    let value = |constant: Constant<conv_direct::File, u32>| {
+        let given = specialization.iter().find(|(known, _)| *known == constant.id());
+        given.map_or(1, |(_, bits)| *bits)
+    };
+    each && match module.kernel() {
+        KernelName::ConvDirect => {
+            let unroll = value(conv_direct::UNROLL);
+            let loops = [unroll, value(conv_direct::ROWS), value(conv_direct::TAPS)].map(u64::from);
+            unroll == 1 || loops.iter().product::<u64>() <= u64::from(MOST_UNROLLED)
         }
+        _ => true,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::constants::{Constants, Specialized};
     use crate::kernels::conv2d::schemes as convolutions;
     use crate::kernels::matmul::schemes::{SCHEMES, Tile};
-    use crate::kernels::modules::MODULES;
+    use crate::kernels::modules::{
+        conv_tile, map, product_dot, product_rows, product_tile, softmax_rows, tile,
+    };
     use crate::spirv::Reflection;
 
+    fn are_ours(kernel: &Specialized) -> bool {
+        may_be_ours(kernel.module, &kernel.specialization)
+    }
+
     #[test]
-    fn every_constant_of_every_module_has_a_bound_that_holds_its_default() {
-        for module in MODULES {
-            let kernel = module.name.split('.').next().unwrap();
+    fn defaults_are_within_the_bounds() {
+        for module in Module::all() {
             for constant in Reflection::parse(module.words()).unwrap().specializations {
-                let bound = bound(kernel, constant.id);
-                assert!(bound.is_some(), "{}: constant {}", module.name, constant.id);
+                let default = [(constant.id, constant.default_bits as u32)];
+                assert!(may_be_ours(module, &default), "{}: constant {}", module.name(), constant.id);
             }
-            assert!(may_be_ours(module.name, &[]), "{}", module.name);
-        }
-        for (kernel, _) in KERNELS {
-            assert!(MODULES.iter().any(|module| module.name.split('.').next() == Some(kernel)), "{kernel}");
+            assert!(are_ours(&module.with_defaults(64)), "{}", module.name());
         }
     }
 
     #[test]
     fn the_catalogs_tiles_are_within_the_bounds() {
         for tile in SCHEMES.iter().flat_map(|scheme| scheme.rules).map(|rule| rule.tile) {
-            let (module, constants) = match tile {
-                Tile::Rows { lanes, rows, width } => {
-                    ("product_rows.texel.all", vec![(1, lanes), (2, rows), (3, width)])
-                }
-                Tile::Dot { lanes, rows, columns } => {
-                    ("product_dot.texel.all", vec![(1, lanes), (2, rows), (3, columns)])
-                }
-                Tile::Shared { m, n, k, frame } => {
-                    ("product_tile.texel.all", vec![(1, m), (2, n), (3, k), (4, frame), (5, frame)])
-                }
+            let kernel = match tile {
+                Tile::Rows { lanes, rows, width } => Constants::<product_rows::File>::new(lanes)
+                    .with(product_rows::LANES, lanes)
+                    .with(product_rows::ROWS, rows)
+                    .with(product_rows::WIDTH, width)
+                    .of(product_rows::Module::TexelAll),
+                Tile::Dot { lanes, rows, columns } => Constants::<product_dot::File>::new(lanes)
+                    .with(product_dot::LANES, lanes)
+                    .with(product_dot::ROWS, rows)
+                    .with(product_dot::COLUMNS, columns)
+                    .of(product_dot::Module::TexelAll),
+                Tile::Shared { m, n, k, frame } => Constants::<product_tile::File>::new(64)
+                    .with(tile::TILE_M, m)
+                    .with(tile::TILE_N, n)
+                    .with(tile::TILE_K, k)
+                    .with(tile::FRAME_M, frame)
+                    .with(tile::FRAME_N, frame)
+                    .of(product_tile::Module::TexelAll),
             };
-            assert!(may_be_ours(module, &constants), "{tile:?}");
+            assert!(are_ours(&kernel), "{tile:?}");
         }
         for scheme in convolutions::SCHEMES {
             for direct in scheme.direct.iter() {
-                let constants = [(1, direct.lanes), (2, direct.most_rows), (3, direct.most_taps), (6, 1)];
-                assert!(may_be_ours("conv_direct.texel.all", &constants), "{direct:?}");
-                assert!(may_be_ours("conv_direct.texel.all", &[(2, 1), (3, 1), (6, direct.unrolled)]));
+                let module = conv_direct::Module::TexelAll;
+                let rows = Constants::<conv_direct::File>::new(64)
+                    .with(conv_direct::LANES, direct.lanes)
+                    .with(conv_direct::ROWS, direct.most_rows)
+                    .with(conv_direct::TAPS, direct.most_taps)
+                    .with(conv_direct::UNROLL, 1);
+                assert!(are_ours(&rows.of(module)), "{direct:?}");
+                let unrolled = Constants::<conv_direct::File>::new(64)
+                    .with(conv_direct::ROWS, 1)
+                    .with(conv_direct::TAPS, 1)
+                    .with(conv_direct::UNROLL, direct.unrolled);
+                assert!(are_ours(&unrolled.of(module)), "{direct:?}");
             }
             for tile in scheme.tiles {
-                let constants = [(1, tile.m), (2, tile.n), (3, tile.k), (4, tile.frame), (5, tile.frame)];
-                assert!(may_be_ours("conv_tile.texel.all", &constants), "{tile:?}");
+                let constants = Constants::<conv_tile::File>::new(64)
+                    .with(tile::TILE_M, tile.m)
+                    .with(tile::TILE_N, tile.n)
+                    .with(tile::TILE_K, tile.k)
+                    .with(tile::FRAME_M, tile.frame)
+                    .with(tile::FRAME_N, tile.frame);
+                assert!(are_ours(&constants.of(conv_tile::Module::TexelAll)), "{tile:?}");
             }
         }
     }
 
     #[test]
     fn hostile_constants_are_none_of_ours() {
+        let map: Module = map::Module::Texel1_1_1All.into();
+        let direct: Module = conv_direct::Module::TexelAll.into();
+        let softmax: Module = softmax_rows::Module::TexelShuffle1.into();
         for (module, constants) in [
-            ("map.texel.8", &[(1, u32::MAX)][..]),
-            ("map.texel.8", &[(0, 0)]),
-            ("map.texel.8", &[(1, 8), (1, 8)]),
-            ("map.texel.8", &[(99, 0)]),
-            ("map.texel.8", &[(8, 0xff)]),
-            ("product_rows.texel.all", &[(2, 33)]),
-            ("product_tile.texel.all", &[(3, 1 << 20)]),
-            ("conv_direct.texel.all", &[(3, 17)]),
-            ("conv_direct.texel.all", &[(2, 32), (3, 16), (6, 2)]),
-            ("softmax_rows.texel.shuffle", &[(4, 41)]),
-            ("no_such_kernel", &[]),
+            (map, &[(1, u32::MAX)][..]),
+            (map, &[(0, 0)]),
+            (map, &[(1, 8), (1, 8)]),
+            (map, &[(99, 0)]),
+            (map, &[(8, 0xff)]),
+            (product_rows::Module::TexelAll.into(), &[(2, 33)]),
+            (product_tile::Module::TexelAll.into(), &[(3, 1 << 20)]),
+            // An id that the kernel has not.
+            (product_dot::Module::TexelAll.into(), &[(7, 0)]),
+            (direct, &[(3, 17)]),
+            (direct, &[(2, 32), (3, 16), (6, 2)]),
+            (softmax, &[(4, 41)]),
         ] {
-            assert!(!may_be_ours(module, constants), "{module} {constants:?}");
+            assert!(!may_be_ours(module, constants), "{module:?} {constants:?}");
         }
     }
 }

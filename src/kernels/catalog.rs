@@ -8,21 +8,16 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Graph, ValueId};
 use crate::ir::pipeline_key::PipelineKey;
+use crate::kernels::constants::Specialized;
 use crate::kernels::conv2d::schemes as convolutions;
 use crate::kernels::matmul::schemes::{self, SCHEMES, Scheme};
-use crate::kernels::modules::{self, MODULES};
+use crate::kernels::modules::Module;
 use crate::kernels::variant_table::{Choices, Class, Winner};
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, Limits};
 
-/// How a kernel reads its inputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Load {
-    /// Storage buffers: GPUs.
-    Buffer,
-    /// Storage texel buffers: software drivers.
-    Texel,
-}
+/// How a kernel reads its inputs: from storage buffers on GPUs, from storage texel buffers on software drivers.
+pub(crate) use crate::kernels::modules::Load;
 
 /// Kernels that do the same job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -208,7 +203,7 @@ impl Catalog {
             texels: device.features.storage_texel,
             shuffles,
             together: together && device.workarounds.uniform_stores,
-            kernels: MODULES.iter().map(|_| OnceLock::new()).collect(),
+            kernels: Module::all().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
         })
     }
@@ -400,20 +395,22 @@ impl Catalog {
     }
 
     /// The kernel of an embedded module; reflected when first asked for.
-    pub(crate) fn kernel(&self, module: &'static str) -> Result<&Kernel> {
-        let index = modules::find(module).ok_or_else(|| Error::NoSuchVariant {
-            wanted: module.to_owned(),
-            known: MODULES.iter().map(|m| m.name.to_owned()).collect(),
-        })?;
+    pub(crate) fn kernel(&self, module: Module) -> Result<&Kernel> {
         // Tables of modules are many: that each entry is used is seen here.
         #[cfg(debug_assertions)]
-        crate::ir::branches::note(module, None);
-        let cell = &self.kernels[index];
+        crate::ir::branches::note(module.name(), None);
+        let cell = &self.kernels[module.index()];
         if let Some(kernel) = cell.get() {
             return Ok(kernel);
         }
-        let kernel = Kernel::embedded(module, MODULES[index].words())?;
+        let kernel = Kernel::embedded(module.name(), module.words())?;
         Ok(cell.get_or_init(|| kernel))
+    }
+
+    /// The pipeline of a module and its constants.
+    pub(crate) fn pipeline(&self, kernel: Specialized) -> Result<PipelineKey> {
+        let Specialized { module, specialization } = kernel;
+        Ok(PipelineKey { kernel: self.kernel(module)?.clone(), specialization })
     }
 }
 

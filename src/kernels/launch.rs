@@ -5,8 +5,9 @@ use smallvec::SmallVec;
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Cost, Graph, Label, Node, Work};
-use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::constants::Specialized;
 
 /// What the dispatches of one operation have in common.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ impl Launch<'_> {
     pub(crate) fn node(
         &self,
         graph: &Graph,
-        (module, specialization): (&'static str, Specialization),
+        kernel: Specialized,
         push: &[u8],
         (tiles, z): (u64, u32),
         accesses: SmallVec<[Access; 4]>,
@@ -32,7 +33,7 @@ impl Launch<'_> {
         let x = tiles.clamp(1, u64::from(self.catalog.limits.groups[0]));
         branch!("launch: wraps", tiles > x);
         let groups = [x as u32, tiles.div_ceil(x) as u32, z];
-        let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
+        let pipeline = self.catalog.pipeline(kernel)?;
         let push = SmallVec::from_slice(push);
         let bytes = bytes_touched(graph, &accesses);
         let node = Node::new(self.label.clone(), Work::Dispatch { pipeline, push, groups }, accesses);

@@ -6,10 +6,12 @@
 pub(crate) mod axis;
 pub(crate) mod bounds;
 pub(crate) mod catalog;
+pub(crate) mod constants;
 pub(crate) mod conv2d;
 pub(crate) mod copy;
 pub(crate) mod division;
 pub(crate) mod elementwise;
+pub(crate) mod epilogue;
 pub(crate) mod launch;
 pub(crate) mod matmul;
 pub(crate) mod modules;

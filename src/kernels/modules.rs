@@ -1,28 +1,66 @@
-//! The SPIR-V that is built into the crate, one module per kernel and choice of its defines.
+//! The SPIR-V that is built into the crate, one module per kernel and choice of its defines; kernels, modules and specialization
+//! constants by name.
 //!
-//! `build.rs` makes the table from `glsl/`.
+//! `build.rs` makes all names from `glsl/`: a Rust module for each file, with its constants and, if it is a kernel, its modules.
 
 #[cfg(test)]
 use rspirv::spirv::Op;
 
-/// A module of the table.
-#[derive(Debug)]
-pub(crate) struct EmbeddedModule {
-    /// Kernel and lowercased define values: `map.texel.8`.
-    pub(crate) name: &'static str,
-    bytes: &'static Aligned<[u8]>,
-}
+use crate::ir::pipeline_key::Specialization;
+use crate::kernels::constants::{Constant, Includes, KernelFile, Specialized};
 
-impl EmbeddedModule {
+/// One of the modules: an index in the table, in the order of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Module(usize);
+
+impl Module {
+    pub(crate) fn all() -> impl ExactSizeIterator<Item = Module> {
+        (0..MODULES.len()).map(Module)
+    }
+
+    /// The module of that name. For names that come from files.
+    pub(crate) fn find(name: &str) -> Option<Module> {
+        MODULES.binary_search_by(|module| module.name.cmp(name)).ok().map(Module)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+
+    fn embedded(self) -> &'static EmbeddedModule {
+        // Can't panic: only here and in the generated items are there indices, of entries.
+        &MODULES[self.0]
+    }
+
+    /// Kernel and lowercased define values: `map.texel.8`.
+    pub(crate) fn name(self) -> &'static str {
+        self.embedded().name
+    }
+
+    pub(crate) fn kernel(self) -> KernelName {
+        self.embedded().kernel
+    }
+
+    pub(crate) fn defines(self) -> &'static Defines {
+        &self.embedded().defines
+    }
+
     /// The module as Vulkan takes it.
-    pub(crate) fn words(&self) -> &'static [u32] {
+    pub(crate) fn words(self) -> &'static [u32] {
         // Can't panic: `Aligned` gives the alignment, and build.rs embeds whole words only.
-        bytemuck::cast_slice(&self.bytes.0)
+        bytemuck::cast_slice(&self.embedded().bytes.0)
+    }
+
+    /// With workgroups of so many invocations, and the shader's defaults for all other constants.
+    pub(crate) fn with_defaults(self, local_size: u32) -> Specialized {
+        let ids = self.kernel().constants().iter().filter(|(_, name)| *name == ConstantName::LocalSize);
+        let specialization: Specialization = ids.map(|(id, _)| (*id, local_size)).collect();
+        Specialized { module: self, specialization }
     }
 
     /// The instructions, each with its code in front.
     #[cfg(test)]
-    pub(crate) fn instructions(&self) -> impl Iterator<Item = (Op, &'static [u32])> {
+    pub(crate) fn instructions(self) -> impl Iterator<Item = (Op, &'static [u32])> {
         let mut rest = &self.words()[5..];
         std::iter::from_fn(move || {
             let first = *rest.first()?;
@@ -33,18 +71,22 @@ impl EmbeddedModule {
     }
 }
 
+/// An entry of the table.
+#[derive(Debug)]
+struct EmbeddedModule {
+    name: &'static str,
+    kernel: KernelName,
+    defines: Defines,
+    bytes: &'static Aligned<[u8]>,
+}
+
 /// `include_bytes!` aligns to 1; SPIR-V is read as words.
 #[derive(Debug)]
 #[repr(C, align(4))]
 struct Aligned<T: ?Sized>(T);
 
-// `MODULES`, sorted by name.
+// `MODULES`, sorted by name, and the types it is made of.
 include!(concat!(env!("OUT_DIR"), "/modules.rs"));
-
-/// The index of the module of that name.
-pub(crate) fn find(name: &str) -> Option<usize> {
-    MODULES.binary_search_by(|module| module.name.cmp(name)).ok()
-}
 
 #[cfg(test)]
 mod tests {
@@ -53,14 +95,15 @@ mod tests {
     use rspirv::spirv::{Decoration, StorageClass};
 
     use super::*;
+    use crate::spirv::Reflection;
 
     #[test]
     fn every_module_is_found_by_its_name_and_begins_with_the_magic_number() {
-        for module in MODULES {
-            assert_eq!(find(module.name).map(|index| MODULES[index].name), Some(module.name));
-            assert_eq!(module.words().first(), Some(&0x0723_0203), "{}", module.name);
+        for module in Module::all() {
+            assert_eq!(Module::find(module.name()), Some(module));
+            assert_eq!(module.words().first(), Some(&0x0723_0203), "{}", module.name());
         }
-        assert!(find("no such module").is_none());
+        assert!(Module::find("no such module").is_none());
     }
 
     /// What dependents embed. (Builds without the feature find files that are missing, stale or too many.)
@@ -69,12 +112,36 @@ mod tests {
     #[ignore = "another release of shaderc makes other words; .ci/run has that of Debian 12"]
     fn checked_in_modules_are_what_shaderc_makes_of_the_sources() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("spirv");
-        let stale = |module: &&EmbeddedModule| {
-            let file = std::fs::read(folder.join(format!("{}.spv", module.name)));
-            !file.is_ok_and(|bytes| bytes == module.bytes.0)
+        let stale = |module: &Module| {
+            let file = std::fs::read(folder.join(format!("{}.spv", module.name())));
+            !file.is_ok_and(|bytes| bytes == module.embedded().bytes.0)
         };
-        let stale: Vec<_> = MODULES.iter().filter(stale).map(|module| module.name).collect();
+        let stale: Vec<_> = Module::all().filter(stale).map(Module::name).collect();
         assert_eq!(stale, [""; 0], "run ./dev shaders and commit spirv/");
+    }
+
+    /// Of each kernel: what reflection sees in its modules is what was read from its text, and nothing is left over.
+    #[test]
+    fn constants_are_those_of_the_modules() {
+        let mut seen = HashMap::<u32, Vec<(KernelName, ConstantName)>>::new();
+        for module in Module::all() {
+            let known = module.kernel().constants();
+            let reflection = Reflection::parse(module.words()).unwrap();
+            for constant in &reflection.specializations {
+                let name = if constant.name.is_empty() { "LOCAL_SIZE" } else { &constant.name };
+                let name = name.trim_end_matches(char::is_numeric).replace('_', "").to_lowercase();
+                let mut named = known.iter().filter(|(id, _)| *id == constant.id).map(|(_, name)| *name);
+                let found = named.find(|known| format!("{known:?}").to_lowercase().ends_with(&name));
+                assert!(found.is_some(), "{}: {name} is constant {}", module.name(), constant.id);
+                seen.entry(constant.id).or_default().extend(found.map(|found| (module.kernel(), found)));
+            }
+        }
+        for module in Module::all() {
+            for (id, name) in module.kernel().constants() {
+                let is_seen = seen.get(id).is_some_and(|seen| seen.contains(&(module.kernel(), *name)));
+                assert!(is_seen, "{:?} has no {name:?} {id}", module.kernel());
+            }
+        }
     }
 
     // glslang gives a variable the type of a block's member where it copies one as a whole. Only current validation layers
@@ -84,7 +151,7 @@ mod tests {
         let (offset, stride) = (Decoration::Offset as u32, Decoration::ArrayStride as u32);
         let own = [StorageClass::Private, StorageClass::Function, StorageClass::Workgroup]
             .map(|class| class as u32);
-        for module in MODULES {
+        for module in Module::all() {
             let (mut laid_out, mut pointees, mut looked_at) = (HashSet::new(), HashMap::new(), 0);
             for (op, words) in module.instructions() {
                 let holds_one = |types: &[u32]| types.iter().any(|inner| laid_out.contains(inner));
@@ -104,12 +171,12 @@ mod tests {
                     assert!(
                         !laid_out.contains(&pointees[&words[1]]),
                         "{}: variable %{}",
-                        module.name,
+                        module.name(),
                         words[2]
                     );
                 }
             }
-            assert!(looked_at > 0, "{}: is anything looked at?", module.name);
+            assert!(looked_at > 0, "{}: is anything looked at?", module.name());
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::constants::Constants;
+use crate::kernels::modules::product_pack;
 use crate::shape::{DType, Shape};
 
 /// What is copied where: dense matrices into `[batch][panel][panel_rows][panel_vecs]` groups of four.
@@ -143,17 +145,14 @@ impl Pack {
 
     fn pipeline(&self, load: Load, stride: u32, is_half: bool, catalog: &Catalog) -> Result<PipelineKey> {
         let aligned = [self.strides[0], self.strides[1], stride, self.left].iter().all(|s| s % 4 == 0);
-        let specialization = smallvec![
-            (0, LOCAL_SIZE),
-            (1, u32::from(branch!("pack: transposed", self.transposed))),
-            (2, u32::from(branch!("pack: aligned", aligned))),
-            (3, u32::from(branch!("pack: half", is_half))),
-        ];
-        let module = match load {
-            Load::Buffer => "product_pack.buffer",
-            Load::Texel => "product_pack.texel",
-        };
-        Ok(PipelineKey { kernel: catalog.kernel(module)?.clone(), specialization })
+        let constants = Constants::<product_pack::File>::new(LOCAL_SIZE)
+            .with(product_pack::TRANSPOSED, branch!("pack: transposed", self.transposed))
+            .with(product_pack::ALIGNED, branch!("pack: aligned", aligned))
+            .with(product_pack::IS_HALF, branch!("pack: half", is_half));
+        catalog.pipeline(constants.of(match load {
+            Load::Buffer => product_pack::Module::Buffer,
+            Load::Texel => product_pack::Module::Texel,
+        }))
     }
 
     fn too_large(&self, graph: &Graph, bytes: u64, limit: u64) -> Error {

@@ -5,6 +5,7 @@ use smallvec::smallvec;
 use crate::error::Result;
 use crate::ir::graph::{Access, Node};
 use crate::kernels::copy::linear::Linear;
+use crate::kernels::modules::generate;
 use crate::runtime::recording::{Recording, Value};
 use crate::shape::{DType, Element, Shape};
 
@@ -92,8 +93,9 @@ impl Recording {
             let mut nodes = Vec::new();
             for (first, count) in linear.windows(elements) {
                 let push = GeneratePush { count: count as u32, first: first as u32, seed };
-                let work =
-                    linear.dispatch(catalog, ("generate", false), &[(3, kind as u32)], &push, count)?;
+                let constants = linear.constants::<generate::File>().with(generate::KIND, kind as u32);
+                let kernel = constants.of(generate::Module::Only);
+                let work = linear.dispatch(catalog, (kernel, false), &push, count)?;
                 let access = Access { offset: 4 * first, bytes: 4 * count, ..whole };
                 nodes.push(Node::new(label.clone(), work, smallvec![access]));
             }

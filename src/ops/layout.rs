@@ -7,8 +7,10 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand as MapOperand};
 use crate::ir::graph::{Access, Node, ValueId, Work};
+use crate::kernels::catalog::Load;
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::division;
+use crate::kernels::modules::gather;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::layout::{self, Strided};
 use crate::shape::ranges::Ranges;
@@ -319,8 +321,16 @@ impl Recording {
                     height: height as u32,
                 };
                 let single = branch!("gather: single", width == 1);
-                let specialization = [(3, u32::from(aligned)), (4, u32::from(single))];
-                let work = linear.dispatch(catalog, ("gather", together), &specialization, &push, count)?;
+                let module = match linear.load {
+                    _ if branch!("linear: gathered together", together) => gather::Module::TexelTogether,
+                    Load::Buffer => gather::Module::Buffer,
+                    Load::Texel => gather::Module::Texel,
+                };
+                let constants = linear
+                    .constants::<gather::File>()
+                    .with(gather::ALIGNED, aligned)
+                    .with(gather::SINGLE, single);
+                let work = linear.dispatch(catalog, (constants.of(module), together), &push, count)?;
                 let mut accesses: SmallVec<[Access; 4]> = SmallVec::from_slice(&inputs);
                 accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });
                 // Each element, the one it comes from (a table's element once, however often it is named), the row's number.

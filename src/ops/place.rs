@@ -10,6 +10,7 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::Divisions;
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
+use crate::kernels::modules::place;
 use crate::kernels::together::MOST_SUBGROUPS;
 use crate::shape::layout::dense_strides;
 use crate::shape::{MAX_RANK, Shape};
@@ -240,10 +241,18 @@ impl Place {
                 (1, extent) if branch!("place: rows of four", extent >= 4) => Fit::Rows,
                 _ => Fit::Single,
             };
-            let specialization = [(3, fit as u32), (4, piece.extents.len() as u32)];
+            let module = match linear.load {
+                _ if branch!("linear: placed together", together) => place::Module::TexelTogether,
+                Load::Buffer => place::Module::Buffer,
+                Load::Texel => place::Module::Texel,
+            };
+            let constants = linear
+                .constants::<place::File>()
+                .with(place::FIT, fit as u32)
+                .with(place::DIMS, piece.extents.len() as u32);
             // A first group of four may begin before the first element.
             let walked = count + u64::from(first % 4);
-            let work = linear.dispatch(catalog, ("place", together), &specialization, &push, walked)?;
+            let work = linear.dispatch(catalog, (constants.of(module), together), &push, walked)?;
             let node = Node::new(label.clone(), work, smallvec![source, target]);
             nodes.push(node.with_bytes(8 * count));
         }

@@ -1,12 +1,10 @@
 //! What a driver's compiler makes of the catalog: the means to judge kernels by a GPU's own instructions, with or
 //! without the GPU.
 
-use smallvec::smallvec;
-
 use crate::error::Result;
 use crate::ir::pipeline_key::PipelineKey;
-use crate::kernels::catalog::Catalog;
-use crate::kernels::modules::MODULES;
+use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::modules::Module;
 use crate::runtime::config::Config;
 use crate::runtime::core::device_choice;
 use crate::runtime::pipelines::{Making, Pipelines};
@@ -79,10 +77,9 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
         }
     }
     // Kernels without variants, those of other axes, and those for programs that only recordings have.
-    for module in MODULES.iter().filter(|module| !module.name.contains(".texel")) {
-        if !compiled.iter().any(|one| one.kernel == module.name) {
-            let kernel = all.kernel(module.name)?.clone();
-            let key = PipelineKey { kernel, specialization: smallvec![(0, LOCAL_SIZE)] };
+    for module in Module::all().filter(|module| module.defines().load != Some(Load::Texel)) {
+        if !compiled.iter().any(|one| one.kernel == module.name()) {
+            let key = all.pipeline(module.with_defaults(LOCAL_SIZE))?;
             compiled.push(compile(&pipelines, OTHERS, "defaults", &key)?);
         }
     }

@@ -10,7 +10,8 @@ use crate::fnv1a::Fnv1a;
 use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::kernels::bounds;
 use crate::kernels::catalog::Catalog;
-use crate::kernels::modules::{self, MODULES};
+use crate::kernels::constants::Specialized;
+use crate::kernels::modules::Module;
 
 /// The most that are remembered: those used last.
 const MOST: usize = 128;
@@ -21,18 +22,18 @@ const MOST_FILES: usize = 64;
 /// What the files are for, and the version of their format.
 const FORMAT: &str = "tidemill pipelines 3";
 
-/// A pipeline of an embedded module: the module's index, and its specialization.
+/// A pipeline of an embedded module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    module: usize,
+    module: Module,
     specialization: Specialization,
 }
 
 impl Entry {
     /// `None` for kernels of users' own, which are not ours to make, and for what would not be taken from a file.
     pub(crate) fn of(key: &PipelineKey) -> Option<Entry> {
-        let module = modules::find(key.kernel.name()).filter(|_| key.kernel.is_embedded())?;
-        let known = bounds::may_be_ours(key.kernel.name(), &key.specialization);
+        let module = Module::find(key.kernel.name()).filter(|_| key.kernel.is_embedded())?;
+        let known = bounds::may_be_ours(module, &key.specialization);
         known.then(|| Entry { module, specialization: key.specialization.clone() })
     }
 }
@@ -75,8 +76,8 @@ impl Seen {
     /// What earlier processes used.
     pub(crate) fn remembered(&self, catalog: &Catalog) -> Vec<PipelineKey> {
         let key = |entry: &Entry| {
-            let kernel = catalog.kernel(MODULES[entry.module].name).ok()?.clone();
-            Some(PipelineKey { kernel, specialization: entry.specialization.clone() })
+            let Entry { module, specialization } = entry.clone();
+            catalog.pipeline(Specialized { module, specialization }).ok()
         };
         self.before.iter().map(|known| &known.entry).filter_map(key).collect()
     }
@@ -166,7 +167,7 @@ fn with_older(used: Vec<Entry>, older: Vec<Known>, new_run: bool) -> Vec<Known> 
 /// Changes whenever a module does: what its constants mean may have changed, too.
 fn table() -> u64 {
     let mut hash = Fnv1a::new();
-    MODULES.iter().for_each(|module| hash.add(module.words()));
+    Module::all().for_each(|module| hash.add(module.words()));
     hash.0
 }
 
@@ -175,7 +176,7 @@ fn to_text(all: &[Known]) -> String {
     let mut lines = String::new();
     for Known { entry, unused_runs } in all {
         // Writing to a string can't fail.
-        let _ = write!(lines, "{unused_runs} {}", MODULES[entry.module].name);
+        let _ = write!(lines, "{unused_runs} {}", entry.module.name());
         for (id, bits) in &entry.specialization {
             let _ = write!(lines, " {id}={bits:x}");
         }
@@ -189,14 +190,14 @@ fn from_text(text: &str) -> Option<Vec<Known>> {
     let entries = unsealed(text, FORMAT)?.lines().take(MOST).map(|line| {
         let mut words = line.split(' ');
         let unused_runs = words.next()?.parse::<u32>().ok().filter(|runs| *runs < MOST_RUNS)?;
-        let module = modules::find(words.next()?)?;
+        let module = Module::find(words.next()?)?;
         let constant = |word: &str| {
             let (id, bits) = word.split_once('=')?;
             Some((id.parse().ok()?, u32::from_str_radix(bits, 16).ok()?))
         };
         let specialization: Specialization = words.map(constant).collect::<Option<_>>()?;
         // A checksum tells damage, not malice.
-        let ours = bounds::may_be_ours(MODULES[module].name, &specialization);
+        let ours = bounds::may_be_ours(module, &specialization);
         ours.then_some(Known { entry: Entry { module, specialization }, unused_runs })
     });
     entries.collect()
@@ -205,11 +206,16 @@ fn from_text(text: &str) -> Option<Vec<Known>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::modules::{generate, map};
     use smallvec::smallvec;
 
+    fn module() -> Module {
+        map::Module::Buffer1_1_1All.into()
+    }
+
     fn entries() -> Vec<Known> {
-        let entry = Entry { module: 0, specialization: smallvec![(0, 64), (8, 0xffff_ff01)] };
-        let other = Entry { module: 1, specialization: smallvec![] };
+        let entry = Entry { module: module(), specialization: smallvec![(0, 64), (8, 0xffff_ff01)] };
+        let other = Entry { module: generate::Module::Only.into(), specialization: smallvec![] };
         vec![Known { entry, unused_runs: 0 }, Known { entry: other, unused_runs: 7 }]
     }
 
@@ -223,13 +229,16 @@ mod tests {
         assert_eq!(from_text(&text.replace("=40", "=41")), None);
         // With a checksum that is right.
         let hostile = |entry| to_text(&[Known { entry, unused_runs: 0 }]);
-        assert_eq!(from_text(&hostile(Entry { module: 0, specialization: smallvec![(0, u32::MAX)] })), None);
-        assert_eq!(from_text(&hostile(Entry { module: 0, specialization: smallvec![(77, 1)] })), None);
+        assert_eq!(
+            from_text(&hostile(Entry { module: module(), specialization: smallvec![(0, u32::MAX)] })),
+            None
+        );
+        assert_eq!(from_text(&hostile(Entry { module: module(), specialization: smallvec![(77, 1)] })), None);
         assert_eq!(from_text(""), None);
     }
 
     fn entry(bits: u32) -> Entry {
-        Entry { module: 0, specialization: smallvec![(0, bits)] }
+        Entry { module: module(), specialization: smallvec![(0, bits)] }
     }
 
     #[test]

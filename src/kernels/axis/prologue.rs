@@ -7,6 +7,8 @@ use crate::ir::branches::branch;
 use crate::ir::elementwise::{MAX_SCALARS, Map};
 use crate::ir::graph::ValueId;
 use crate::ir::op_code::OpSet;
+use crate::kernels::constants::{Constants, Includes, KernelFile};
+use crate::kernels::modules::{head, program};
 
 /// Inputs that a module has room for,
 const INPUTS: usize = 3;
@@ -36,12 +38,17 @@ pub(crate) fn unused_inputs(head: Option<&Map>) -> u64 {
     head.map_or(0, |head| (INPUTS - head.inputs.len()) as u64)
 }
 
-/// The specialization constants of `glsl/lib/program.glsl`, and a bit for each input that is one element for all.
-pub(crate) fn specialization(head: &Map) -> impl Iterator<Item = (u32, u32)> {
+/// Sets the constants of `glsl/lib/head.glsl` and `glsl/lib/program.glsl`.
+pub(crate) fn set_constants<K>(head: &Map, constants: &mut Constants<K>)
+where
+    K: KernelFile + Includes<head::File> + Includes<program::File>,
+{
     let single = head.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; 4]);
-    let single = single.fold(0, |all, (k, _)| all | 1 << k);
-    let steps = head.steps.iter().zip(8..).map(|(step, id)| (id, step.word()));
-    [(7, single), (6, head.steps.len() as u32)].into_iter().chain(steps)
+    constants.set(head::SINGLE, single.fold(0, |all, (k, _)| all | 1 << k));
+    constants.set(program::COUNT, head.steps.len() as u32);
+    for (constant, step) in program::STEP.into_iter().zip(&head.steps) {
+        constants.set(constant, step.word());
+    }
 }
 
 /// The push constants that follow those of the kernel.

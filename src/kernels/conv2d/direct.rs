@@ -1,7 +1,5 @@
 //! `glsl/conv_direct.comp`.
 
-use smallvec::smallvec;
-
 use super::schemes::Scheme;
 use super::{Lowering, OP, Way};
 use crate::error::Result;
@@ -9,8 +7,9 @@ use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
 use crate::ir::graph::ValueId;
-use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::constants::Constants;
+use crate::kernels::modules::conv_direct;
 use crate::kernels::pack::Pack;
 use crate::kernels::together::{MOST_SUBGROUPS, whole_subgroups};
 use crate::vk::physical::Limits;
@@ -152,17 +151,23 @@ impl Convolution {
 
 impl Way for Direct<'_> {
     type Push = Push;
+    type Kernel = conv_direct::File;
 
-    fn module(&self, load: Load, plain: bool) -> &'static str {
+    fn module(&self, load: Load, plain: bool) -> conv_direct::Module {
         match (load, plain) {
-            (Load::Buffer, true) => "conv_direct.buffer.plain",
-            (Load::Buffer, false) => "conv_direct.buffer.all",
-            (Load::Texel, true) => "conv_direct.texel.plain",
-            (Load::Texel, false) => "conv_direct.texel.all",
+            (Load::Buffer, true) => conv_direct::Module::BufferPlain,
+            (Load::Buffer, false) => conv_direct::Module::BufferAll,
+            (Load::Texel, true) => conv_direct::Module::TexelPlain,
+            (Load::Texel, false) => conv_direct::Module::TexelAll,
         }
     }
 
-    fn module_together(&self, images: u32, result: &PushResult, catalog: &Catalog) -> Option<&'static str> {
+    fn module_together(
+        &self,
+        images: u32,
+        result: &PushResult,
+        catalog: &Catalog,
+    ) -> Option<conv_direct::Module> {
         let (c, limits) = (self.convolution, &catalog.limits);
         let whole = branch!("direct: whole subgroups", self.quads(1).is_multiple_of(self.lanes))
             && branch!("direct: whole fours", c.result[1].is_multiple_of(4))
@@ -178,21 +183,19 @@ impl Way for Direct<'_> {
             && branch!("direct: line of tiles", fits)
             && branch!("direct: together", self.rows > 4)
             && able)
-            .then_some("conv_direct.texel.together.plain")
+            .then_some(conv_direct::Module::TexelTogetherPlain)
     }
 
-    fn specialization(&self, half: bool) -> Specialization {
+    fn constants(&self, half: bool) -> Constants<conv_direct::File> {
         let c = self.convolution;
-        smallvec![
-            (0, self.local_size()),
-            (1, self.lanes),
-            (2, self.rows),
-            (3, c.taps[1]),
-            (4, c.stride[1]),
-            (5, c.dilation[1]),
-            (6, self.unroll),
-            (7, u32::from(half)),
-        ]
+        Constants::new(self.local_size())
+            .with(conv_direct::LANES, self.lanes)
+            .with(conv_direct::ROWS, self.rows)
+            .with(conv_direct::TAPS, c.taps[1])
+            .with(conv_direct::STRIDE, c.stride[1])
+            .with(conv_direct::DILATION, c.dilation[1])
+            .with(conv_direct::UNROLL, self.unroll)
+            .with(conv_direct::IS_HALF, half)
     }
 
     fn tiles(&self, images: u32) -> u64 {

@@ -14,10 +14,12 @@ use crate::ir::branches::branch;
 use crate::ir::conv2d::{Convolution, Weights};
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::graph::{Access, Graph, Label, Node, Origin, ValueId};
-use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::{Catalog, Family, Load};
+use crate::kernels::constants::{Constants, Includes, KernelFile};
+use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
 use crate::kernels::matmul::sum::Parts;
+use crate::kernels::modules::epilogue;
 use crate::kernels::pack::Pack;
 use crate::kernels::together::one_batch;
 use crate::shape::{DType, Shape, product};
@@ -79,15 +81,23 @@ trait Way {
     /// The kernel's own push constants.
     type Push: bytemuck::NoUninit;
 
-    fn module(&self, load: Load, plain: bool) -> &'static str;
+    /// The kernel.
+    type Kernel: KernelFile + Includes<epilogue::File>;
+
+    fn module(&self, load: Load, plain: bool) -> <Self::Kernel as KernelFile>::Module;
     /// The module with texel loads and the commonest operations whose subgroups store together, if there is one for so many
     /// images of this result.
-    fn module_together(&self, images: u32, result: &PushResult, catalog: &Catalog) -> Option<&'static str> {
+    fn module_together(
+        &self,
+        images: u32,
+        result: &PushResult,
+        catalog: &Catalog,
+    ) -> Option<<Self::Kernel as KernelFile>::Module> {
         let _ = (images, result, catalog);
         None
     }
     /// Constants of the kernel, for an input that is f16 or not.
-    fn specialization(&self, half: bool) -> Specialization;
+    fn constants(&self, half: bool) -> Constants<Self::Kernel>;
     /// Tiles of one image's result at least; images may share tiles.
     fn tiles(&self, images: u32) -> u64;
     /// The third dimension of the grid, for so many parts.
@@ -249,12 +259,12 @@ impl Lowering<'_> {
         epilogue: &Epilogue,
         push: &[u8],
         (images, parts): (u32, u32),
-        (module, (wide, aligned)): (&'static str, (bool, bool)),
+        (module, (wide, aligned)): (<W::Kernel as KernelFile>::Module, (bool, bool)),
         others: [Access; 3],
     ) -> Result<()> {
-        let mut specialization = way.specialization(self.graph.value(input).dtype == DType::F16);
-        epilogue.specialization(wide, aligned, &mut specialization);
-        let kernel = (module, specialization);
+        let mut constants = way.constants(self.graph.value(input).dtype == DType::F16);
+        set_constants(epilogue, (wide, aligned), &mut constants);
+        let kernel = constants.of(module);
         let mut accesses: SmallVec<[Access; 4]> =
             smallvec![self.graph.whole(input, false), self.graph.whole(self.convolution.weights, false)];
         accesses.extend(others);

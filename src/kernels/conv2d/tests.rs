@@ -3,6 +3,7 @@
 use super::*;
 use crate::ir::graph::{LabelName, Work};
 use crate::kernels::matmul::shape::MOST_ITERATIONS;
+use crate::kernels::modules::tile::TILE_M;
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 
 /// Images of `channels` x `size`, to `rows` channels by a kernel of `taps`.
@@ -49,11 +50,11 @@ fn lower(c: &Convolution, graph: &mut Graph, catalog: &Catalog) -> Result<Vec<No
     Ok(nodes)
 }
 
-/// The module of each dispatch, and the constant by this id.
-fn modules(nodes: &[Node], id: u32) -> Vec<(String, Option<u32>)> {
+/// The module of each dispatch, and the rows of its tile.
+fn modules(nodes: &[Node]) -> Vec<(String, Option<u32>)> {
     let of = |node: &Node| match &node.work {
         Work::Dispatch { pipeline, .. } => {
-            let constant = pipeline.specialization.iter().find(|(known, _)| *known == id);
+            let constant = pipeline.specialization.iter().find(|(known, _)| *known == TILE_M.id());
             Some((pipeline.kernel.name().to_owned(), constant.map(|(_, bits)| *bits)))
         }
         _ => None,
@@ -72,7 +73,7 @@ fn tiles_are_large_where_there_are_enough_of_them_and_they_fit() {
     let few = convolution(&mut graph, [1, 64, 64], [14, 14], [3, 3], [1, 1]);
     let mut tile = |c: &Convolution, catalog: &Catalog| {
         let nodes = lower(c, &mut graph, catalog).expect("fits");
-        modules(&nodes, 1)[0].1
+        modules(&nodes)[0].1
     };
     let all = catalog("buffer-tile", roomy);
     assert_eq!((tile(&many, &all), tile(&few, &all)), (Some(64), Some(32)));
@@ -158,7 +159,7 @@ fn what_would_be_copied_mostly_as_zeros_goes_to_tiles() {
         c.stride = stride;
         c.result = [0, 1].map(|d| (16 + 2 * padding[d] - 3) / stride[d] + 1);
         let nodes = lower(&c, &mut graph, &catalog).expect("fits");
-        modules(&nodes, 0).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        modules(&nodes).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
     };
     assert_eq!(kernel([1, 1], [1, 1]), ["product_pack.buffer", "conv_direct.buffer.plain"]);
     // Three rows of the result, of which two see zeros alone: 120,000 rows would be copied.

@@ -1,14 +1,13 @@
 //! `glsl/conv_tile.comp`.
 
-use smallvec::smallvec;
-
 use super::Way;
 use super::schemes::{Scheme, TILE_32, Tile};
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
-use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::Load;
+use crate::kernels::constants::Constants;
+use crate::kernels::modules::{conv_tile, tile};
 use crate::vk::physical::Limits;
 
 /// A convolution's tile.
@@ -50,30 +49,29 @@ impl<'a> Tiles<'a> {
 
 impl Way for Tiles<'_> {
     type Push = Push;
+    type Kernel = conv_tile::File;
 
-    fn module(&self, load: Load, plain: bool) -> &'static str {
+    fn module(&self, load: Load, plain: bool) -> conv_tile::Module {
         match (load, plain) {
-            (Load::Buffer, true) => "conv_tile.buffer.plain",
-            (Load::Buffer, false) => "conv_tile.buffer.all",
-            (Load::Texel, true) => "conv_tile.texel.plain",
-            (Load::Texel, false) => "conv_tile.texel.all",
+            (Load::Buffer, true) => conv_tile::Module::BufferPlain,
+            (Load::Buffer, false) => conv_tile::Module::BufferAll,
+            (Load::Texel, true) => conv_tile::Module::TexelPlain,
+            (Load::Texel, false) => conv_tile::Module::TexelAll,
         }
     }
 
-    fn specialization(&self, half: bool) -> Specialization {
+    fn constants(&self, half: bool) -> Constants<conv_tile::File> {
         let Tile { m, n, k, frame, .. } = self.tile;
         let [taps_y, taps_x] = self.convolution.taps;
-        smallvec![
-            (0, (m / frame) * (n / frame)),
-            (1, m),
-            (2, n),
-            (3, k),
-            (4, frame),
-            (5, frame),
-            (6, taps_y),
-            (7, taps_x),
-            (8, u32::from(half)),
-        ]
+        Constants::new((m / frame) * (n / frame))
+            .with(tile::TILE_M, m)
+            .with(tile::TILE_N, n)
+            .with(tile::TILE_K, k)
+            .with(tile::FRAME_M, frame)
+            .with(tile::FRAME_N, frame)
+            .with(conv_tile::TAPS_Y, taps_y)
+            .with(conv_tile::TAPS_X, taps_x)
+            .with(conv_tile::IS_HALF, half)
     }
 
     fn tiles(&self, _images: u32) -> u64 {

@@ -1,13 +1,14 @@
 //! Kernels that walk over a tensor four elements at a time share a shape: load path, local size, windows, grid.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::graph::Work;
-use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
+use crate::kernels::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
+use crate::kernels::modules::linear;
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 use crate::shape::Shape;
 use crate::vk::physical::Limits;
@@ -105,29 +106,22 @@ impl Linear {
         4 * u64::from(self.limits.subgroup_size * self.variant.vecs)
     }
 
+    /// The constants that all such kernels have.
+    pub(crate) fn constants<K: KernelFile + Includes<linear::File>>(&self) -> Constants<K> {
+        let Variant { local_size, vecs, .. } = *self.variant;
+        let span = self.limits.subgroup_size.clamp(1, local_size);
+        Constants::new(local_size).with(linear::VECS, vecs).with(linear::SPAN, span)
+    }
+
     /// A dispatch over `count` elements; one that stores `together`, over whole workgroups.
     pub(crate) fn dispatch(
         &self,
         catalog: &Catalog,
-        (kernel, together): (&'static str, bool),
-        specialization: &[(u32, u32)],
+        (kernel, together): (Specialized, bool),
         push: &impl bytemuck::NoUninit,
         count: u64,
     ) -> Result<Work> {
-        let module = match (kernel, self.load) {
-            ("place", _) if branch!("linear: placed together", together) => "place.texel.together",
-            ("place", Load::Buffer) => "place.buffer",
-            ("place", Load::Texel) => "place.texel",
-            ("gather", _) if branch!("linear: gathered together", together) => "gather.texel.together",
-            ("gather", Load::Buffer) => "gather.buffer",
-            ("gather", Load::Texel) => "gather.texel",
-            (other, _) => other,
-        };
-        let Variant { local_size, vecs, .. } = *self.variant;
-        let span = self.limits.subgroup_size.clamp(1, local_size);
-        let mut all: SmallVec<[(u32, u32); 8]> = smallvec![(0, local_size), (1, vecs), (2, span)];
-        all.extend_from_slice(specialization);
-        let pipeline = PipelineKey { kernel: catalog.kernel(module)?.clone(), specialization: all };
+        let pipeline = catalog.pipeline(kernel)?;
         let groups = count.div_ceil(self.per_group());
         let x = groups.clamp(1, u64::from(self.limits.groups[0]));
         let groups = [x as u32, groups.div_ceil(x) as u32, 1];

@@ -12,11 +12,14 @@ use crate::ir::branches::branch;
 use crate::ir::elementwise::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand, dense_strides};
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
 use crate::ir::op_code::OpSet;
-use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
+use crate::kernels::constants::Constants;
 use crate::kernels::division::Divisions;
-use crate::kernels::elementwise::modules::{MapModule, map_module, map_module_together};
+use crate::kernels::elementwise::modules::{map_module, map_module_together};
 use crate::kernels::elementwise::space::{Mode, Space};
+use crate::kernels::modules::map::{self, Module};
+use crate::kernels::modules::{linear, program};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::vk::physical::Limits;
@@ -49,8 +52,8 @@ struct PushInput {
 }
 
 impl PushInput {
-    fn append(self, module: &MapModule, bytes: &mut SmallVec<[u8; 128]>) {
-        if branch!("map: pushes strides", module.ops != OpSet::Plain) {
+    fn append(self, module: Module, bytes: &mut SmallVec<[u8; 128]>) {
+        if branch!("map: pushes strides", module.ops() != OpSet::Plain) {
             bytes.extend_from_slice(bytemuck::bytes_of(&self.strides));
         }
         bytes.extend_from_slice(bytemuck::bytes_of(&self.offset));
@@ -63,11 +66,6 @@ const WINDOW_ELEMENTS: u64 = 1 << 30;
 /// From so many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch costs
 /// some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
 pub(crate) const TAIL_APART_ELEMENTS: u64 = 1 << 18;
-
-/// The specialization constant that says that no workgroup reaches past the end.
-const WHOLE: u32 = 24;
-/// The one that says which inputs and outputs are f16.
-const HALVES: u32 = 25;
 
 impl Map {
     /// What so many elements count as: see `Cost`.
@@ -102,8 +100,10 @@ impl Map {
         let together = variant.together && load == Load::Texel && halves == 0;
         let together = branch!("map: together", together && whole_subgroups(variant.local_size, limits));
         let together = together.then(|| map_module_together(self, strided)).flatten();
-        let mut specialization = self.specialization(catalog, variant, &space, &modes);
-        specialization.extend(branch!("map: halves", halves != 0).then_some((HALVES, halves)));
+        let mut constants = self.constants(catalog, variant, &space, &modes);
+        if branch!("map: halves", halves != 0) {
+            constants.set(map::HALVES, halves);
+        }
         let size = |value| graph.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
 
@@ -127,7 +127,7 @@ impl Map {
         let window = window / unit * unit;
         // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
         // sizes share one.
-        let cheap = branch!("map: cheap", any_size.ops < OpSet::All);
+        let cheap = branch!("map: cheap", any_size.ops() < OpSet::All);
         let unguarded_from = if cheap { 0 } else { TAIL_APART_ELEMENTS };
         let divisions = Divisions::new(&space.extents);
         let mut scalars = [0; MAX_SCALARS];
@@ -144,11 +144,11 @@ impl Map {
                 && branch!("map: unguarded", count >= unguarded_from);
             let together = together.filter(|_| whole);
             let module = together.unwrap_or(any_size);
-            let unguarded = (whole && together.is_none()).then_some((WHOLE, 1));
-            let pipeline = PipelineKey {
-                kernel: catalog.kernel(module.name)?.clone(),
-                specialization: specialization.iter().copied().chain(unguarded).collect(),
-            };
+            let mut constants = constants.clone();
+            if whole && together.is_none() {
+                constants.set(map::WHOLE, true);
+            }
+            let pipeline = catalog.pipeline(constants.of(module))?;
             let push = Push {
                 count: count as u32,
                 first: first as u32,
@@ -183,14 +183,14 @@ impl Map {
             }
             // Bindings that the program does not use must have something behind them.
             let spare = accesses.first().copied();
-            while branch!("map: spare bindings", accesses.len() < module.inputs) {
+            while branch!("map: spare bindings", accesses.len() < module.inputs()) {
                 accesses.extend(spare);
                 PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, &mut bytes);
             }
             if branch!("map: digits", together.is_some()) {
                 bytes.extend_from_slice(bytemuck::bytes_of(&OCTAL));
             }
-            for k in 0..module.outputs {
+            for k in 0..module.outputs() {
                 let output = self.outputs.get(k).unwrap_or(&self.outputs[0]);
                 let (whole, size) = (graph.whole(output.value, true), size(output.value));
                 let bytes = (size * count).next_multiple_of(4);
@@ -203,7 +203,7 @@ impl Map {
             // Bindings that stand in for none are not counted.
             let written: u64 = self.outputs.iter().map(|output| size(output.value) * count).sum();
             let touched = space.bytes_read(count, &sizes) + written;
-            let in_place = self.in_place(graph, &modes, module.inputs);
+            let in_place = self.in_place(graph, &modes, module.inputs());
             let node = Node::new(label.clone(), work, accesses).with_in_place(in_place);
             let node = node.with_continues(branch!("map: continues", first > 0));
             out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
@@ -284,33 +284,30 @@ impl Map {
         Ok(Load::Buffer)
     }
 
-    fn specialization(
+    fn constants(
         &self,
         catalog: &Catalog,
         variant: &Variant,
         space: &Space,
         modes: &[Mode],
-    ) -> Specialization {
-        let mut all: Specialization = smallvec![
-            (0, variant.local_size),
-            (1, variant.vecs),
-            (2, catalog.limits.subgroup_size.clamp(1, variant.local_size)),
-            // All ones stand for an input that is not used.
-            (
-                3,
-                modes
-                    .iter()
-                    .enumerate()
-                    .fold(u32::MAX, |all, (k, &mode)| all & !(15 << (4 * k)) | (mode as u32) << (4 * k))
-            ),
-            (4, space.extents.len() as u32),
-        ];
+    ) -> Constants<map::File> {
+        // All ones stand for an input that is not used.
+        let modes = modes.iter().enumerate();
+        let modes = modes.fold(u32::MAX, |all, (k, &mode)| all & !(15 << (4 * k)) | (mode as u32) << (4 * k));
+        let mut all = Constants::<map::File>::new(variant.local_size)
+            .with(linear::VECS, variant.vecs)
+            .with(linear::SPAN, catalog.limits.subgroup_size.clamp(1, variant.local_size))
+            .with(map::MODES, modes)
+            .with(map::DIMS, space.extents.len() as u32);
         if branch!("map: several steps", self.steps.len() > 1) {
-            all.push((5, self.outputs.iter().enumerate().map(|(k, o)| u32::from(o.step) << (8 * k)).sum()));
-            all.push((6, self.steps.len() as u32));
-            all.push((7, self.outputs.len() as u32));
+            let stored = self.outputs.iter().enumerate().map(|(k, o)| u32::from(o.step) << (8 * k));
+            all.set(map::STORED, stored.sum());
+            all.set(program::COUNT, self.steps.len() as u32);
+            all.set(map::RESULTS, self.outputs.len() as u32);
         }
-        all.extend(self.steps.iter().enumerate().map(|(k, step)| (8 + k as u32, step.word())));
+        for (constant, step) in program::STEP.into_iter().zip(&self.steps) {
+            all.set(constant, step.word());
+        }
         all
     }
 }

@@ -18,6 +18,7 @@ use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
 use crate::ir::matmul::{Factor, Product};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::launch::Launch;
+use crate::kernels::modules::product_rows;
 use crate::kernels::together::{MOST_SUBGROUPS, one_batch, whole_subgroups};
 use crate::shape::{DType, Shape};
 use aside::Aside;
@@ -276,11 +277,13 @@ impl<'a> Lowering<'a> {
                 result,
             };
             let tiles = u64::from(tiles_m) * u64::from(product.n.div_ceil(tile_columns));
-            let mut specialization = tile.specialization(a, b, [product.n, product.k], self.scheme.rolled);
+            let kernel = |epilogue: &Epilogue, wide, together| {
+                let modules = (self.load, self.scheme.rolled, together);
+                tile.kernel([a, b], [product.n, product.k], modules, (epilogue, wide))
+            };
             let [from_a, from_b] = [a.value, b.value].map(|value| self.graph.whole(value, false));
             let launch = self.launch();
             if branch!("product: one part", k_parts.count == 1) {
-                epilogue.specialization(c_row.is_multiple_of(4), true, &mut specialization);
                 let [x0, x1] = epilogue.inputs(a.value).map(|value| self.graph.whole(value, false));
                 let accesses = smallvec![from_a, from_b, x0, x1, target];
                 let whole = branch!("product: one batch", product.batches() == 1)
@@ -289,19 +292,15 @@ impl<'a> Lowering<'a> {
                     && branch!("product: whole columns of tiles", extents[1].is_multiple_of(tile_columns));
                 let together = self.module_together(&tile, epilogue, tiles).filter(|_| whole);
                 branch!("product: together", together.is_some());
-                let (module, push) = match together {
-                    Some(module) => (module, push.together()),
-                    None => {
-                        let module = tile.module(self.load, epilogue.is_plain());
-                        (module, SmallVec::from_slice(bytemuck::bytes_of(&push)))
-                    }
+                let push = match together {
+                    Some(_) => push.together(),
+                    None => SmallVec::from_slice(bytemuck::bytes_of(&push)),
                 };
-                let kernel = (module, specialization);
+                let kernel = kernel(epilogue, c_row.is_multiple_of(4), together);
                 self.out.push(launch.node(self.graph, kernel, &push, (tiles, batches), accesses)?);
                 continue;
             }
             // Each part of k gives a result of its own, in rows of whole vectors; their sum gets the epilogue.
-            Epilogue::default().specialization(true, true, &mut specialization);
             let part_rows = (u64::from(k_parts.count) * u64::from(batches) * u64::from(rows)) as usize;
             let shape = Shape::from([part_rows, padded_n as usize]);
             let value = self.graph.add_value(shape, DType::F32, Origin::Produced);
@@ -309,7 +308,7 @@ impl<'a> Lowering<'a> {
                 PushResult { c_row: padded_n, c_batch: rows * padded_n, c_base: 0, alpha: 1.0, ..result };
             let push = Push { result: of_part, ..push };
             let accesses = smallvec![from_a, from_b, from_a, from_a, self.graph.whole(value, true)];
-            let kernel = (tile.module(self.load, true), specialization);
+            let kernel = kernel(&Epilogue::default(), true, None);
             let grid = (tiles, batches * k_parts.count);
             self.out.push(launch.node(self.graph, kernel, bytemuck::bytes_of(&push), grid, accesses)?);
             let parts = Parts { value, count: k_parts.count, batches, rows, pitch: padded_n };
@@ -319,7 +318,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// The module whose subgroups store together, if there is one for so many of these tiles. All of them must be whole.
-    fn module_together(&self, tile: &Tile, epilogue: &Epilogue, tiles: u64) -> Option<&'static str> {
+    fn module_together(&self, tile: &Tile, epilogue: &Epilogue, tiles: u64) -> Option<product_rows::Module> {
         let limits = &self.catalog.limits;
         // The grid is a line: there may be no subgroup too many.
         let fits = tiles <= u64::from(limits.groups[0]).min(MOST_SUBGROUPS);
@@ -329,7 +328,7 @@ impl<'a> Lowering<'a> {
         match *tile {
             Tile::Rows { lanes, .. } if lanes == limits.subgroup_size && whole_subgroups(lanes, limits) => {
                 (branch!("product: line of tiles", fits) && able)
-                    .then_some("product_rows.texel.together.plain")
+                    .then_some(product_rows::Module::TexelTogetherPlain)
             }
             _ => None,
         }

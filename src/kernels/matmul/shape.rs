@@ -3,11 +3,13 @@
 use super::operand::{LONG_STEP, Operand};
 use super::schemes::{Scheme, Tile};
 use crate::ir::branches::branch;
+use crate::ir::epilogue::Epilogue;
 use crate::ir::matmul::Product;
-use crate::ir::pipeline_key::Specialization;
 use crate::kernels::catalog::Load;
+use crate::kernels::constants::{Constants, Includes, KernelFile, Specialized};
+use crate::kernels::epilogue::set_constants;
+use crate::kernels::modules::{factors, product_dot, product_rows, product_tile, tile};
 use crate::vk::physical::Limits;
-use smallvec::smallvec;
 
 /// Iterations that one invocation may make in its loops: lavapipe (22.3, 25.0) cuts loops off silently after 65,535,
 /// all loops taken together.
@@ -61,69 +63,83 @@ impl Tile {
         }
     }
 
-    /// The module, with every operation or with the commonest.
-    pub(super) fn module(self, load: Load, plain: bool) -> &'static str {
-        match (self, load, plain) {
-            (Tile::Rows { .. }, Load::Buffer, true) => "product_rows.buffer.plain",
-            (Tile::Rows { .. }, Load::Buffer, false) => "product_rows.buffer.all",
-            (Tile::Rows { .. }, Load::Texel, true) => "product_rows.texel.plain",
-            (Tile::Rows { .. }, Load::Texel, false) => "product_rows.texel.all",
-            (Tile::Shared { .. }, Load::Buffer, true) => "product_tile.buffer.plain",
-            (Tile::Shared { .. }, Load::Buffer, false) => "product_tile.buffer.all",
-            (Tile::Shared { .. }, Load::Texel, true) => "product_tile.texel.plain",
-            (Tile::Shared { .. }, Load::Texel, false) => "product_tile.texel.all",
-            (Tile::Dot { .. }, Load::Buffer, true) => "product_dot.buffer.plain",
-            (Tile::Dot { .. }, Load::Buffer, false) => "product_dot.buffer.all",
-            (Tile::Dot { .. }, Load::Texel, true) => "product_dot.texel.plain",
-            (Tile::Dot { .. }, Load::Texel, false) => "product_dot.texel.all",
-        }
-    }
-
-    /// The kernel's own specialization constants.
-    pub(super) fn specialization(
+    /// The kernel with its constants: a module with the epilogue's operations, or one that stores `together`. `wide`: the result has
+    /// rows of whole groups of four.
+    pub(super) fn kernel(
         self,
-        a: &Operand,
-        b: &Operand,
+        [a, b]: [&Operand; 2],
         [n, k]: [u32; 2],
-        rolled: bool,
-    ) -> Specialization {
-        let mut all: Specialization = match self {
+        (load, rolled, together): (Load, bool, Option<product_rows::Module>),
+        (epilogue, wide): (&Epilogue, bool),
+    ) -> Specialized {
+        let plain = epilogue.is_plain();
+        match self {
             Tile::Rows { lanes, rows, width } => {
                 let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
-                branch!("rows: steps are long", self.takes_long_steps() && padded);
-                smallvec![
-                    (0, lanes),
-                    (1, lanes),
-                    (2, rows),
-                    (3, width),
-                    (4, u32::from(self.takes_tails())),
-                    (5, u32::from(rolled)),
-                    (6, if self.takes_long_steps() && padded { LONG_STEP } else { 4 }),
-                ]
+                let long = branch!("rows: steps are long", self.takes_long_steps() && padded);
+                let mut constants = Constants::<product_rows::File>::new(lanes)
+                    .with(product_rows::LANES, lanes)
+                    .with(product_rows::ROWS, rows)
+                    .with(product_rows::WIDTH, width)
+                    .with(product_rows::TAIL, self.takes_tails())
+                    .with(product_rows::ROLLED, rolled)
+                    .with(product_rows::K_STEP, if long { LONG_STEP } else { 4 });
+                if branch!("product: loose", b.loose) {
+                    constants.set(product_rows::LOOSE, true);
+                }
+                set_common(a, b, (epilogue, wide), &mut constants);
+                constants.of(together.unwrap_or(match (load, plain) {
+                    (Load::Buffer, true) => product_rows::Module::BufferPlain,
+                    (Load::Buffer, false) => product_rows::Module::BufferAll,
+                    (Load::Texel, true) => product_rows::Module::TexelPlain,
+                    (Load::Texel, false) => product_rows::Module::TexelAll,
+                }))
             }
             Tile::Dot { lanes, rows, .. } => {
                 branch!("product: dots");
-                smallvec![(0, lanes), (1, lanes), (2, rows), (3, n), (4, u32::from(b.along_k))]
+                let mut constants = Constants::<product_dot::File>::new(lanes)
+                    .with(product_dot::LANES, lanes)
+                    .with(product_dot::ROWS, rows)
+                    .with(product_dot::COLUMNS, n)
+                    .with(product_dot::ALONG_K, b.along_k);
+                set_common(a, b, (epilogue, wide), &mut constants);
+                constants.of(match (load, plain) {
+                    (Load::Buffer, true) => product_dot::Module::BufferPlain,
+                    (Load::Buffer, false) => product_dot::Module::BufferAll,
+                    (Load::Texel, true) => product_dot::Module::TexelPlain,
+                    (Load::Texel, false) => product_dot::Module::TexelAll,
+                })
             }
-            Tile::Shared { m, n, k, frame } => smallvec![
-                (0, (m / frame) * (n / frame)),
-                (1, m),
-                (2, n),
-                (3, k),
-                (4, frame),
-                (5, frame),
-                (6, u32::from(a.along_k)),
-                (7, u32::from(b.along_k)),
-            ],
-        };
-        if branch!("product: loose", b.loose) {
-            all.push((7, 1));
+            Tile::Shared { m, n, k, frame } => {
+                let mut constants = Constants::<product_tile::File>::new((m / frame) * (n / frame))
+                    .with(tile::TILE_M, m)
+                    .with(tile::TILE_N, n)
+                    .with(tile::TILE_K, k)
+                    .with(tile::FRAME_M, frame)
+                    .with(tile::FRAME_N, frame)
+                    .with(product_tile::A_ALONG_K, a.along_k)
+                    .with(product_tile::B_ALONG_K, b.along_k);
+                set_common(a, b, (epilogue, wide), &mut constants);
+                constants.of(match (load, plain) {
+                    (Load::Buffer, true) => product_tile::Module::BufferPlain,
+                    (Load::Buffer, false) => product_tile::Module::BufferAll,
+                    (Load::Texel, true) => product_tile::Module::TexelPlain,
+                    (Load::Texel, false) => product_tile::Module::TexelAll,
+                })
+            }
         }
-        if branch!("product: left half", a.half) || branch!("product: right half", b.half) {
-            all.push((42, u32::from(a.half) | u32::from(b.half) << 1));
-        }
-        all
     }
+}
+
+/// The constants that the kernels of all tiles have.
+fn set_common<K>(a: &Operand, b: &Operand, (epilogue, wide): (&Epilogue, bool), constants: &mut Constants<K>)
+where
+    K: KernelFile + Includes<factors::File> + Includes<crate::kernels::modules::epilogue::File>,
+{
+    if branch!("product: left half", a.half) || branch!("product: right half", b.half) {
+        constants.set(factors::HALVES, u32::from(a.half) | u32::from(b.half) << 1);
+    }
+    set_constants(epilogue, (wide, true), constants);
 }
 
 fn workgroup_fits(invocations: u32, shared_bytes: u32, limits: &Limits) -> bool {

@@ -7,7 +7,10 @@ use crate::error::Result;
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::graph::{Access, Graph, Node, ValueId};
 use crate::kernels::catalog::Load;
+use crate::kernels::constants::Constants;
+use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
+use crate::kernels::modules::product_sum;
 
 /// Invocations of a workgroup.
 const LOCAL_SIZE: u32 = 64;
@@ -44,23 +47,17 @@ impl Parts {
             result,
             ..Push::default()
         };
-        let mut specialization = smallvec![(0, LOCAL_SIZE)];
-        epilogue.specialization(result.n.is_multiple_of(4), true, &mut specialization);
-        let module = match (launch.load, epilogue.is_plain()) {
-            (Load::Buffer, true) => "product_sum.buffer.plain",
-            (Load::Buffer, false) => "product_sum.buffer.all",
-            (Load::Texel, true) => "product_sum.texel.plain",
-            (Load::Texel, false) => "product_sum.texel.all",
-        };
+        let mut constants = Constants::<product_sum::File>::new(LOCAL_SIZE);
+        set_constants(epilogue, (result.n.is_multiple_of(4), true), &mut constants);
+        let kernel = constants.of(match (launch.load, epilogue.is_plain()) {
+            (Load::Buffer, true) => product_sum::Module::BufferPlain,
+            (Load::Buffer, false) => product_sum::Module::BufferAll,
+            (Load::Texel, true) => product_sum::Module::TexelPlain,
+            (Load::Texel, false) => product_sum::Module::TexelAll,
+        });
         let [x0, x1] = epilogue.inputs(self.value).map(|value| graph.whole(value, false));
         let accesses = smallvec![graph.whole(self.value, false), x0, x1, target];
         let tiles = u64::from(self.rows) * u64::from(result.n.div_ceil(4 * LOCAL_SIZE));
-        launch.node(
-            graph,
-            (module, specialization),
-            bytemuck::bytes_of(&push),
-            (tiles, self.batches),
-            accesses,
-        )
+        launch.node(graph, kernel, bytemuck::bytes_of(&push), (tiles, self.batches), accesses)
     }
 }

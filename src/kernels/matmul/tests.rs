@@ -11,6 +11,8 @@ use crate::ir::graph::{Graph, Label, LabelName, Node, Origin, Work};
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::op_code::OpCode;
 use crate::kernels::catalog::Catalog;
+use crate::kernels::constants::Constant;
+use crate::kernels::modules::{product_dot, tile};
 use crate::shape::{DType, Shape};
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 
@@ -55,11 +57,11 @@ fn lower(product: &Product, graph: &mut Graph, catalog: &Catalog) -> Result<Vec<
     Ok(nodes)
 }
 
-/// The module of each dispatch, and the constant by this id.
-fn modules(nodes: &[Node], id: u32) -> Vec<(String, Option<u32>)> {
+/// The module of each dispatch, and its constant by this name.
+fn modules<F, T>(nodes: &[Node], constant: Constant<F, T>) -> Vec<(String, Option<u32>)> {
     let of = |node: &Node| match &node.work {
         Work::Dispatch { pipeline, .. } => {
-            let constant = pipeline.specialization.iter().find(|(known, _)| *known == id);
+            let constant = pipeline.specialization.iter().find(|(known, _)| *known == constant.id());
             Some((pipeline.kernel.name().to_owned(), constant.map(|(_, bits)| *bits)))
         }
         _ => None,
@@ -149,7 +151,7 @@ fn parts_of_later_windows_know_their_rows() {
     let mut graph = Graph::default();
     let product = product(&mut graph, [288, 288, 512], [1, 1]);
     let nodes = lower(&product, &mut graph, &catalog).expect("operands fit");
-    let modules: Vec<_> = modules(&nodes, 0).into_iter().map(|(module, _)| module).collect();
+    let modules: Vec<_> = modules(&nodes, tile::TILE_M).into_iter().map(|(module, _)| module).collect();
     let each = ["product_tile.buffer.plain", "product_sum.buffer.plain"];
     assert_eq!(modules, [each, each].concat());
     let push = |node: &Node| match &node.work {
@@ -181,7 +183,7 @@ fn tiles_are_large_where_there_are_enough_of_them() {
     let tile_of = |catalog: &Catalog, [m, n, k]: [u32; 3]| {
         let mut graph = Graph::default();
         let product = product(&mut graph, [m, n, k], [1, 1]);
-        let all = modules(&lower(&product, &mut graph, catalog).expect("fits"), 1);
+        let all = modules(&lower(&product, &mut graph, catalog).expect("fits"), tile::TILE_M);
         all.into_iter().find(|(module, _)| module != "product_pack.buffer").expect("a kernel")
     };
     let all = catalog("buffer-shared", roomy);
@@ -234,7 +236,7 @@ fn few_columns_are_read_where_they_are_unless_k_ends_within_four() {
         let mut graph = Graph::default();
         let mut product = product(&mut graph, shape, [1, 1]);
         product.rhs.along_k = along_k;
-        let along = modules(&lower(&product, &mut graph, &catalog).expect("fits"), 4);
+        let along = modules(&lower(&product, &mut graph, &catalog).expect("fits"), product_dot::ALONG_K);
         let last = along.last().cloned().expect("a kernel");
         assert_eq!(last.0, "product_dot.buffer.plain");
         (along.len(), last.1 == Some(1))

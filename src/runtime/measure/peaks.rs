@@ -9,8 +9,9 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::Result;
 use crate::ir::graph::{Access, Label, LabelName, Node, ValueId, Work};
-use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Family, Load};
+use crate::kernels::constants::Constants;
+use crate::kernels::modules::peak;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::core::Core;
 use crate::runtime::disk_cache;
@@ -150,12 +151,13 @@ impl Bench {
 
     fn dispatch(&mut self, kind: Kind, groups: u32, rounds: u32) -> Result<()> {
         let core = self.r.core();
-        let module = match core.catalog.variant(Family::Map, self.bytes / 4).load {
-            Load::Texel => "peak.texel",
-            Load::Buffer => "peak.buffer",
-        };
-        let specialization = smallvec![(0, LOCAL_SIZE), (1, kind as u32)];
-        let pipeline = PipelineKey { kernel: core.catalog.kernel(module)?.clone(), specialization };
+        let constants = Constants::<peak::File>::new(LOCAL_SIZE).with(peak::KIND, kind as u32);
+        let pipeline = core.catalog.pipeline(constants.of(
+            match core.catalog.variant(Family::Map, self.bytes / 4).load {
+                Load::Texel => peak::Module::Texel,
+                Load::Buffer => peak::Module::Buffer,
+            },
+        ))?;
         let mask = (self.bytes / 16 - 1) as u32;
         let push = Push { rounds, mask, factor: 0.5, summand: 1.0 };
         let push = SmallVec::from_slice(bytemuck::bytes_of(&push));

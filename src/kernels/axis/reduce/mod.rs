@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::elementwise::Map;
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
-use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
 use crate::kernels::axis::prologue;
@@ -18,7 +18,9 @@ use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
 };
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
+use crate::kernels::constants::{Constants, Includes, KernelFile};
 use crate::kernels::division::division;
+use crate::kernels::modules::{lanes, monoid, reduce_columns, reduce_merge, reduce_rows};
 use crate::shape::{DType, Shape};
 
 /// Bytes of a part's state.
@@ -288,18 +290,18 @@ impl Lowering<'_> {
         Ok(Cut::new(extent, parts, BLOCK.min(most), most))
     }
 
-    fn specialization(&self, local_size: u32, lanes: Option<u32>, target: ValueId) -> Specialization {
+    /// Sets the constants of `glsl/lib/monoid.glsl`.
+    fn set_monoid<K: KernelFile + Includes<monoid::File>>(
+        &self,
+        target: ValueId,
+        constants: &mut Constants<K>,
+    ) {
         let reduction = self.reduce.reduction;
         let last = branch!("reduce: last", target == self.reduce.output);
         let finish = if last { reduction.finish() } else { Finish::State };
-        let mut constants: Specialization = smallvec![(0, local_size)];
-        constants.extend(lanes.map(|lanes| (1, lanes)));
-        constants.extend([
-            (2, reduction.monoid(self.dtype) as u32),
-            (3, reduction.term(self.dtype)),
-            (4, finish as u32),
-        ]);
-        constants
+        constants.set(monoid::MONOID, reduction.monoid(self.dtype) as u32);
+        constants.set(monoid::TERM, reduction.term(self.dtype));
+        constants.set(monoid::FINISH, finish as u32);
     }
 
     fn out_bytes(&self, target: ValueId) -> u64 {
@@ -317,10 +319,13 @@ impl Lowering<'_> {
             Some(_) => headed_module(load, self.variant.tree),
             None => rows_module(load, self.variant.tree, second.is_some()),
         };
-        let kernel = self.catalog.kernel(module)?.clone();
-        let mut specialization = self.specialization(team.local_size, Some(team.lanes), target);
-        specialization.extend(head.iter().flat_map(prologue::specialization));
-        let pipeline = PipelineKey { kernel, specialization };
+        let mut constants =
+            Constants::<reduce_rows::File>::new(team.local_size).with(lanes::LANES, team.lanes);
+        self.set_monoid(target, &mut constants);
+        if let Some(head) = head {
+            prologue::set_constants(head, &mut constants);
+        }
+        let pipeline = self.catalog.pipeline(constants.of(module))?;
         let out_bytes = self.out_bytes(target);
         let layout = Layout { geometry, cut, out_bytes };
         for Slab { begin, units, .. } in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
@@ -382,10 +387,10 @@ impl Lowering<'_> {
         let local_size =
             if branch!("reduce: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
         let load = self.load();
-        let kernel = self.catalog.kernel(columns_module(load, second.is_some()))?.clone();
-        let mut specialization = self.specialization(local_size, None, target);
-        specialization.push((5, u32::from(branch!("reduce: columns of four", inner % 4 == 0))));
-        let pipeline = PipelineKey { kernel, specialization };
+        let mut constants = Constants::<reduce_columns::File>::new(local_size);
+        self.set_monoid(target, &mut constants);
+        constants.set(reduce_columns::ALIGNED, branch!("reduce: columns of four", inner % 4 == 0));
+        let pipeline = self.catalog.pipeline(constants.of(columns_module(load, second.is_some())))?;
         let out_bytes = self.out_bytes(target);
         let layout = Layout { geometry, cut, out_bytes };
         for slab in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
@@ -438,8 +443,9 @@ impl Lowering<'_> {
         let limits = &self.catalog.limits;
         let team = Team::new(self.variant, self.catalog, self.narrow_merge(), cut.chunk >= 256);
         let load = load_of(self.variant.load, self.graph, &[from], limits);
-        let kernel = self.catalog.kernel(merge_module(load, self.variant.tree))?.clone();
-        let specialization = self.specialization(team.local_size, Some(team.lanes), target);
+        let mut constants =
+            Constants::<reduce_merge::File>::new(team.local_size).with(lanes::LANES, team.lanes);
+        self.set_monoid(target, &mut constants);
         let units = view.results() * cut.parts;
         let push = PushMerge {
             units: units as u32,
@@ -450,7 +456,7 @@ impl Lowering<'_> {
             count: self.reduce.geometry.extent as u32,
         };
         let work = Work::Dispatch {
-            pipeline: PipelineKey { kernel, specialization },
+            pipeline: self.catalog.pipeline(constants.of(merge_module(load, self.variant.tree)))?,
             push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
             groups: grid(team.groups(units), limits),
         };
@@ -461,39 +467,39 @@ impl Lowering<'_> {
     }
 }
 
-fn headed_module(load: Load, tree: Tree) -> &'static str {
+fn headed_module(load: Load, tree: Tree) -> reduce_rows::Module {
     match (load, tree) {
-        (Load::Texel, Tree::Shuffle) => "reduce_rows.texel.shuffle.3.4.light",
-        (Load::Buffer, Tree::Shuffle) => "reduce_rows.buffer.shuffle.3.4.light",
-        _ => "reduce_rows.buffer.shared.3.4.light",
+        (Load::Texel, Tree::Shuffle) => reduce_rows::Module::TexelShuffle3_4Light,
+        (Load::Buffer, Tree::Shuffle) => reduce_rows::Module::BufferShuffle3_4Light,
+        _ => reduce_rows::Module::BufferShared3_4Light,
     }
 }
 
-fn rows_module(load: Load, tree: Tree, two: bool) -> &'static str {
+fn rows_module(load: Load, tree: Tree, two: bool) -> reduce_rows::Module {
     match (load, tree, two) {
-        (Load::Texel, Tree::Shuffle, false) => "reduce_rows.texel.shuffle.1",
-        (Load::Texel, Tree::Shuffle, true) => "reduce_rows.texel.shuffle.2",
-        (Load::Buffer, Tree::Shuffle, false) => "reduce_rows.buffer.shuffle.1",
-        (Load::Buffer, Tree::Shuffle, true) => "reduce_rows.buffer.shuffle.2",
-        (_, _, false) => "reduce_rows.buffer.shared.1",
-        (_, _, true) => "reduce_rows.buffer.shared.2",
+        (Load::Texel, Tree::Shuffle, false) => reduce_rows::Module::TexelShuffle1,
+        (Load::Texel, Tree::Shuffle, true) => reduce_rows::Module::TexelShuffle2,
+        (Load::Buffer, Tree::Shuffle, false) => reduce_rows::Module::BufferShuffle1,
+        (Load::Buffer, Tree::Shuffle, true) => reduce_rows::Module::BufferShuffle2,
+        (_, _, false) => reduce_rows::Module::BufferShared1,
+        (_, _, true) => reduce_rows::Module::BufferShared2,
     }
 }
 
-fn columns_module(load: Load, two: bool) -> &'static str {
+fn columns_module(load: Load, two: bool) -> reduce_columns::Module {
     match (load, two) {
-        (Load::Texel, false) => "reduce_columns.texel.1",
-        (Load::Texel, true) => "reduce_columns.texel.2",
-        (Load::Buffer, false) => "reduce_columns.buffer.1",
-        (Load::Buffer, true) => "reduce_columns.buffer.2",
+        (Load::Texel, false) => reduce_columns::Module::Texel1,
+        (Load::Texel, true) => reduce_columns::Module::Texel2,
+        (Load::Buffer, false) => reduce_columns::Module::Buffer1,
+        (Load::Buffer, true) => reduce_columns::Module::Buffer2,
     }
 }
 
-fn merge_module(load: Load, tree: Tree) -> &'static str {
+fn merge_module(load: Load, tree: Tree) -> reduce_merge::Module {
     match (load, tree) {
-        (Load::Texel, Tree::Shuffle) => "reduce_merge.texel.shuffle",
-        (Load::Buffer, Tree::Shuffle) => "reduce_merge.buffer.shuffle",
-        _ => "reduce_merge.buffer.shared",
+        (Load::Texel, Tree::Shuffle) => reduce_merge::Module::TexelShuffle,
+        (Load::Buffer, Tree::Shuffle) => reduce_merge::Module::BufferShuffle,
+        _ => reduce_merge::Module::BufferShared,
     }
 }
 

@@ -6,9 +6,10 @@ use super::{Lowering, NARROW_GROUP};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::{Node, Work};
-use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::axis::span::{Geometry, grid};
 use crate::kernels::catalog::Load;
+use crate::kernels::constants::Constants;
+use crate::kernels::modules::reduce_short;
 
 /// The longest row: a pipeline is compiled for each length, and holds four rows in registers.
 const LONGEST: u64 = 16;
@@ -48,17 +49,17 @@ impl Lowering<'_> {
         let limits = &self.catalog.limits;
         let local_size = NARROW_GROUP.min(limits.invocations);
         let module = match (self.load(), second.is_some()) {
-            (Load::Texel, false) => "reduce_short.texel.1",
-            (Load::Texel, true) => "reduce_short.texel.2",
-            (Load::Buffer, false) => "reduce_short.buffer.1",
-            (Load::Buffer, true) => "reduce_short.buffer.2",
+            (Load::Texel, false) => reduce_short::Module::Texel1,
+            (Load::Texel, true) => reduce_short::Module::Texel2,
+            (Load::Buffer, false) => reduce_short::Module::Buffer1,
+            (Load::Buffer, true) => reduce_short::Module::Buffer2,
         };
-        let kernel = self.catalog.kernel(module)?.clone();
-        let mut specialization = self.specialization(local_size, None, output);
-        specialization.push((5, extent as u32));
+        let mut constants = Constants::<reduce_short::File>::new(local_size);
+        self.set_monoid(output, &mut constants);
+        constants.set(reduce_short::EXTENT, extent as u32);
         let push = Push { rows: rows as u32, last: ((rows * extent).div_ceil(4) - 1) as u32 };
         let work = Work::Dispatch {
-            pipeline: PipelineKey { kernel, specialization },
+            pipeline: self.catalog.pipeline(constants.of(module))?,
             push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
             groups: grid(rows.div_ceil(4 * u64::from(local_size)), limits),
         };

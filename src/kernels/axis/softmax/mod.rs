@@ -8,15 +8,17 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::elementwise::Map;
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
-use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::softmax::Softmax;
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
 };
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
+use crate::kernels::constants::Constants;
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
+use crate::kernels::modules::{lanes, softmax, softmax_columns, softmax_rows};
 use crate::shape::{DType, Shape};
 
 /// How a row or column is worked on; numbers as in the shaders.
@@ -111,9 +113,9 @@ impl Team {
         }
     }
 
-    /// The constant that tells the second dispatch whether each lane has one state of a row to join, at the most.
-    fn few(self, cut: Cut) -> (u32, u32) {
-        (6, u32::from(branch!("softmax: few parts", cut.parts <= u64::from(self.lanes))))
+    /// Whether each lane of the second dispatch has one state of a row to join, at the most.
+    fn few(self, cut: Cut) -> bool {
+        branch!("softmax: few parts", cut.parts <= u64::from(self.lanes))
     }
 }
 
@@ -300,21 +302,25 @@ impl Lowering<'_> {
             (None, Some(_)) => Kind::Headed,
             (None, None) => Kind::Plain,
         };
-        let kernel = self.catalog.kernel(rows_module(load, self.variant.tree, kind))?.clone();
-        let mut specialization: Specialization =
-            smallvec![(0, local_size), (1, team.lanes), (3, u32::from(logarithm))];
+        let mut constants = Constants::<softmax_rows::File>::new(local_size)
+            .with(lanes::LANES, team.lanes)
+            .with(softmax::LOGARITHM, logarithm);
         if branch!("softmax: rows of no parts", join.is_none()) {
             let kept = branch!("softmax: kept in registers", team.vecs.is_some());
             let mode = if kept { Mode::Registers } else { mode };
             let vecs = team.vecs.unwrap_or(1);
             let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
             branch!("softmax: full", full);
-            specialization.extend([(2, mode as u32), (4, vecs), (5, u32::from(full))]);
+            constants.set(softmax_rows::MODE, mode as u32);
+            constants.set(softmax_rows::VECS, vecs);
+            constants.set(softmax_rows::FULL, full);
         } else {
-            specialization.push(team.few(cut));
+            constants.set(softmax_rows::FEW, team.few(cut));
         }
-        specialization.extend(head.iter().flat_map(prologue::specialization));
-        let pipeline = PipelineKey { kernel, specialization };
+        if let Some(head) = head {
+            prologue::set_constants(head, &mut constants);
+        }
+        let pipeline = self.catalog.pipeline(constants.of(rows_module(load, self.variant.tree, kind)))?;
         let parts_only = branch!("softmax: parts of rows", mode == Mode::Parts);
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
@@ -379,13 +385,13 @@ impl Lowering<'_> {
             if branch!("softmax: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
         let join = states.filter(|_| mode == Mode::Join);
         let load = self.load(join);
-        let kernel = self.catalog.kernel(columns_module(load, join.is_some()))?.clone();
-        let mut specialization: Specialization = smallvec![(0, local_size), (3, u32::from(logarithm))];
+        let mut constants =
+            Constants::<softmax_columns::File>::new(local_size).with(softmax::LOGARITHM, logarithm);
         if branch!("softmax: columns of no parts", join.is_none()) {
-            specialization.push((2, mode as u32));
+            constants.set(softmax_columns::MODE, mode as u32);
         }
-        specialization.push((5, u32::from(branch!("softmax: columns of four", inner % 4 == 0))));
-        let pipeline = PipelineKey { kernel, specialization };
+        constants.set(softmax_columns::ALIGNED, branch!("softmax: columns of four", inner % 4 == 0));
+        let pipeline = self.catalog.pipeline(constants.of(columns_module(load, join.is_some())))?;
         let parts_only = branch!("softmax: parts of columns", mode == Mode::Parts);
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
@@ -430,26 +436,26 @@ impl Lowering<'_> {
     }
 }
 
-fn rows_module(load: Load, tree: Tree, kind: Kind) -> &'static str {
+fn rows_module(load: Load, tree: Tree, kind: Kind) -> softmax_rows::Module {
     match (load, tree, kind) {
-        (Load::Texel, Tree::Shuffle, Kind::Plain) => "softmax_rows.texel.shuffle.1",
-        (Load::Texel, Tree::Shuffle, Kind::Join) => "softmax_rows.texel.shuffle.2",
-        (Load::Texel, Tree::Shuffle, Kind::Headed) => "softmax_rows.texel.shuffle.3.4.light",
-        (Load::Buffer, Tree::Shuffle, Kind::Plain) => "softmax_rows.buffer.shuffle.1",
-        (Load::Buffer, Tree::Shuffle, Kind::Join) => "softmax_rows.buffer.shuffle.2",
-        (Load::Buffer, Tree::Shuffle, Kind::Headed) => "softmax_rows.buffer.shuffle.3.4.light",
-        (_, _, Kind::Plain) => "softmax_rows.buffer.shared.1",
-        (_, _, Kind::Join) => "softmax_rows.buffer.shared.2",
-        (_, _, Kind::Headed) => "softmax_rows.buffer.shared.3.4.light",
+        (Load::Texel, Tree::Shuffle, Kind::Plain) => softmax_rows::Module::TexelShuffle1,
+        (Load::Texel, Tree::Shuffle, Kind::Join) => softmax_rows::Module::TexelShuffle2,
+        (Load::Texel, Tree::Shuffle, Kind::Headed) => softmax_rows::Module::TexelShuffle3_4Light,
+        (Load::Buffer, Tree::Shuffle, Kind::Plain) => softmax_rows::Module::BufferShuffle1,
+        (Load::Buffer, Tree::Shuffle, Kind::Join) => softmax_rows::Module::BufferShuffle2,
+        (Load::Buffer, Tree::Shuffle, Kind::Headed) => softmax_rows::Module::BufferShuffle3_4Light,
+        (_, _, Kind::Plain) => softmax_rows::Module::BufferShared1,
+        (_, _, Kind::Join) => softmax_rows::Module::BufferShared2,
+        (_, _, Kind::Headed) => softmax_rows::Module::BufferShared3_4Light,
     }
 }
 
-fn columns_module(load: Load, join: bool) -> &'static str {
+fn columns_module(load: Load, join: bool) -> softmax_columns::Module {
     match (load, join) {
-        (Load::Texel, false) => "softmax_columns.texel.1",
-        (Load::Texel, true) => "softmax_columns.texel.2",
-        (Load::Buffer, false) => "softmax_columns.buffer.1",
-        (Load::Buffer, true) => "softmax_columns.buffer.2",
+        (Load::Texel, false) => softmax_columns::Module::Texel1,
+        (Load::Texel, true) => softmax_columns::Module::Texel2,
+        (Load::Buffer, false) => softmax_columns::Module::Buffer1,
+        (Load::Buffer, true) => softmax_columns::Module::Buffer2,
     }
 }
 

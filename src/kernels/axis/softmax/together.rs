@@ -1,16 +1,15 @@
 //! Rows whose results a subgroup stores together: `glsl/lib/together.glsl`.
 
-use smallvec::smallvec;
-
 use super::{Lowering, Mode, Rows, Team};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::graph::ValueId;
-use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::ir::softmax::Softmax;
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{Cut, Layout, Slab};
 use crate::kernels::catalog::{Load, Tree};
+use crate::kernels::constants::Constants;
+use crate::kernels::modules::{lanes, softmax, softmax_rows};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 
 /// Texels per lane of a block of a long row: enough for the joining of its parts, which every block repeats, to be little.
@@ -68,15 +67,21 @@ impl Lowering<'_> {
             return Ok(false);
         }
         let module = match (join, head) {
-            (Some(_), _) => "softmax_rows.texel.together.shuffle.2",
-            (None, None) => "softmax_rows.texel.together.shuffle.1",
-            (None, Some(_)) => "softmax_rows.texel.together.shuffle.3.4.light",
+            (Some(_), _) => softmax_rows::Module::TexelTogetherShuffle2,
+            (None, None) => softmax_rows::Module::TexelTogetherShuffle1,
+            (None, Some(_)) => softmax_rows::Module::TexelTogetherShuffle3_4Light,
         };
-        let mut specialization: Specialization =
-            smallvec![(0, local_size), (1, team.lanes), (3, u32::from(logarithm)), (4, vecs)];
-        specialization.extend(join.map(|_| team.few(cut)));
-        specialization.extend(head.iter().flat_map(prologue::specialization));
-        let pipeline = PipelineKey { kernel: self.catalog.kernel(module)?.clone(), specialization };
+        let mut constants = Constants::<softmax_rows::File>::new(local_size)
+            .with(lanes::LANES, team.lanes)
+            .with(softmax::LOGARITHM, logarithm)
+            .with(softmax_rows::VECS, vecs);
+        if join.is_some() {
+            constants.set(softmax_rows::FEW, team.few(cut));
+        }
+        if let Some(head) = head {
+            prologue::set_constants(head, &mut constants);
+        }
+        let pipeline = self.catalog.pipeline(constants.of(module))?;
         let rows =
             Rows { pipeline, load, layout, join, target: output, parts: cut.parts, octal: Some(OCTAL) };
         for slab in slabs {
