@@ -2,7 +2,7 @@
 //! it names is compiled by the driver, which unrolls loops by these numbers.
 
 use crate::ir::op_code::OpCode;
-use crate::kernels::constants::Constant;
+use crate::kernels::modules::constants::Constant;
 use crate::kernels::modules::{ConstantName, KernelName, Module, conv_direct};
 
 /// The values that a constant takes.
@@ -126,9 +126,9 @@ pub(crate) fn may_be_ours(module: Module, specialization: &[(u32, u32)]) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::constants::{Constants, Specialized};
     use crate::kernels::conv2d::schemes as convolutions;
     use crate::kernels::matmul::schemes::{SCHEMES, Tile};
+    use crate::kernels::modules::constants::{Constants, Specialized};
     use crate::kernels::modules::{
         conv_tile, map, product_dot, product_rows, product_tile, softmax_rows, tile,
     };

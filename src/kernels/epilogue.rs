@@ -2,7 +2,7 @@
 
 use crate::ir::branches::branch;
 use crate::ir::epilogue::Epilogue;
-use crate::kernels::constants::{Constants, Includes, KernelFile};
+use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::epilogue::{File, MODE, STEP, STEPS, WIDE};
 
 /// Sets the epilogue's constants. `wide`: columns come in aligned groups of four that are all inside; `aligned`: they begin at

@@ -7,7 +7,7 @@ use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Cost, Graph, Label, Node, Work};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::constants::Specialized;
+use crate::kernels::modules::constants::Specialized;
 
 /// What the dispatches of one operation have in common.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,6 @@
 pub(crate) mod axis;
 pub(crate) mod bounds;
 pub(crate) mod catalog;
-pub(crate) mod constants;
 pub(crate) mod conv2d;
 pub(crate) mod copy;
 pub(crate) mod division;

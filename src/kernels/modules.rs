@@ -3,11 +3,13 @@
 //!
 //! `build.rs` makes all names from `glsl/`: a Rust module for each file, with its constants and, if it is a kernel, its modules.
 
+pub(crate) mod constants;
+
 #[cfg(test)]
 use rspirv::spirv::Op;
 
 use crate::ir::pipeline_key::Specialization;
-use crate::kernels::constants::{Constant, Includes, KernelFile, Specialized};
+use constants::{Constant, Includes, KernelFile, Specialized};
 
 /// One of the modules: an index in the table, in the order of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

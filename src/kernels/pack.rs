@@ -8,7 +8,7 @@ use crate::ir::branches::branch;
 use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::constants::Constants;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::product_pack;
 use crate::shape::{DType, Shape};
 

@@ -10,8 +10,8 @@ use crate::fnv1a::Fnv1a;
 use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::kernels::bounds;
 use crate::kernels::catalog::Catalog;
-use crate::kernels::constants::Specialized;
 use crate::kernels::modules::Module;
+use crate::kernels::modules::constants::Specialized;
 
 /// The most that are remembered: those used last.
 const MOST: usize = 128;

@@ -7,7 +7,7 @@ use crate::ir::branches::branch;
 use crate::ir::elementwise::{MAX_SCALARS, Map};
 use crate::ir::graph::ValueId;
 use crate::ir::op_code::OpSet;
-use crate::kernels::constants::{Constants, Includes, KernelFile};
+use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{head, program};
 
 /// Inputs that a module has room for,

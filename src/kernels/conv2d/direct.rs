@@ -8,7 +8,7 @@ use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
 use crate::ir::graph::ValueId;
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::constants::Constants;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::conv_direct;
 use crate::kernels::pack::Pack;
 use crate::kernels::together::{MOST_SUBGROUPS, whole_subgroups};

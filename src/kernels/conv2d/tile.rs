@@ -6,7 +6,7 @@ use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
 use crate::kernels::catalog::Load;
-use crate::kernels::constants::Constants;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{conv_tile, tile};
 use crate::vk::physical::Limits;
 

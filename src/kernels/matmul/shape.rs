@@ -6,8 +6,8 @@ use crate::ir::branches::branch;
 use crate::ir::epilogue::Epilogue;
 use crate::ir::matmul::Product;
 use crate::kernels::catalog::Load;
-use crate::kernels::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::epilogue::set_constants;
+use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::modules::{factors, product_dot, product_rows, product_tile, tile};
 use crate::vk::physical::Limits;
 

@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::graph::{Access, Graph, Node, ValueId};
 use crate::kernels::catalog::Load;
-use crate::kernels::constants::Constants;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::product_sum;
 
 /// Invocations of a workgroup.

@@ -11,7 +11,7 @@ use crate::ir::graph::{Graph, Label, LabelName, Node, Origin, Work};
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::op_code::OpCode;
 use crate::kernels::catalog::Catalog;
-use crate::kernels::constants::Constant;
+use crate::kernels::modules::constants::Constant;
 use crate::kernels::modules::{product_dot, tile};
 use crate::shape::{DType, Shape};
 use crate::vk::physical::{DeviceInfo, DeviceKind};

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::Result;
 use crate::ir::graph::{Access, Label, LabelName, Node, ValueId, Work};
 use crate::kernels::catalog::{Family, Load};
-use crate::kernels::constants::Constants;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::peak;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::core::Core;

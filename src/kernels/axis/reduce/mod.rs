@@ -18,8 +18,8 @@ use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
 };
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
-use crate::kernels::constants::{Constants, Includes, KernelFile};
 use crate::kernels::division::division;
+use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{lanes, monoid, reduce_columns, reduce_merge, reduce_rows};
 use crate::shape::{DType, Shape};
 

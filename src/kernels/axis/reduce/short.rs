@@ -8,7 +8,7 @@ use crate::ir::branches::branch;
 use crate::ir::graph::{Node, Work};
 use crate::kernels::axis::span::{Geometry, grid};
 use crate::kernels::catalog::Load;
-use crate::kernels::constants::Constants;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::reduce_short;
 
 /// The longest row: a pipeline is compiled for each length, and holds four rows in registers.

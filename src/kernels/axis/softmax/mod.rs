@@ -15,9 +15,9 @@ use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
 };
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
-use crate::kernels::constants::Constants;
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, softmax, softmax_columns, softmax_rows};
 use crate::shape::{DType, Shape};
 

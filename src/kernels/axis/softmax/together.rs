@@ -8,7 +8,7 @@ use crate::ir::softmax::Softmax;
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{Cut, Layout, Slab};
 use crate::kernels::catalog::{Load, Tree};
-use crate::kernels::constants::Constants;
+use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, softmax, softmax_rows};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 
