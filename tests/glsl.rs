@@ -144,7 +144,7 @@ fn an_include_that_is_not_there_is_told_with_its_place() {
     let error = Glsl::file(&path).include_dir(folder.0.join("lib")).compile().unwrap_err();
     let text = folder.brief(&error);
     assert!(text.starts_with("GLSL: DIR/a.comp:3: "), "{text}");
-    assert!(text.contains("there is no none.glsl in DIR/lib"), "{text}");
+    assert!(text.contains("there is no none.glsl in DIR, DIR/lib"), "{text}");
     let error =
         Glsl::source("a", "#version 460\n#include \"none.glsl\"\nvoid main() {}\n").compile().unwrap_err();
     assert!(error.to_string().contains("in no folder (give one with include_dir)"), "{error}");
@@ -546,8 +546,51 @@ fn with(lines: &str, value: &str) -> String {
 #[test]
 fn macros_that_explode_are_refused() {
     let bomb: String = (1..=40).map(|i| format!("#define M{i} M{0} + M{0}\n", i - 1)).collect();
-    let refused = too_large(with(&format!("#define M0 1.0\n{bomb}"), "M40"));
-    assert!(refused.contains("once its macros are expanded"), "{refused}");
+    let bomb = format!("#define M0 1.0\n{bomb}");
+    let pasted: String =
+        (1..=40).map(|i| format!("#define M{i}(x) P(M, {0})(x) + P(M, {0})(x)\n", i - 1)).collect();
+    let pasted = format!("#define P(a, b) a ## b\n#define M0(x) x\n{pasted}");
+    let by_name: String = (1..=40)
+        .map(|i| format!("#define T{i}(f, x) f(x) + f(x)\n#define M{i}(x) T{i}(M{0}, x)\n", i - 1))
+        .collect();
+    let by_name = format!("#define M0(x) x\n{by_name}");
+    let condition = format!("{bomb}#if M40\n#endif\n");
+    let deep = format!("#define D(x) x + x\n#define V {}1.0{}\n", "D(".repeat(40), ")".repeat(40));
+    for (lines, value) in
+        [(&bomb, "M40"), (&pasted, "M40(1.0)"), (&by_name, "M40(1.0)"), (&condition, "1.0"), (&deep, "V")]
+    {
+        let refused = too_large(with(lines, value));
+        assert!(refused.contains("macros are expanded: "), "{refused}");
+    }
+    // In a file, and from outside.
+    let folder = Folder::new("bomb");
+    folder.write("bomb.glsl", &pasted);
+    let including = with("#include <bomb.glsl>\n", "M40(x[i])");
+    let error = Glsl::source("bomb", &*including).include_dir(&folder.0).compile().unwrap_err().to_string();
+    assert!(error.contains("bytes while its macros are expanded: "), "{error}");
+    let error =
+        Glsl::source("bomb", with(&bomb, "ALL")).define("ALL", "M40").compile().unwrap_err().to_string();
+    assert!(error.contains("bytes while its macros are expanded: "), "{error}");
+}
+
+#[test]
+fn macros_of_the_compilers_own_decide_conditions() {
+    let gpu = gpu();
+    let lines = "#if __VERSION__ == 460 && defined(VULKAN) && VULKAN >= 100 && GL_KHR_shader_subgroup_basic
+#define VALUE 5.0
+#elif defined(NEVER)
+#error never
+#endif
+#ifdef GL_no_such_extension
+#error it is not there
+#endif
+";
+    let kernel = Glsl::source("conditions", with(lines, "VALUE + float(__LINE__)")).compile().unwrap();
+    // Of HEAD and these lines, and of the line itself in `map`.
+    let line = HEAD.lines().count() + lines.lines().count() + 3;
+    assert_eq!(run(&gpu, &kernel, &[0.0]), [5.0 + line as f32]);
+    let error = Glsl::source("error", with("#if 1\n#error this one\n#endif\n", "1.0")).compile().unwrap_err();
+    assert!(error.to_string().starts_with("GLSL: error:3: "), "{error}");
 }
 
 #[test]

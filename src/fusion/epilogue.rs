@@ -176,10 +176,8 @@ fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Opt
         *stride = step;
     }
     let [outer, inner, row, column] = strides;
-    let forward = strides.iter().all(|stride| *stride < 1 << 31);
     let fits = branch!("extra: from the first", input.offset == 0)
         && branch!("extra: columns side by side", column <= 1)
-        && forward
         && left.is_empty();
     let half = branch!("extra: half", graph.value(input.value).dtype == DType::F16);
     fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, half })

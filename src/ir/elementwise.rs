@@ -48,7 +48,7 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapInput {
     pub(crate) value: ValueId,
-    /// For each dimension of the output, outermost first, in elements; negative strides wrap.
+    /// For each dimension of the output, outermost first, in elements.
     pub(crate) strides: [u32; MAX_RANK],
     pub(crate) offset: u32,
 }

@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 
 mod files;
 mod limits;
+mod preprocess;
 
-use parking_lot::Mutex;
-use shaderc::{
-    CompileOptions, Compiler, EnvVersion, IncludeType, OptimizationLevel, ResolvedInclude, ShaderKind,
-    SpirvVersion, TargetEnv,
-};
+use shaderc::{CompileOptions, Compiler, EnvVersion, OptimizationLevel, ShaderKind, SpirvVersion, TargetEnv};
 
 use super::kernel::Kernel;
 use crate::error::{GlslError, GlslMistake, Result};
 use crate::spirv::guard;
+use preprocess::{Surroundings, Wanted};
 
 /// Deeper than people nest, and not so deep that a file that includes itself takes long to be found.
 const INCLUDE_DEPTH: usize = 32;
@@ -89,8 +87,10 @@ impl Glsl {
     /// before such a kernel runs, and tensors of no elements are refused as its arguments. What is left to a kernel's
     /// mistakes are wrong numbers and [`Error::DeviceLost`](crate::Error::DeviceLost), for one that never ends.
     ///
+    /// Macros are expanded, conditions decided and files included before the compiler gets the text.
+    ///
     /// It is compiled on a thread of its own, whose stack holds whatever is within these limits: 1 MiB of source with all that it
-    /// includes, before and after macros are expanded; 256 levels of parentheses, brackets and braces; 65,536 words and signs in
+    /// includes, before and after macros are expanded; 16 MiB that macros make on the way; 256 levels of parentheses, brackets and braces; 65,536 words and signs in
     /// a statement. Drivers put functions where they are called and copy arrays element by element: 131,072 instructions
     /// in all, counted so, are the most.
     ///
@@ -138,18 +138,18 @@ impl Glsl {
         };
         self.check_texts(&file, &text)?;
         let failed = |error: shaderc::Error| GlslError::Compiler(error.to_string());
-        let sources = Mutex::new(Sources::new(&self.defines));
-        sources.lock().add(&file, &text)?;
         let compiler = Compiler::new().map_err(failed)?;
-        let options = self.options(&file, &sources).map_err(failed)?;
-        let expanded = compiler.preprocess(&text, &file, "main", Some(&options));
-        sources.lock().check()?;
-        // Mistakes are told by the compilation itself.
-        let expanded = expanded.map(|artifact| artifact.as_text()).ok();
-        if let Some(expanded) = &expanded {
-            limits::add_bytes(&file, 0, expanded)?;
-            limits::check_nesting(&file, expanded)?;
-        }
+        let options = options().map_err(failed)?;
+        let mut files = Files {
+            glsl: self,
+            top: &file,
+            roots: self.roots(),
+            bytes: limits::add_bytes(&file, 0, &text)?,
+            compiler: &compiler,
+            options: &options,
+        };
+        let text = preprocess::preprocess(&file, &text, &self.defines, &mut files)?;
+        limits::check_nesting(&file, &text)?;
         let compiled = compiler.compile_into_spirv(&text, ShaderKind::Compute, &file, "main", Some(&options));
         let words = match compiled {
             Ok(artifact) => artifact.as_binary().to_vec(),
@@ -158,9 +158,9 @@ impl Glsl {
             }
             Err(error) => return Err(failed(error).into()),
         };
-        // These write any instruction, valid or not. Macros are expanded first, so that none can hide them.
-        if check_intrinsics && let Some(expanded) = &expanded {
-            let mut names = expanded.split(|c: char| !c.is_alphanumeric() && c != '_');
+        // These write any instruction, valid or not. Macros are expanded, so that none can hide them.
+        if check_intrinsics {
+            let mut names = text.split(|c: char| !c.is_alphanumeric() && c != '_');
             if names.any(|name| name.starts_with("spirv_")) {
                 let why = "uses GL_EXT_spirv_intrinsics".to_owned();
                 return Err(GlslError::Unguardable { kernel: name, why }.into());
@@ -187,92 +187,76 @@ impl Glsl {
         Ok(())
     }
 
-    fn options<'a>(
-        &'a self,
-        file: &str,
-        sources: &'a Mutex<Sources>,
-    ) -> std::result::Result<CompileOptions<'a>, shaderc::Error> {
-        let mut options = CompileOptions::new()?;
-        options.set_target_env(TargetEnv::Vulkan, EnvVersion::Vulkan1_3 as u32);
-        options.set_target_spirv(SpirvVersion::V1_6);
-        // As for the engine's own: drivers optimise by themselves, after specialization.
-        options.set_optimization_level(OptimizationLevel::Zero);
-        options.set_suppress_warnings();
-        for (name, value) in &self.defines {
-            options.add_macro_definition(name, Some(value));
-        }
-        let top = file.to_owned();
+    /// The folders that files may be included from.
+    fn roots(&self) -> Vec<PathBuf> {
         let own = match &self.origin {
             Origin::File(path) => path.parent(),
             Origin::Source { .. } => None,
         };
-        let roots: Vec<PathBuf> = own
-            .into_iter()
-            .chain(self.include_dirs.iter().map(PathBuf::as_path))
-            .filter_map(|folder| fs::canonicalize(files::or_here(folder)).ok())
-            .collect();
-        options.set_include_callback(move |wanted, kind, including, depth| {
-            if depth > INCLUDE_DEPTH {
-                return Err(format!("files are included more than {INCLUDE_DEPTH} deep"));
-            }
-            // A text has no folder.
-            let has_folder = matches!(self.origin, Origin::File(_)) || including != top;
-            let beside = (has_folder && kind == IncludeType::Relative)
-                .then(|| Path::new(including).parent().unwrap_or(Path::new("")));
-            let folders = beside.into_iter().chain(self.include_dirs.iter().map(PathBuf::as_path));
-            let path = files::find(wanted, &folders.collect::<Vec<_>>(), &roots)?;
-            let found = sources.lock().include(&path);
-            found.map_err(|error| error.to_string())
-        });
-        Ok(options)
+        let folders = own.into_iter().chain(self.include_dirs.iter().map(PathBuf::as_path));
+        folders.filter_map(|folder| fs::canonicalize(files::or_here(folder)).ok()).collect()
     }
 }
 
-/// What was read so far, and whether it is too much.
-struct Sources {
+fn options() -> std::result::Result<CompileOptions<'static>, shaderc::Error> {
+    let mut options = CompileOptions::new()?;
+    options.set_target_env(TargetEnv::Vulkan, EnvVersion::Vulkan1_3 as u32);
+    options.set_target_spirv(SpirvVersion::V1_6);
+    // As for the engine's own: drivers optimise by themselves, after specialization.
+    options.set_optimization_level(OptimizationLevel::Zero);
+    options.set_suppress_warnings();
+    Ok(options)
+}
+
+/// What a source includes, and the compiler that it is for.
+struct Files<'a> {
+    glsl: &'a Glsl,
+    /// The file that is compiled.
+    top: &'a str,
+    roots: Vec<PathBuf>,
+    /// What was read so far.
     bytes: usize,
-    macros: limits::Macros,
-    refused: Option<GlslError>,
+    compiler: &'a Compiler,
+    options: &'a CompileOptions<'a>,
 }
 
-impl Sources {
-    fn new(defines: &[(String, String)]) -> Sources {
-        let mut macros = limits::Macros::default();
-        defines.iter().for_each(|(name, value)| macros.define_value(name, value));
-        Sources { bytes: 0, macros, refused: None }
-    }
-
-    /// A file, each time that it is included.
-    fn include(&mut self, path: &Path) -> std::result::Result<ResolvedInclude, GlslError> {
-        // The compiler goes on after a file that it did not get.
-        self.check()?;
-        let resolved_name = path.to_string_lossy().into_owned();
-        let content = files::read(path).inspect_err(|error| {
-            if matches!(error, GlslError::TooLarge { .. }) {
-                self.refused = Some(error.clone());
-            }
-        })?;
-        if content.contains('\0') {
-            return Err(GlslError::Nul { what: resolved_name });
+impl Surroundings for Files<'_> {
+    fn include(
+        &mut self,
+        wanted: &Wanted<'_>,
+    ) -> std::result::Result<std::result::Result<(String, String), String>, GlslError> {
+        if wanted.depth > INCLUDE_DEPTH {
+            return Ok(Err(format!("files are included more than {INCLUDE_DEPTH} deep")));
         }
-        self.add(&resolved_name, &content)?;
-        Ok(ResolvedInclude { resolved_name, content })
-    }
-
-    fn add(&mut self, file: &str, text: &str) -> std::result::Result<(), GlslError> {
-        let added = limits::add_bytes(file, self.bytes, text).and_then(|bytes| {
-            self.bytes = bytes;
-            limits::check_nesting(file, text)?;
-            self.macros.check(file, text)
-        });
-        if let Err(error) = &added {
-            self.refused = Some(error.clone());
+        // A text has no folder.
+        let has_folder = matches!(self.glsl.origin, Origin::File(_)) || wanted.including != self.top;
+        let beside = (has_folder && wanted.beside)
+            .then(|| Path::new(wanted.including).parent().unwrap_or(Path::new("")));
+        let folders = beside.into_iter().chain(self.glsl.include_dirs.iter().map(PathBuf::as_path));
+        let path = match files::find(wanted.name, &folders.collect::<Vec<_>>(), &self.roots) {
+            Ok(path) => path,
+            Err(why) => return Ok(Err(why)),
+        };
+        let name = path.to_string_lossy().into_owned();
+        let text = match files::read(&path) {
+            Ok(text) => text,
+            Err(error @ GlslError::TooLarge { .. }) => return Err(error),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if text.contains('\0') {
+            return Err(GlslError::Nul { what: name });
         }
-        added
+        self.bytes = limits::add_bytes(&name, self.bytes, &text)?;
+        Ok(Ok((name, text)))
     }
 
-    fn check(&self) -> std::result::Result<(), GlslError> {
-        self.refused.clone().map_or(Ok(()), Err)
+    fn predefined(&mut self, version: &str, name: &str) -> Option<String> {
+        // `__VERSION__` is none for `#ifdef`, so the question is what becomes of the name.
+        let text = format!("#version {version}\nbehind_this {name}\n");
+        let text = if version.is_empty() { text.split_once('\n')?.1 } else { &text };
+        let told = self.compiler.preprocess(text, "predefined", "main", Some(self.options)).ok()?.as_text();
+        let value = told.split_once("behind_this")?.1.trim();
+        (value != name).then(|| value.to_owned())
     }
 }
 

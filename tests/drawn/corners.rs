@@ -190,6 +190,91 @@ pub const CORNERS: &[Corner] = &[
         let x = t.tensor(&[1000, 100])?;
         t.slice(&x, &[500..520, 3..50])
     }),
+    corner("default variants", "a sum of whole numbers", |t| {
+        let x = t.tensor(&[8, 300])?;
+        let whole = t.unary("to_int", &x)?;
+        let sum = t.reduce("sum", &whole, 1)?;
+        t.unary("to_float", &sum)
+    }),
+    corner("default variants", "a variance of columns", |t| {
+        let x = t.tensor(&[300, 8])?;
+        t.reduce("variance", &x, 0)
+    }),
+    corner("for GPUs", "a right-hand side of halves", |t| {
+        // The left-hand side's rows are no fours, so that it is packed, and widened by that.
+        let (a, b) = (t.tensor_of(&[20, 5], true)?, t.tensor_of(&[5, 32], true)?);
+        let product = t.matmul(&a, &b, [false; 2])?;
+        t.unary("to_float", &product)
+    }),
+    corner("narrow", "no image that fits a binding", |t| t.images([1, 1, 130, 130], [1, 1, 1, 1], |_| ())),
+    corner("default variants", "more products twice than are tried one by one", |t| {
+        for n in 1..=9 {
+            let (a, b) = (t.tensor(&[20, 8])?, t.tensor(&[8, 4 * n])?);
+            let (once, again) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [false; 2])?);
+            let both = t.binary("add", &once, &again)?;
+            t.keep(&both)?;
+        }
+        t.tensor(&[1])
+    }),
+    corner("default variants", "a program twice, before sums of columns", |t| {
+        let x = t.tensor(&[300, 8])?;
+        let (once, again) = (t.unary("neg", &x)?, t.unary("neg", &x)?);
+        let (sum, largest) = (t.reduce("sum", &once, 0)?, t.reduce("amax", &again, 0)?);
+        t.binary("add", &sum, &largest)
+    }),
+    corner("default variants", "a product, and with its left-hand side transposed", |t| {
+        let (a, b) = (t.tensor(&[8, 8])?, t.tensor(&[8, 8])?);
+        let (plain, turned) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [true, false])?);
+        t.binary("sub", &plain, &turned)
+    }),
+    corner("default variants", "a convolution twice", |t| {
+        let mut how = Convolution {
+            input: [1, 3, 6, 6],
+            weights: [8, 3, 3, 3],
+            stride: [1; 2],
+            padding: [1, 0],
+            dilation: [1; 2],
+            groups: 1,
+        };
+        let (x, w) = (t.tensor(&how.input)?, t.tensor(&how.weights)?);
+        let (once, again) = (t.conv2d(&x, &w, &how)?, t.conv2d(&x, &w, &how)?);
+        let both = t.binary("add", &once, &again)?;
+        t.keep(&both)?;
+        // As large, and another one.
+        how.padding = [0, 1];
+        t.conv2d(&x, &w, &how)
+    }),
+    corner("default variants", "one softmax twice", |t| {
+        let x = t.tensor(&[8, 300])?;
+        let (once, again) = (t.softmax(&x, 1, false)?, t.softmax(&x, 1, false)?);
+        t.keep(&once)?;
+        t.unary("neg", &again)
+    }),
+    corner("default variants", "the same rows twice", |t| {
+        let table = t.tensor(&[5, 512])?;
+        let numbers = t.gpu.upload(&[4u32, 0, 9], [3])?;
+        let rows = [4, 0, 9];
+        let (once, again) =
+            (t.gather_these(&table, &numbers, &rows)?, t.gather_these(&table, &numbers, &rows)?);
+        t.binary("sub", &once, &again)
+    }),
+    corner("default variants", "one copy twice", |t| {
+        let x = t.tensor(&[100])?;
+        let (once, again) = (t.unary("copy", &x)?, t.unary("copy", &x)?);
+        t.binary("add", &once, &again)
+    }),
+    corner("default variants", "one sum of nothing twice", |t| {
+        let x = t.tensor(&[5, 0])?;
+        let (once, again) = (t.reduce("sum", &x, 1)?, t.reduce("sum", &x, 1)?);
+        t.binary("add", &once, &again)
+    }),
+    corner("default variants", "one sum twice, each with a program in front", |t| {
+        let x = t.tensor(&[8, 300])?;
+        let (once, again) = (t.unary("neg", &x)?, t.unary("neg", &x)?);
+        let once = t.reduce("sum", &once, 1)?;
+        let again = t.reduce("sum", &again, 1)?;
+        t.binary("add", &once, &again)
+    }),
 ];
 
 impl Twin<'_> {

@@ -178,11 +178,12 @@ impl<'a> Twin<'a> {
             "to_half" => r.cast(v, DType::F16)?,
             "to_float" => r.cast(v, DType::F32)?,
             "to_int" => r.cast(v, DType::I32)?,
+            "copy" => r.copy(v)?,
             _ => panic!("no operation {op}"),
         };
         let f = |x: &f32| match op {
             "double" => 2.0 * x,
-            "to_half" | "to_float" | "to_int" => *x,
+            "to_half" | "to_float" | "to_int" | "copy" => *x,
             _ => reference::unary(op, f64::from(*x), [-BOUND, BOUND].map(f64::from)) as f32,
         };
         let data = x.data.iter().map(f).collect();
@@ -309,10 +310,16 @@ impl<'a> Twin<'a> {
 
     /// Rows by their numbers, of which some are outside.
     pub fn gather(&mut self, table: &Known, rows: usize) -> Made {
-        let (height, width) = (table.dims[0], table.dims[1..].iter().product::<usize>());
+        let height = table.dims[0];
         let wanted: Vec<u32> = (0..rows).map(|_| self.random.below(height + 2) as u32).collect();
-        let numbers = self.gpu.upload(&wanted, [rows])?;
-        let value = self.r.gather_rows(table.value, &numbers)?;
+        self.gather_these(table, &self.gpu.upload(&wanted, [rows])?, &wanted)
+    }
+
+    /// The rows of these numbers, which the tensor has.
+    pub fn gather_these(&mut self, table: &Known, numbers: &Tensor, wanted: &[u32]) -> Made {
+        let (rows, height) = (wanted.len(), table.dims[0]);
+        let width = table.dims[1..].iter().product::<usize>();
+        let value = self.r.gather_rows(table.value, numbers)?;
         let zeros = vec![0.0; width];
         let row = |n: &u32| match *n as usize {
             n if n < height => &table.data[n * width..][..width],
