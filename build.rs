@@ -3,11 +3,16 @@
 //!
 //! With the feature `compile-kernels` the modules are compiled here. Without it the ones checked in under `spirv/`
 //! are embedded, after a check against the sources, so that dependents need no C++ toolchain. With both the
-//! feature and `TIDEMILL_WRITE_SPIRV=1` the checked-in ones are written anew; `./dev shaders` does that.
+//! feature and `TIDEMILL_WRITE_SPIRV=1` the checked-in ones are written anew; `./dev shaders` does that. On docs.rs they
+//! are embedded in any case.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+
+/// docs.rs shows all features and has no shaderc. Known when this program is compiled, so that it does not link to it there.
+#[cfg(feature = "compile-kernels")]
+const ON_DOCS_RS: bool = option_env!("DOCS_RS").is_some();
 
 #[cfg(feature = "compile-kernels")]
 #[path = "build/compile.rs"]
@@ -92,6 +97,9 @@ fn compiled(
     out: &Path,
     all: bool,
 ) -> Result<Option<Vec<Vec<u8>>>, Vec<String>> {
+    if ON_DOCS_RS {
+        return Ok(None);
+    }
     let last = if all { String::new() } else { fs::read_to_string(out.join("MANIFEST")).unwrap_or_default() };
     let known = last.strip_prefix(&compiler()).unwrap_or_default();
     let recorded = manifest::recorded(known);

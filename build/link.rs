@@ -11,7 +11,7 @@ const TRIAL: &str = "void *shaderc_compiler_initialize(void);\n\
 pub(crate) fn check(root: &Path, out: &Path) -> Result<(), Vec<String>> {
     println!("cargo::rerun-if-env-changed=SHADERC_LIB_DIR");
     let is_set = |name: &str| env::var_os(name).is_some();
-    let elsewhere = ["SHADERC_LIB_DIR", "VULKAN_SDK"].into_iter().any(is_set);
+    let elsewhere = ["SHADERC_LIB_DIR", "VULKAN_SDK", "DOCS_RS"].into_iter().any(is_set);
     let native = env::var("HOST") == env::var("TARGET") && env::var("CARGO_CFG_UNIX").is_ok();
     if !is_set("CARGO_FEATURE_SHADERC") || elsewhere || !native {
         return Ok(());

@@ -8,6 +8,8 @@ CACHE=${TIDEMILL_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TIDEMILL_CACHE}/.c
 SHADERC_CACHE=$CACHE/shaderc
 CHROMIUM_CACHE=$CACHE/chromium-vulkan
 MESA_CACHE=$CACHE/mesa
+MDBOOK_VERSION=0.5.4
+MDBOOK=$CACHE/mdbook-$MDBOOK_VERSION/bin/mdbook
 SETUP_LOG=$CACHE/setup.log
 
 # One set for all of the workspace, so that nothing is compiled twice.
@@ -264,6 +266,17 @@ with_current_layer() {
         "$@"
 }
 
+# What makes the book of docs/, built once from its sources: three minutes of one core. Without its server, which nothing
+# here needs.
+setup_mdbook() {
+    if [[ -x $MDBOOK ]]; then return 0; fi
+    note "building mdbook $MDBOOK_VERSION into ${MDBOOK%/bin/*}: it makes the book of docs/"
+    mkdir -p "$CACHE"
+    env -u CARGO_TARGET_DIR cargo install mdbook --version "$MDBOOK_VERSION" --locked \
+        --no-default-features --features search --root "${MDBOOK%/bin/*}" >>"$SETUP_LOG" 2>&1 || return 1
+    [[ -x $MDBOOK ]]
+}
+
 # --- A real GPU's compiler ---------------------------------------------------------------------------------------------
 
 have_radv() { manifest icd.d 'radeon_icd*.json'; }
@@ -370,6 +383,7 @@ setup() {
         setup_newer_radv || SETUP_MISSING+=("a RADV that compiles for RDNA3 (mesa-vulkan-drivers of Debian's backports)")
         have_radv || SETUP_MISSING+=("RADV (Debian and Fedora mesa-vulkan-drivers, Arch vulkan-radeon)")
         setup_chromium_vulkan || SETUP_MISSING+=("the Vulkan parts of Debian's package chromium-common")
+        setup_mdbook || SETUP_MISSING+=("mdbook (cargo install mdbook)")
     fi
     if ((${#SETUP_MISSING[@]})); then
         for what in "${SETUP_MISSING[@]}"; do note "still missing, please install: $what"; done

@@ -55,6 +55,7 @@
 
 // Examples are what users copy: they compile without warnings. The hidden functions around some of them are never called.
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod cpu;
 mod disk;
@@ -122,9 +123,33 @@ pub use vk::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock}
 pub use vk::process::check as check_process;
 pub use vk::raw;
 
+/// The snippets of these pages compile and run as doctests; tests/docs.rs finds a page that is missing here.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/recording.md")]
+    struct Recording;
+    #[doc = include_str!("../docs/plans.md")]
+    struct Plans;
+    #[doc = include_str!("../docs/streams.md")]
+    struct Streams;
+    #[cfg(feature = "shaderc")]
+    #[doc = include_str!("../docs/kernels.md")]
+    struct Kernels;
+    #[doc = include_str!("../docs/profiling.md")]
+    struct Profiling;
+    #[doc = include_str!("../docs/renderdoc.md")]
+    struct RenderDoc;
+    #[doc = include_str!("../docs/hybrid.md")]
+    struct Hybrid;
+    #[doc = include_str!("../docs/embedding.md")]
+    struct Embedding;
+    #[doc = include_str!("../docs/tuning.md")]
+    struct Tuning;
+    #[doc = include_str!("../docs/errors.md")]
+    struct Errors;
+}
 
 const _: () = {
     const fn shared<T: Send + Sync>() {}
