@@ -33,11 +33,17 @@ fn pages() -> BTreeMap<PathBuf, String> {
     let in_root = fs::read_dir(root()).unwrap().map(|entry| PathBuf::from(entry.unwrap().file_name()));
     let in_root = in_root.filter(|name| name.extension().is_some_and(|end| end == "md"));
     let in_docs = files(&root().join("docs"), ".md").into_iter().map(|name| Path::new("docs").join(name));
-    in_root.chain(in_docs).map(|name| (name.clone(), fs::read_to_string(root().join(&name)).unwrap())).collect()
+    in_root
+        .chain(in_docs)
+        .map(|name| (name.clone(), fs::read_to_string(root().join(&name)).unwrap()))
+        .collect()
 }
 
-/// A page's lines with their numbers: those of its prose, and the first ones of its blocks of code.
-fn lines(text: &str) -> (Vec<(usize, &str)>, Vec<(usize, &str)>) {
+/// Lines with their numbers.
+type Lines<'a> = Vec<(usize, &'a str)>;
+
+/// A page's lines: those of its prose, and the first ones of its blocks of code.
+fn lines(text: &str) -> (Lines<'_>, Lines<'_>) {
     let (mut prose, mut fences, mut inside) = (Vec::new(), Vec::new(), false);
     for (i, line) in text.lines().enumerate() {
         if line.trim_start().starts_with("```") {
@@ -109,7 +115,8 @@ fn mistake(pages: &BTreeMap<PathBuf, String>, page: &Path, target: &str) -> Opti
         return Some("is not by https");
     }
     let (file, name) = target.split_once('#').unwrap_or((target, ""));
-    let path = if file.is_empty() { Some(page.to_owned()) } else { normal(&page.parent().unwrap().join(file)) };
+    let path =
+        if file.is_empty() { Some(page.to_owned()) } else { normal(&page.parent().unwrap().join(file)) };
     let Some(path) = path.filter(|path| root().join(path).exists()) else { return Some("leads to no file") };
     if page.starts_with("docs") && !path.starts_with("docs") {
         return Some("leads out of the book: name the file as code");
@@ -188,7 +195,10 @@ fn every_snippet_says_its_language_and_those_in_rust_are_doctests() {
         let fences = lines(&text).1;
         for (number, fence) in &fences {
             assert!(fence.len() > 3, "{page}:{number}: a block of code names its language, or `text`");
-            assert!(!fence.contains("ignore"), "{page}:{number}: a snippet is compiled (`no_run` if it can't run)");
+            assert!(
+                !fence.contains("ignore"),
+                "{page}:{number}: a snippet is compiled (`no_run` if it can't run)"
+            );
         }
         if fences.iter().any(|(_, fence)| fence.starts_with("```rust")) {
             let included = format!("include_str!(\"../{page}\")");
@@ -197,16 +207,36 @@ fn every_snippet_says_its_language_and_those_in_rust_are_doctests() {
     }
 }
 
+/// The changelog is wrapped at a release: until then many changes touch it at once.
+#[test]
+fn prose_wraps_at_120() {
+    let mut long = Vec::new();
+    for (page, text) in pages().iter().filter(|(page, _)| *page != Path::new("CHANGELOG.md")) {
+        for (number, line) in lines(text).0 {
+            if !line.starts_with('|') && line.chars().count() > 120 {
+                long.push(format!("{}:{number}", page.display()));
+            }
+        }
+    }
+    assert!(long.is_empty(), "lines of more than 120 characters:\n{}", long.join("\n"));
+}
+
 /// The values of an attribute in a page of HTML.
 fn attributes<'a>(html: &'a str, name: &str) -> Vec<&'a str> {
     let begin = format!(" {name}=\"");
-    html.split(begin.as_str()).skip(1).filter_map(|rest| rest.split_once('"')).map(|(value, _)| value).collect()
+    html.split(begin.as_str())
+        .skip(1)
+        .filter_map(|rest| rest.split_once('"'))
+        .map(|(value, _)| value)
+        .collect()
 }
 
 #[test]
 #[ignore = "needs the book, which `./dev book` builds"]
 fn links_of_the_built_book_lead_to_files_and_anchors() {
-    let book = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join("book");
+    let book = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), PathBuf::from)
+        .join("book");
     let names = files(&book, ".html");
     assert!(names.contains(Path::new("recording.html")), "no book in {}: run ./dev book", book.display());
     let read = |name: &PathBuf| (name.clone(), fs::read_to_string(book.join(name)).unwrap());
@@ -223,7 +253,8 @@ fn links_of_the_built_book_lead_to_files_and_anchors() {
             }
             seen += 1;
             let (file, name) = target.split_once('#').unwrap_or((target, ""));
-            let path = if file.is_empty() { Some(page.clone()) } else { normal(&page.parent().unwrap().join(file)) };
+            let path =
+                if file.is_empty() { Some(page.clone()) } else { normal(&page.parent().unwrap().join(file)) };
             let there = path.as_ref().is_some_and(|path| book.join(path).exists());
             let has = |html: &String| attributes(html, "id").contains(&name);
             if !there || (!name.is_empty() && !path.and_then(|path| pages.get(&path)).is_some_and(has)) {
