@@ -207,20 +207,6 @@ fn every_snippet_says_its_language_and_those_in_rust_are_doctests() {
     }
 }
 
-/// The changelog is wrapped at a release: until then many changes touch it at once.
-#[test]
-fn prose_wraps_at_120() {
-    let mut long = Vec::new();
-    for (page, text) in pages().iter().filter(|(page, _)| *page != Path::new("CHANGELOG.md")) {
-        for (number, line) in lines(text).0 {
-            if !line.starts_with('|') && line.chars().count() > 120 {
-                long.push(format!("{}:{number}", page.display()));
-            }
-        }
-    }
-    assert!(long.is_empty(), "lines of more than 120 characters:\n{}", long.join("\n"));
-}
-
 /// The values of an attribute in a page of HTML.
 fn attributes<'a>(html: &'a str, name: &str) -> Vec<&'a str> {
     let begin = format!(" {name}=\"");
