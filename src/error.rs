@@ -3,6 +3,7 @@
 mod glsl;
 mod host;
 mod kernel;
+mod lost;
 pub(crate) mod parameters;
 mod profiling;
 mod refused;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub use self::glsl::{GlslError, GlslMistake};
 pub use self::host::HostError;
 pub use self::kernel::KernelMismatch;
+use self::lost::Causes;
+pub use self::lost::{DeviceFault, FaultAddress, FaultCode};
 pub use self::profiling::{MeasurementError, ProfileError};
 pub use self::refused::RefusedDevice;
 use self::refused::{NoDevice, Refusals};
@@ -121,12 +124,16 @@ pub enum Error {
     },
     /// The device is gone: it hung, was reset or was removed. Sticky; build a new accelerator
     /// (`Accelerator::global()` does so by itself).
-    #[error("the device was lost in {call}; in flight were: {}", List(.in_flight))]
+    #[error("the device was lost in {call}; in flight were: {}{}", List(.in_flight), Causes(.again, .fault.as_deref()))]
     DeviceLost {
         /// The call that found out.
         call: &'static str,
         /// Labels of the last dispatches in flight, oldest first.
         in_flight: Arc<[String]>,
+        /// Those of them that were in flight when this process lost the device before: the likely cause.
+        again: Arc<[String]>,
+        /// What the driver says, where it has `VK_EXT_device_fault`.
+        fault: Option<Arc<DeviceFault>>,
     },
     /// There is no profile, measurement or capture.
     #[error(transparent)]
@@ -172,6 +179,19 @@ pub enum Error {
         tensors: usize,
         /// Other handles.
         handles: usize,
+    },
+
+    /// The caller has ended what takes long.
+    #[error(
+        "{op}: ended by the caller with {ready} of {total} pipelines ready; they stay, and the next call goes on from there"
+    )]
+    Cancelled {
+        /// The operation.
+        op: &'static str,
+        /// Pipelines that are ready.
+        ready: usize,
+        /// Pipelines that are needed.
+        total: usize,
     },
 
     // ---- memory ----
@@ -561,6 +581,11 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
+    /// A loss of which nothing else is known yet.
+    pub(crate) fn device_lost(call: &'static str) -> Error {
+        Error::DeviceLost { call, in_flight: [].into(), again: [].into(), fault: None }
+    }
+
     /// The error for an operand of another type than an operation takes.
     pub(crate) fn of_type(
         op: &'static str,

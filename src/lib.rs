@@ -76,8 +76,8 @@ mod tune;
 mod vk;
 
 pub use error::{
-    Error, GlslError, GlslMistake, HostError, KernelMismatch, MeasurementError, ProfileError, RefusedDevice,
-    Result, StreamError,
+    DeviceFault, Error, FaultAddress, FaultCode, GlslError, GlslMistake, HostError, KernelMismatch,
+    MeasurementError, ProfileError, RefusedDevice, Result, StreamError,
 };
 pub use hybrid::Hybrid;
 #[cfg(debug_assertions)]
@@ -97,6 +97,7 @@ pub use runtime::measure::measurement::{Measurement, Pace, checksum};
 pub use runtime::measure::run::{Clock, DeviceTime, Run, RunGraph, Session};
 pub use runtime::outputs::Outputs;
 pub use runtime::pipelines::PipelineStats;
+pub use runtime::pipelines::parallel::PrepareProgress;
 pub use runtime::plan::Plan;
 pub use runtime::pool::PoolStats;
 pub use runtime::profile::Profiling;
@@ -115,6 +116,7 @@ pub use stream::{
     StreamStats,
 };
 pub use tune::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
+pub use vk::buffer::HostMemory;
 pub use vk::choice::DeviceChoice;
 #[cfg(feature = "shaderc")]
 pub use vk::glsl::Glsl;
@@ -155,6 +157,7 @@ const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Accelerator>();
     shared::<Tensor>();
+    shared::<HostMemory>();
     shared::<Recording>();
     shared::<Submission>();
     shared::<Hybrid>();

@@ -80,6 +80,34 @@ fn two_accelerators_on_two_devices() {
     tensors_stay_at_home(&swiftshader, &lavapipe);
 }
 
+/// The one compiles when pipelines are made, on several threads at once, the other at the first dispatch.
+#[test]
+#[ignore = "needs SwiftShader beside lavapipe: VK_DRIVER_FILES with both, as .ci/run has it"]
+fn pipelines_are_made_at_once_and_ahead() {
+    for part in ["SwiftShader", "llvmpipe"] {
+        let gpu = gpu_with(config().device(DeviceChoice::Name(part.to_owned())).fusion(false));
+        let x = gpu.upload(&[2.25f32; 64], [64]).unwrap();
+        let mut r = gpu.begin_recording().unwrap();
+        let values = [r.neg(&x), r.sqrt(&x), r.floor(&x), r.exp(&x), r.sum(&x, 0), r.softmax(&x, 0)];
+        let kept: Vec<Tensor> = values.into_iter().map(|y| r.keep(y.unwrap()).unwrap()).collect();
+        let mut told = Vec::new();
+        let watch = |p: tidemill::PrepareProgress| {
+            told.push((p.ready, p.total));
+            std::ops::ControlFlow::Continue(())
+        };
+        r.prepare(watch).unwrap();
+        let total = told[0].1;
+        assert!(total >= 6, "on {part}");
+        assert_eq!(told, (0..=total).map(|ready| (ready, total)).collect::<Vec<_>>(), "on {part}");
+        let made = gpu.stats().pipelines.made;
+        assert_eq!(made, total as u64);
+        let _ = r.end_recording().unwrap();
+        assert_eq!(kept[1].read::<f32>().unwrap(), [1.5; 64], "on {part}");
+        assert_eq!(kept[4].read::<f32>().unwrap(), [144.0], "on {part}");
+        assert_eq!(gpu.stats().pipelines.made, made, "nothing was left to be made");
+    }
+}
+
 /// Products and a convolution of small whole numbers, whose sums are exact in any order.
 fn products(gpu: &Gpu) -> Vec<Vec<f32>> {
     let whole = |n: usize| (0..n).map(|i| ((i * 7 + i / 11) % 5) as f32 - 2.0).collect::<Vec<_>>();

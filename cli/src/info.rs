@@ -85,6 +85,8 @@ fn features(device: &DeviceInfo) -> Vec<&'static str> {
     let all = [
         (f.push_descriptors, "push descriptors"),
         (f.memory_budget, "memory budget"),
+        (f.host_pointers, "imports host pointers"),
+        (f.device_fault, "tells why it was lost"),
         (f.portability_subset, "portability subset"),
         (f.subgroup_shuffle, "subgroup shuffle"),
         (f.subgroup_shuffle_relative, "subgroup relative shuffle"),

@@ -42,6 +42,60 @@ pub enum HostError {
         /// What it must be a multiple of.
         alignment: u64,
     },
+    /// The device can't read the application's own memory.
+    #[error(
+        "import: {device} has no VK_EXT_external_memory_host, or was made without it; Accelerator::import_or_upload copies instead"
+    )]
+    NoHostPointers {
+        /// The device.
+        device: String,
+    },
+    /// A tensor that reaches out of the application's memory.
+    #[error("import: {needs} bytes from byte {offset} on do not lie in the memory's {got}")]
+    MemoryRange {
+        /// Where the tensor begins.
+        offset: usize,
+        /// How long it is.
+        needs: usize,
+        /// How long the memory is.
+        got: usize,
+    },
+    /// A tensor that begins where no binding may.
+    #[error(
+        "import: byte {offset} of the memory has address {address:#x}, which is no multiple of the device's {alignment}; lay the \
+         data out like that, or let Accelerator::import_or_upload copy it"
+    )]
+    MemoryAddress {
+        /// Where the tensor begins in the memory.
+        offset: usize,
+        /// The address of that.
+        address: u64,
+        /// What it must be a multiple of.
+        alignment: u64,
+    },
+    /// The device imports pages so large that those around the tensor are not all the memory's.
+    #[error(
+        "import: the device imports {pages} bytes at a time, and around the tensor at byte {offset} those reach beyond the memory's \
+         {memory} bytes; begin and end the memory at multiples of that, or let Accelerator::import_or_upload copy it"
+    )]
+    MemoryPages {
+        /// What is imported at a time.
+        pages: u64,
+        /// Where the tensor begins in the memory.
+        offset: usize,
+        /// How long the memory is.
+        memory: usize,
+    },
+    /// The driver does not take this memory: some take no mapped files, or no memory that can't be written.
+    #[error(
+        "import: the driver does not take this memory ({call}: {result}); Accelerator::import_or_upload copies it instead"
+    )]
+    ImportRefused {
+        /// The Vulkan function that said so.
+        call: &'static str,
+        /// Its result.
+        result: String,
+    },
     /// Memory of the host's was expected, and this is the pool's.
     #[error(
         "{op}: the tensor is not a wrapped buffer of the host's; keep() gives results memory of their own"

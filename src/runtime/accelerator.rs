@@ -58,6 +58,8 @@ pub struct Stats {
     pub temporaries: u64,
     /// Bytes asked for in those blocks.
     pub temporary_bytes: u64,
+    /// Bytes of the application's own memory that tensors and work in flight read ([`Accelerator::import`]).
+    pub imported_bytes: u64,
     /// Submissions in flight.
     pub in_flight: usize,
     /// The pool.
@@ -423,6 +425,7 @@ impl Accelerator {
             bytes_moved: load(&counters.bytes_moved),
             temporaries: load(&counters.temporaries),
             temporary_bytes: load(&counters.temporary_bytes),
+            imported_bytes: self.core.pool.imported_bytes(),
             in_flight: self.core.timeline.in_flight(),
             pool: self.core.pool.stats(),
             pipelines: self.core.pipelines.stats(),

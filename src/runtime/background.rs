@@ -1,6 +1,7 @@
 //! The background thread: warms pipelines while the queue is idle, and writes what the next start can use when that has
 //! changed.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use crate::error::Result;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::runtime::commands::{BlockUse, Job};
 use crate::runtime::core::Core;
+use crate::runtime::pipelines::parallel::{Told, Watch};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::command::Bound;
 use crate::vk::exit::{self, ExitHook};
@@ -68,13 +70,27 @@ pub(crate) struct Housekeeper {
     _exit: Arc<ExitHook>,
 }
 
-/// Makes a pipeline, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it.
-fn warm_one(core: &Core, key: &PipelineKey, may_compile: bool) -> Result<()> {
-    if may_compile && core.device.info.workarounds.compiles_at_dispatch {
-        warm(core, key)
-    } else {
-        core.pipelines.make(key).map(drop)
+/// How many pipelines are made at once: half of what a caller who waits would have. Drivers that compile at the first dispatch have
+/// one queue to do it in.
+fn batch(core: &Core) -> usize {
+    match core.device.info.workarounds.compiles_at_dispatch {
+        true => 1,
+        false => (core.pipelines.threads(usize::MAX) / 2).max(1),
     }
+}
+
+/// Makes pipelines, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it. Says how many are
+/// there then.
+fn warm_batch(core: &Core, keys: &[PipelineKey], may_compile: bool) -> usize {
+    let missing: Vec<&PipelineKey> = keys.iter().filter(|key| !core.pipelines.has(key)).collect();
+    let failed = if may_compile && core.device.info.workarounds.compiles_at_dispatch {
+        missing.iter().filter(|key| warm(core, key).is_err()).count()
+    } else {
+        // What fails is tried again by who needs it, and is an error there.
+        let _ = core.pipelines.make_all(&missing);
+        missing.iter().filter(|key| !core.pipelines.has(key)).count()
+    };
+    keys.len() - failed
 }
 
 /// What is to be warmed: what earlier processes of the application have used, and then what the catalog wants.
@@ -105,9 +121,8 @@ impl Wanted {
 pub(crate) fn warm_all(core: &Core) -> Result<PrewarmStatus> {
     let begun = Instant::now();
     let keys = Wanted::new(core)?.keys;
-    for key in &keys {
-        warm_one(core, key, true)?;
-    }
+    let all: Vec<&PipelineKey> = keys.iter().collect();
+    prepare(core, &all, &mut |_| ControlFlow::Continue(()))?;
     core.pipelines.save();
     let elapsed_us = begun.elapsed().as_micros() as u64;
     Ok(PrewarmStatus { catalog: keys.len(), warmed: keys.len(), elapsed_us, finished: true })
@@ -253,16 +268,34 @@ fn warm(core: &Core, key: &PipelineKey) -> Result<()> {
     core.timeline.wait(value, u64::MAX).map(drop)
 }
 
-/// Warms the catalog, one pipeline at a time, whenever the queue has been quiet.
+/// Makes pipelines, and, on drivers that compile at the first dispatch, has them compiled.
+pub(crate) fn prepare(core: &Core, keys: &[&PipelineKey], watch: Watch<'_>) -> Result<()> {
+    core.open()?;
+    let compiles_at_dispatch = core.device.info.workarounds.compiles_at_dispatch;
+    let (there, missing): (Vec<&PipelineKey>, Vec<_>) = keys.iter().partition(|key| core.pipelines.has(key));
+    if compiles_at_dispatch {
+        // Making them is a small part of it there, and nobody can tell which ones the driver has compiled before.
+        let mut told = Told::new(watch, 0, keys.len());
+        told.tell()?;
+        let _made = core.pipelines.make_all(keys)?;
+        return keys.iter().try_for_each(|key| warm(core, key).and_then(|()| told.one_more()));
+    }
+    let mut told = Told::new(watch, there.len(), keys.len());
+    told.tell()?;
+    core.pipelines.make_missing(&missing, &mut told)
+}
+
+/// Warms the catalog, a few pipelines at a time, whenever the queue has been quiet.
 fn prewarm(shared: &Shared, core: &Weak<Core>) {
     let present = shared.present.lock();
-    let Some(wanted) = core.upgrade().and_then(|core| Wanted::new(&core).ok()) else { return };
+    let wanted = core.upgrade().and_then(|core| Some((Wanted::new(&core).ok()?, batch(&core))));
+    let Some((wanted, batch)) = wanted else { return };
     drop(present);
     shared.status.lock().catalog = wanted.keys.len();
     let mut spent = Duration::ZERO;
     // The queue's last number that is known: a change means that somebody is at work.
     let mut seen = None;
-    for key in &wanted.keys {
+    for keys in wanted.keys.chunks(batch) {
         if wanted.is_enough(spent) {
             return;
         }
@@ -273,13 +306,11 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
             let quiet = core.quiet.try_hold();
             if quiet.is_some() && idle && seen == Some(last) {
                 let begun = Instant::now();
-                if core.pipelines.has(key) {
-                    shared.status.lock().warmed += 1;
-                } else if warm_one(&core, key, exit::is_certain()).is_ok() {
-                    let mut status = shared.status.lock();
-                    status.warmed += 1;
-                    status.elapsed_us += begun.elapsed().as_micros() as u64;
-                }
+                let warmed = warm_batch(&core, keys, exit::is_certain());
+                let mut status = shared.status.lock();
+                status.warmed += warmed;
+                status.elapsed_us += begun.elapsed().as_micros() as u64;
+                drop(status);
                 spent += begun.elapsed();
                 seen = Some(core.timeline.last_and_idle().0);
                 if *shared.stop.lock() {

@@ -12,6 +12,7 @@ use crate::ir::pipeline_key::PipelineKey;
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::{Core, Patience};
 use crate::runtime::pipelines::Making;
+use crate::runtime::pipelines::parallel::needed;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::probe::{Probe, Wish};
 use crate::runtime::profile::profiler::trace;
@@ -155,7 +156,8 @@ pub(crate) fn encode_nodes<'b>(
             })
             .collect();
         begin_dispatch(slot, probe, node, barrier)?;
-        encode(core, slot, node, &arguments, &mut bound_pipeline, &mut making)?;
+        let needed = || needed(&program.graph);
+        encode(core, slot, node, &arguments, &mut bound_pipeline, &mut making, needed)?;
         end_dispatch(slot, probe)?;
     }
     Ok(making)
@@ -204,18 +206,19 @@ fn end_dispatch(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
     Ok(())
 }
 
-/// Encodes one node's work.
-fn encode(
+/// Encodes one node's work. `needed` are the pipelines of all nodes.
+fn encode<'k>(
     core: &Core,
     slot: &mut CommandSlot,
-    node: &Node,
+    node: &'k Node,
     arguments: &[Bound<'_>],
     bound_pipeline: &mut Option<PipelineKey>,
     making: &mut Making,
+    needed: impl FnOnce() -> Vec<&'k PipelineKey>,
 ) -> Result<()> {
     match &node.work {
         Work::Dispatch { pipeline: key, push, groups } => {
-            let pipeline = core.pipelines.get(key, making)?;
+            let pipeline = core.pipelines.get(key, making, needed)?;
             if bound_pipeline.as_ref() != Some(key) {
                 slot.bind_pipeline(&pipeline);
                 *bound_pipeline = Some(key.clone());

@@ -7,7 +7,7 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::Module;
 use crate::runtime::config::Config;
 use crate::runtime::core::device_choice;
-use crate::runtime::pipelines::{Making, Pipelines};
+use crate::runtime::pipelines::Pipelines;
 use crate::vk::choice::choose;
 use crate::vk::describe;
 use crate::vk::device::Device;
@@ -92,7 +92,7 @@ fn compile(
     variant: &'static str,
     key: &PipelineKey,
 ) -> Result<CompiledKernel> {
-    let executable = pipelines.get(key, &mut Making::default())?.executable()?;
+    let executable = pipelines.make(key)?.executable()?;
     Ok(CompiledKernel {
         family,
         variant,

@@ -135,7 +135,7 @@ impl Tensor {
         let ready = match contents {
             Contents::Submitted(value) => Some(timeline.point(Some(value))),
             Contents::Hosted => None,
-            Contents::Host if buffer.is_mapped() => None,
+            Contents::Host if buffer.is_mapped() || buffer.is_imported() => None,
             _ => {
                 timeline.flush_uploads()?;
                 Some(timeline.point(None))

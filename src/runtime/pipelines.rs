@@ -1,6 +1,8 @@
 //! Pipelines by kernel and specialization. Users' go with their kernel; of the engine's own, so many are kept, those used last.
 //! Command slots hold what they have bound, so none goes while work in flight or a plan uses it.
 
+pub(crate) mod parallel;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -95,8 +97,18 @@ impl Pipelines {
         }
     }
 
-    /// The pipeline to be used; made now if it is new, and counted then.
-    pub(crate) fn get(&self, key: &PipelineKey, making: &mut Making) -> Result<Arc<Pipeline>> {
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The pipeline to be used. If it is new it is made now, and with it, on several threads, what else the caller is going to ask
+    /// for; that is counted.
+    pub(crate) fn get<'k>(
+        &self,
+        key: &'k PipelineKey,
+        making: &mut Making,
+        needed: impl FnOnce() -> Vec<&'k PipelineKey>,
+    ) -> Result<Arc<Pipeline>> {
         let entry = self.entry(key);
         let first = !entry.used.load(Ordering::Relaxed) && !entry.used.swap(true, Ordering::Relaxed);
         let now = self.made.load(Ordering::Relaxed);
@@ -110,10 +122,12 @@ impl Pipelines {
             return Ok(pipeline.clone());
         }
         let begun = Instant::now();
-        let pipeline = self.make_entry(key, &entry)?;
-        making.pipelines += 1;
+        let mut missing = needed();
+        missing.retain(|key| !self.has(key));
+        let _made = self.make_all(&missing)?;
+        making.pipelines += missing.len() as u64;
         making.ns += begun.elapsed().as_nanos() as u64;
-        Ok(pipeline)
+        self.make_entry(key, &entry)
     }
 
     /// The pipeline, made ahead of its use if it is new.

@@ -5,17 +5,16 @@ mod encoding;
 use std::fmt;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use self::encoding::{COPIES, Copy, Encoding, Segment};
 use crate::error::{Error, Result};
-use crate::ir::graph::{Graph, Label, Work};
-use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::graph::{Graph, Label};
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::Core;
 use crate::runtime::execute::{Sent, last_labels};
 use crate::runtime::pipelines::Making;
+use crate::runtime::pipelines::parallel::needed;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::{Probe, Wish};
@@ -363,6 +362,15 @@ impl Plan {
         self.profiling = Some(mode);
     }
 
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// What it runs.
+    pub(super) fn graph(&self) -> &Graph {
+        &self.program.graph
+    }
+
     /// The accelerator it runs on.
     pub fn accelerator(&self) -> crate::runtime::accelerator::Accelerator {
         crate::runtime::accelerator::Accelerator::from_core(self.core.clone())
@@ -411,12 +419,8 @@ fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
 /// All pipelines of a graph; those that are not there yet are made.
 pub(super) fn make_pipelines(core: &Core, graph: &Graph) -> Result<(Making, Vec<Arc<Pipeline>>)> {
     let mut making = Making::default();
-    let keys = graph.nodes.iter().filter_map(|node| match &node.work {
-        Work::Dispatch { pipeline, .. } => Some(pipeline),
-        _ => None,
-    });
-    let keys: FxHashSet<&PipelineKey> = keys.collect();
-    let pipelines =
-        keys.into_iter().map(|key| core.pipelines.get(key, &mut making)).collect::<Result<_>>()?;
+    let keys = needed(graph);
+    let pipelines = keys.iter().map(|key| core.pipelines.get(key, &mut making, || keys.clone()));
+    let pipelines = pipelines.collect::<Result<_>>()?;
     Ok((making, pipelines))
 }

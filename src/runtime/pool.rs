@@ -7,6 +7,7 @@
 mod lease;
 mod shelves;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,10 +16,11 @@ use parking_lot::Mutex;
 use self::shelves::State;
 use crate::error::{Error, Result};
 use crate::schedule::size_class::{GRAIN_BYTES, class_bytes};
-use crate::vk::buffer::{Buffer, MemoryKind, heap_and_budget};
+use crate::vk::buffer::{Buffer, HostMemory, MemoryKind, heap_and_budget};
 use crate::vk::device::Device;
 use crate::vk::raw::HostBuffer;
 
+use self::lease::Home;
 pub(crate) use self::lease::{Hold, Lease};
 pub use self::shelves::PoolStats;
 
@@ -70,6 +72,8 @@ pub(crate) struct Pool {
     checks: bool,
     /// Blocks made so far, to tell them apart by name.
     made: AtomicU64,
+    /// Bytes of the application's in blocks that are referred to.
+    imported_bytes: Arc<AtomicU64>,
     device: Arc<Device>,
 }
 
@@ -80,6 +84,7 @@ impl Pool {
             cap,
             checks,
             made: AtomicU64::new(0),
+            imported_bytes: Arc::default(),
             device: device.clone(),
         })
     }
@@ -168,17 +173,33 @@ impl Pool {
         if self.checks {
             poison(&block, requested);
         }
-        Lease::new(block, requested, Some(self.clone()))
+        Lease::new(block, requested, Home::Pool(self.clone()))
     }
 
     /// A block around memory of the host's. It never comes to the pool and counts in none of its figures.
     pub(crate) fn pin(&self, host: HostBuffer) -> Lease {
-        let buffer = Buffer::adopt(&self.device, host);
+        self.lease_apart(Buffer::adopt(&self.device, host), Home::Wrapped)
+    }
+
+    /// A block around memory of the application, for reading alone. It never comes to the pool, either.
+    pub(crate) fn import(&self, host: &HostMemory, range: Range<usize>) -> Result<Lease> {
+        let name = format!("tidemill import, {} bytes", range.len());
+        let buffer = Buffer::import(&self.device, host, range, &name)?;
+        self.imported_bytes.fetch_add(buffer.size_bytes(), Ordering::Relaxed);
+        Ok(self.lease_apart(buffer, Home::Imported(self.imported_bytes.clone())))
+    }
+
+    /// Bytes of the application's that blocks are made of.
+    pub(crate) fn imported_bytes(&self) -> u64 {
+        self.imported_bytes.load(Ordering::Relaxed)
+    }
+
+    fn lease_apart(&self, buffer: Buffer, home: Home) -> Lease {
         let requested = buffer.size_bytes();
         let serial = self.made.fetch_add(1, Ordering::Relaxed);
         let (last_write, last_read) = (AtomicU64::new(0), AtomicU64::new(0));
         let block = Block { buffer, serial, kind: MemoryKind::Device, last_write, last_read };
-        Lease::new(block, requested, None)
+        Lease::new(block, requested, home)
     }
 
     fn put_back(&self, block: Block, requested: u64) {

@@ -155,6 +155,11 @@ impl Storage {
         state.lease.clone().filter(|_| state.wrapped)
     }
 
+    /// Whether the memory is the application's, for reading alone.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.state.lock().lease.as_ref().is_some_and(Lease::is_imported)
+    }
+
     /// Whether both have the same memory of the host's, as a tensor that wraps it and a view of it do.
     pub(crate) fn shares_host_memory(&self, other: &Storage) -> bool {
         let pinned = |storage: &Storage| storage.state.lock().lease.clone().filter(Lease::is_pinned);

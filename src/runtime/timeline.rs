@@ -11,6 +11,7 @@ use crate::error::{Error, HostError, Result};
 use crate::ir::graph::Label;
 use crate::runtime::commands::{BlockUse, Commands, Job, Replay};
 use crate::runtime::external::{Hosted, HostedWork};
+use crate::runtime::losses;
 use crate::runtime::pool::{Lease, PIECE_BYTES};
 use crate::runtime::profile::ticket::Ticket;
 use crate::runtime::uploads::{Upload, encode_uploads};
@@ -141,10 +142,10 @@ impl Timeline {
     /// As if the device had been lost.
     #[cfg(test)]
     pub(crate) fn lose(&self) {
-        let _ = self.seal::<()>(Err(Error::DeviceLost { call: "a test", in_flight: [].into() }));
+        let _ = self.seal::<()>(Err(Error::device_lost("a test")));
     }
 
-    /// Makes the loss of the device sticky, with the labels of what was in flight.
+    /// Makes the loss of the device sticky, with the labels of what was in flight, and what the driver tells.
     fn seal<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| match error {
             Error::DeviceLost { call, .. } => {
@@ -152,7 +153,9 @@ impl Timeline {
                     // The state's lock may be held by the caller; then the labels are not to be had.
                     let in_flight =
                         self.state.try_lock().map_or_else(Vec::new, |state| labels(&state.in_flight));
-                    Error::DeviceLost { call, in_flight: in_flight.into() }
+                    let again = losses::note(&self.device.info.cache_key, &in_flight);
+                    let fault = self.device.fault().map(Arc::new);
+                    Error::DeviceLost { call, in_flight: in_flight.into(), again: again.into(), fault }
                 });
                 lost.clone()
             }

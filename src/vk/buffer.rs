@@ -1,5 +1,7 @@
 //! Buffers with their memory, mapping and texel views.
 
+mod import;
+
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -8,6 +10,8 @@ use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
 use gpu_allocator::{AllocationError, MemoryLocation};
 use parking_lot::Mutex;
 
+pub use self::import::HostMemory;
+use self::import::Imported;
 use super::device::Device;
 use super::raw::{BUFFER_USAGE, HostBuffer};
 use super::{check, process};
@@ -50,12 +54,15 @@ pub(crate) struct Buffer {
     /// Where it begins: in a host's buffer, not always at the start.
     base: u64,
     size_bytes: u64,
+    /// Where the host finds the contents; it never writes those that were imported.
     mapped: Option<NonNull<u8>>,
     coherent: bool,
     cached: bool,
     whole_view: OnceLock<vk::BufferView>,
     other_views: Mutex<Vec<(vk::Format, u64, u64, vk::BufferView)>>,
     allocation: Option<Allocation>,
+    /// The application's memory, if that is what is behind it.
+    imported: Option<Imported>,
     /// What it takes, if it is staging memory.
     staging_bytes: u64,
     /// It is the host's, and so not ours to destroy.
@@ -64,7 +71,7 @@ pub(crate) struct Buffer {
 }
 
 // SAFETY: `mapped` is the only field that is not Send/Sync by itself. It points into memory that `allocation` keeps
-// mapped as long as the buffer lives; who may touch that memory when is contract 5.
+// mapped, or `imported` keeps alive, as long as the buffer lives; who may touch that memory when is contract 5.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -156,20 +163,7 @@ impl Buffer {
         name: &str,
     ) -> Result<Option<Buffer>> {
         let Some(raw) = create(device, size_bytes, kind)? else { return Ok(None) };
-        let mut buffer = Buffer {
-            raw,
-            base: 0,
-            size_bytes,
-            mapped: None,
-            coherent: true,
-            cached: false,
-            whole_view: OnceLock::new(),
-            other_views: Mutex::new(Vec::new()),
-            allocation: None,
-            staging_bytes: 0,
-            adopted: false,
-            device: device.clone(),
-        };
+        let mut buffer = Buffer::around(device, raw, 0, size_bytes);
         // SAFETY: contract 2.
         let mut requirements = unsafe { device.raw.get_buffer_memory_requirements(raw) };
         let Some(index) =
@@ -247,18 +241,26 @@ impl Buffer {
 
     /// A range of a buffer of the host's, whose memory is out of our sight. Its size and place were checked.
     pub(crate) fn adopt(device: &Arc<Device>, host: HostBuffer) -> Buffer {
+        let mut buffer = Buffer::around(device, host.buffer, host.offset_bytes, host.size_bytes);
+        buffer.adopted = true;
+        buffer
+    }
+
+    /// A range of Vulkan's buffer, without memory so far.
+    fn around(device: &Arc<Device>, raw: vk::Buffer, base: u64, size_bytes: u64) -> Buffer {
         Buffer {
-            raw: host.buffer,
-            base: host.offset_bytes,
-            size_bytes: host.size_bytes,
+            raw,
+            base,
+            size_bytes,
             mapped: None,
             coherent: true,
             cached: false,
             whole_view: OnceLock::new(),
             other_views: Mutex::new(Vec::new()),
             allocation: None,
+            imported: None,
             staging_bytes: 0,
-            adopted: true,
+            adopted: false,
             device: device.clone(),
         }
     }
@@ -278,12 +280,12 @@ impl Buffer {
 
     /// Whether the host can write to it in place.
     pub(crate) fn is_mapped(&self) -> bool {
-        self.mapped.is_some()
+        self.mapped.is_some() && self.imported.is_none()
     }
 
     /// Whether the host can read it in place at a decent speed (write-combined memory can't be).
     pub(crate) fn is_readable(&self) -> bool {
-        self.is_mapped() && self.cached
+        self.mapped.is_some() && self.cached
     }
 
     /// A texel view of the range; of more than that if the kernel masks its tails. Views are kept.
@@ -330,7 +332,7 @@ impl Buffer {
     ///
     /// Contract 5: no pending submission may use the buffer.
     pub(crate) fn with_mapped<R>(&self, bytes: u64, write: impl FnOnce(&mut [u8]) -> R) -> Option<Result<R>> {
-        let mapped = self.mapped?;
+        let mapped = self.mapped.filter(|_| self.is_mapped())?;
         let len = bytes.min(self.size_bytes) as usize;
         // SAFETY: contract 5; the mapping spans the buffer and lives as long as it does.
         let slice = unsafe { std::slice::from_raw_parts_mut(mapped.as_ptr(), len) };
@@ -384,7 +386,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if process::is_forked() {
-            std::mem::forget(self.allocation.take());
+            std::mem::forget((self.allocation.take(), self.imported.take()));
             return;
         }
         let views = self.whole_view.take().into_iter();
@@ -402,6 +404,9 @@ impl Drop for Buffer {
             // Freeing fails only for an allocation of another allocator.
             let _ = allocator.free(allocation);
             self.device.room.staging_freed(self.staging_bytes);
+        }
+        if let Some(imported) = self.imported.take() {
+            imported.free(&self.device);
         }
     }
 }

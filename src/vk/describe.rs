@@ -8,6 +8,7 @@ use super::check;
 use super::instance::Instance;
 use super::loader;
 use super::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
+use super::raw::BUFFER_USAGE;
 use super::workarounds::Workarounds;
 use crate::error::Result;
 
@@ -47,8 +48,8 @@ pub(crate) fn describe(
     let clamped = (vk::API_VERSION_1_2..vk::API_VERSION_1_3).contains(&version)
         && super::renderdoc::is_loaded()
         && needed_extensions.iter().all(|name| has(name));
-    let properties = Properties::new(instance, raw, version, has(ash::ext::subgroup_size_control::NAME));
-    let supported = SupportedFeatures::new(instance, raw, version, clamped);
+    let properties = Properties::new(instance, raw, version, has);
+    let supported = SupportedFeatures::new(instance, raw, version, clamped, has);
 
     // SAFETY: contract 1.
     let memory = unsafe { instance.get_physical_device_memory_properties(raw) };
@@ -99,6 +100,8 @@ pub(crate) fn describe(
         features: Features {
             push_descriptors: has(ash::khr::push_descriptor::NAME),
             memory_budget: has(ash::ext::memory_budget::NAME),
+            host_pointers: properties.host_pointers.min_imported_host_pointer_alignment > 0
+                && imports_host_pointers(instance, raw),
             portability_subset: has(c"VK_KHR_portability_subset"),
             storage_texel: format.buffer_features.contains(vk::FormatFeatureFlags::STORAGE_TEXEL_BUFFER),
             calibrated_timestamps: calibration.is_some(),
@@ -114,6 +117,19 @@ pub(crate) fn describe(
         cache_key: properties.cache_key(&driver),
         workarounds: Workarounds::new(kind, properties.driver.driver_id, &driver_info),
     }
+}
+
+/// Whether buffers like the engine's own can have memory of the application behind them.
+fn imports_host_pointers(instance: &ash::Instance, raw: vk::PhysicalDevice) -> bool {
+    use vk::ExternalMemoryFeatureFlags as Flags;
+    let info = vk::PhysicalDeviceExternalBufferInfo::default()
+        .usage(BUFFER_USAGE)
+        .handle_type(vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT);
+    let mut found = vk::ExternalBufferProperties::default();
+    // SAFETY: contracts 1, 6 and 7: Vulkan 1.1 has it, and so has every device with the extension.
+    unsafe { instance.get_physical_device_external_buffer_properties(raw, &info, &mut found) };
+    let flags = found.external_memory_properties.external_memory_features;
+    flags.contains(Flags::IMPORTABLE) && !flags.contains(Flags::DEDICATED_ONLY)
 }
 
 fn text(chars: std::result::Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
@@ -140,6 +156,7 @@ struct Properties {
     driver: vk::PhysicalDeviceDriverProperties<'static>,
     maintenance4: vk::PhysicalDeviceMaintenance4Properties<'static>,
     sizes: vk::PhysicalDeviceSubgroupSizeControlProperties<'static>,
+    host_pointers: vk::PhysicalDeviceExternalMemoryHostPropertiesEXT<'static>,
 }
 
 impl Properties {
@@ -147,12 +164,13 @@ impl Properties {
         instance: &ash::Instance,
         raw: vk::PhysicalDevice,
         version: u32,
-        subgroup_size_control: bool,
+        has: impl Fn(&CStr) -> bool,
     ) -> Properties {
         let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
         let mut driver = vk::PhysicalDeviceDriverProperties::default();
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
         let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
+        let mut host_pointers = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
         let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroup);
         if version >= vk::API_VERSION_1_2 {
             properties = properties.push_next(&mut driver);
@@ -160,13 +178,16 @@ impl Properties {
         if version >= vk::API_VERSION_1_3 {
             properties = properties.push_next(&mut maintenance4);
         }
-        if version >= vk::API_VERSION_1_3 || subgroup_size_control {
+        if version >= vk::API_VERSION_1_3 || has(ash::ext::subgroup_size_control::NAME) {
             properties = properties.push_next(&mut sizes);
+        }
+        if has(ash::ext::external_memory_host::NAME) {
+            properties = properties.push_next(&mut host_pointers);
         }
         // SAFETY: contracts 1 and 6; the chain holds only structs of the device's version and extensions.
         unsafe { instance.get_physical_device_properties2(raw, &mut properties) };
         let core = properties.properties;
-        Properties { core, subgroup, driver, maintenance4, sizes }
+        Properties { core, subgroup, driver, maintenance4, sizes, host_pointers }
     }
 
     fn limits(&self) -> Limits {
@@ -200,6 +221,7 @@ impl Properties {
             subgroup_size: self.subgroup.subgroup_size,
             subgroup_sizes: [self.sizes.min_subgroup_size, self.sizes.max_subgroup_size],
             subgroups: self.sizes.max_compute_workgroup_subgroups,
+            host_pointer_alignment: self.host_pointers.min_imported_host_pointer_alignment,
             non_coherent_atom: limits.non_coherent_atom_size.max(1),
         }
     }
@@ -223,6 +245,7 @@ struct SupportedFeatures {
     v11: vk::PhysicalDeviceVulkan11Features<'static>,
     v12: vk::PhysicalDeviceVulkan12Features<'static>,
     v13: vk::PhysicalDeviceVulkan13Features<'static>,
+    fault: vk::PhysicalDeviceFaultFeaturesEXT<'static>,
 }
 
 impl SupportedFeatures {
@@ -231,6 +254,7 @@ impl SupportedFeatures {
         raw: vk::PhysicalDevice,
         version: u32,
         clamped: bool,
+        has: impl Fn(&CStr) -> bool,
     ) -> SupportedFeatures {
         let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
         let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
@@ -238,6 +262,10 @@ impl SupportedFeatures {
         let mut features = vk::PhysicalDeviceFeatures2::default();
         let mut synchronization2 = vk::PhysicalDeviceSynchronization2Features::default();
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Features::default();
+        let mut fault = vk::PhysicalDeviceFaultFeaturesEXT::default();
+        if has(ash::ext::device_fault::NAME) {
+            features = features.push_next(&mut fault);
+        }
         if clamped || version >= vk::API_VERSION_1_3 {
             features = features.push_next(&mut v11).push_next(&mut v12);
         }
@@ -253,7 +281,7 @@ impl SupportedFeatures {
             v13.synchronization2 = synchronization2.synchronization2;
             v13.maintenance4 = maintenance4.maintenance4;
         }
-        SupportedFeatures { core, v11, v12, v13 }
+        SupportedFeatures { core, v11, v12, v13, fault }
     }
 
     /// What of the version and of the features that Tidemill needs is not there.
@@ -274,7 +302,7 @@ impl SupportedFeatures {
 
 /// The features that structs of Vulkan's tell; the others are off.
 fn features(supported: &SupportedFeatures, properties: &Properties) -> Features {
-    let SupportedFeatures { core, v11, v12, v13 } = supported;
+    let SupportedFeatures { core, v11, v12, v13, fault } = supported;
     let Properties { subgroup, sizes, .. } = properties;
     let in_compute = subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let subgroup_op = |op| in_compute && subgroup.supported_operations.contains(op);
@@ -299,6 +327,7 @@ fn features(supported: &SupportedFeatures, properties: &Properties) -> Features 
         storage16: v11.storage_buffer16_bit_access == vk::TRUE,
         storage8: v12.storage_buffer8_bit_access == vk::TRUE,
         host_query_reset: v12.host_query_reset == vk::TRUE,
+        device_fault: fault.device_fault == vk::TRUE,
         ..Features::default()
     }
 }

@@ -24,6 +24,10 @@ pub(crate) struct Device {
     pub(crate) memory_types: Vec<vk::MemoryType>,
     pub(crate) heaps: Vec<vk::MemoryHeap>,
     pub(crate) push_descriptor: Option<ash::khr::push_descriptor::Device>,
+    /// Asks about memory of the application, where that can be imported.
+    pub(super) host_pointers: Option<ash::ext::external_memory_host::Device>,
+    /// Asks why the device was lost, where the driver tells.
+    pub(super) device_fault: Option<ash::ext::device_fault::Device>,
     /// `None` once the device is being destroyed.
     pub(crate) allocator: Mutex<Option<Allocator>>,
     /// Where blocks go in memory objects.
@@ -107,6 +111,7 @@ impl Device {
         } else {
             create.push_next(&mut features.v13)
         };
+        let create = if info.features.device_fault { create.push_next(&mut features.fault) } else { create };
         let mut executables = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default()
             .pipeline_executable_info(true);
         let create = if uses.executables { create.push_next(&mut executables) } else { create };
@@ -168,6 +173,14 @@ impl Device {
                     .features
                     .push_descriptors
                     .then(|| ash::khr::push_descriptor::Device::new(&instance.raw, &raw)),
+                host_pointers: info
+                    .features
+                    .host_pointers
+                    .then(|| ash::ext::external_memory_host::Device::new(&instance.raw, &raw)),
+                device_fault: info
+                    .features
+                    .device_fault
+                    .then(|| ash::ext::device_fault::Device::new(&instance.raw, &raw)),
                 debug_utils: (uses.labels && instance.debug_utils)
                     .then(|| ash::ext::debug_utils::Device::new(&instance.raw, &raw)),
                 names_objects: uses.names,

@@ -30,6 +30,8 @@
 //! 10. **The loader's lists** of instances and devices are changed under `loader::changing` and searched under
 //!     `loader::searching`; on a host's device they are searched only if the host keeps to that, too.
 //! 11. **A forked child** calls nothing of Vulkan's: [`process`] says why, and what can be dropped by itself asks it.
+//! 12. **Imported memory** is the application's: its buffer keeps the owner, which lends the bytes for reading only. The host never writes
+//!     them through the buffer (`Buffer::is_mapped`), and the layer above gives the buffer to no command that writes.
 
 #![allow(unsafe_code, reason = "this is the layer for it; the contract is above")]
 
@@ -42,6 +44,7 @@ pub(crate) mod describe;
 pub(crate) mod device;
 pub(crate) mod executable;
 pub(crate) mod exit;
+mod fault;
 #[cfg(feature = "shaderc")]
 pub(crate) mod glsl;
 pub(crate) mod instance;
@@ -65,7 +68,7 @@ use crate::error::{Error, Result};
 /// Turns a Vulkan result into ours, naming the call.
 pub(crate) fn check<T>(call: &'static str, result: ash::prelude::VkResult<T>) -> Result<T> {
     result.map_err(|code| match code {
-        vk::Result::ERROR_DEVICE_LOST => Error::DeviceLost { call, in_flight: [].into() },
+        vk::Result::ERROR_DEVICE_LOST => Error::device_lost(call),
         code => Error::Vulkan { call, result: format!("{code:?}") },
     })
 }

@@ -101,6 +101,9 @@ pub struct Limits {
     pub subgroup_sizes: [u32; 2],
     /// Subgroups of one workgroup whose subgroup size is asked for.
     pub subgroups: u32,
+    /// Memory of the application is imported in whole multiples of this ([`Accelerator::import`](crate::Accelerator::import));
+    /// 0 where the device can't.
+    pub host_pointer_alignment: u64,
     /// Granularity of flushes of memory that is not coherent.
     pub(crate) non_coherent_atom: u64,
 }
@@ -113,6 +116,11 @@ pub struct Features {
     pub push_descriptors: bool,
     /// `VK_EXT_memory_budget`.
     pub memory_budget: bool,
+    /// `VK_EXT_external_memory_host`: the device can read the application's own memory
+    /// ([`Accelerator::import`](crate::Accelerator::import)).
+    pub host_pointers: bool,
+    /// `VK_EXT_device_fault`: when the device is lost, the driver tells why.
+    pub device_fault: bool,
     /// `VK_KHR_portability_subset` is there (and so must be enabled).
     pub portability_subset: bool,
     /// Shuffles among the invocations of a subgroup in compute shaders.
@@ -260,6 +268,7 @@ impl DeviceInfo {
                 subgroup_size: 32,
                 subgroup_sizes: [32; 2],
                 subgroups: 4,
+                host_pointer_alignment: 0,
                 non_coherent_atom: 256,
             },
             features: Features { subgroup_shuffle: true, storage_texel: true, ..Features::default() },

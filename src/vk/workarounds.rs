@@ -23,8 +23,14 @@ pub(crate) struct Workarounds {
     pub(crate) uniform_stores: bool,
     /// A pipeline is warmed by an empty dispatch.
     ///
-    /// Software drivers: they compile at the first dispatch, not when the pipeline is made. `tests/exit.rs` leaves a process in the middle of it.
+    /// Software drivers, lavapipe of all versions: they compile at the first dispatch, not when the pipeline is made. SwiftShader does not.
+    /// `tests/exit.rs` leaves a process in the middle of it.
     pub(crate) compiles_at_dispatch: bool,
+    /// No two threads make pipelines for one caller.
+    ///
+    /// Qualcomm's own driver: emulators that compile on several threads report crashes up to version 512.615, and it does not tell its
+    /// version in Vulkan's form. Nothing but time is lost. `tests/faults/pipelines.rs` counts the calls that overlap.
+    pub(crate) one_pipeline_at_a_time: bool,
     /// Timestamps are read late, some submissions at a time.
     ///
     /// Software drivers: lavapipe may empty its queue before it answers. Asked between two submissions of many, it would keep the
@@ -48,7 +54,8 @@ impl Workarounds {
         Workarounds {
             texel_loads: software,
             uniform_stores: lavapipe && mesa_release(info) == Some([22, 3]),
-            compiles_at_dispatch: software,
+            compiles_at_dispatch: software && driver != vk::DriverId::GOOGLE_SWIFTSHADER,
+            one_pipeline_at_a_time: driver == vk::DriverId::QUALCOMM_PROPRIETARY,
             queries_drain_queue: software,
             odd_buffer_sizes: lavapipe,
             runs_on_host_cores: software,
@@ -93,6 +100,7 @@ mod tests {
         }
         let swiftshader = of(DeviceKind::Cpu, vk::DriverId::GOOGLE_SWIFTSHADER, "Mesa 22.3.6");
         assert!(!swiftshader.uniform_stores && !swiftshader.odd_buffer_sizes && swiftshader.texel_loads);
+        assert!(!swiftshader.compiles_at_dispatch);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use ash::vk;
 use tidemill::raw::BUFFER_USAGE;
-use tidemill::{DType, Error, HostError};
+use tidemill::{DType, Error, HostError, HostMemory};
 
 use crate::host::{Host, Made};
 
@@ -275,4 +275,33 @@ fn a_tensors_memory_is_used_by_the_hosts_own_commands() {
     // What the host holds is still on the device, and `close` says so.
     assert!(matches!(gpu.close(), Err(Error::StillInUse { tensors: 0, handles: 1 })));
     drop(memory);
+}
+
+/// The list of extensions that the host made its device with decides, whatever the driver has.
+#[test]
+fn memory_of_the_application_is_imported_if_the_host_enabled_it() {
+    let memory = HostMemory::new(vec![0u8; 3 * 4096]);
+    let first = memory.as_bytes().as_ptr().addr();
+    let offset = first.next_multiple_of(4096) - first;
+
+    let host = Host::new(Made::Full);
+    let gpu = host.accelerator();
+    let zeros = gpu.import(&memory, offset, [1024], DType::F32).unwrap();
+    assert!(zeros.is_imported());
+    assert_eq!(gpu.run(|r| r.exp(&zeros)).unwrap().read::<f32>().unwrap(), [1.0; 1024]);
+    // In the host's hands it needs no waiting for.
+    let handed = zeros.raw_buffer().unwrap();
+    assert!(handed.ready.is_none() && handed.size_bytes == 4096);
+    drop((handed, zeros));
+    gpu.close().unwrap();
+
+    let host = Host::new(Made::Needed);
+    let gpu = host.accelerator();
+    let error = gpu.import(&memory, offset, [1024], DType::F32).unwrap_err();
+    assert!(matches!(error, Error::Host(HostError::NoHostPointers { .. })), "{error}");
+    let (copy, why) = gpu.import_or_upload(&memory, offset, [1024], DType::F32).unwrap();
+    assert!(!copy.is_imported() && matches!(why, Some(HostError::NoHostPointers { .. })));
+    assert_eq!(gpu.run(|r| r.exp(&copy)).unwrap().read::<f32>().unwrap(), [1.0; 1024]);
+    drop(copy);
+    gpu.close().unwrap();
 }

@@ -9,6 +9,7 @@ mod fixtures;
 #[path = "../gpu/harness.rs"]
 mod harness;
 mod hazards;
+mod host_memory;
 mod hybrid;
 mod limits;
 mod lost;

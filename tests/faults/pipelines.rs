@@ -1,8 +1,15 @@
-//! How long pipelines live.
+//! How pipelines are made, and how long they live.
 
-use tidemill::{Accelerator, DType, Dispatch, Tensor};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use ash::vk;
+use tidemill::{
+    Accelerator, DType, Dispatch, Error, PrepareProgress, Prewarm, Recording, Result, Tensor, Value,
+};
 
 use crate::fixtures::kernel;
+use crate::harness::{self, Gpu};
 use crate::seam::Seam;
 
 /// Runs a kernel of its own, which is dropped before the device has begun.
@@ -79,4 +86,183 @@ fn trim_frees_the_engines_own_that_nothing_uses() {
     assert_eq!((stats.made, stats.live, stats.let_go, seam.calls("vkDestroyPipeline")), (2, 0, 2, 2));
     assert_eq!(gpu.run(|r| r.neg(&x)).unwrap().read::<f32>().unwrap(), [-4.0; 64]);
     assert_eq!(gpu.stats().pipelines.made, 3, "made again");
+}
+
+/// Operations that have nothing in common but their operand.
+const OPS: [fn(&mut Recording, &Tensor) -> Result<Value>; 6] = [
+    |r, x| r.neg(x),
+    |r, x| r.abs(x),
+    |r, x| r.sqrt(x),
+    |r, x| r.floor(x),
+    |r, x| r.ceil(x),
+    |r, x| r.sign(x),
+];
+
+/// What they make of 2.25.
+const RESULTS: [f32; OPS.len()] = [-2.25, 2.25, 1.5, 2.0, 3.0, 1.0];
+
+/// Records all of them, each for itself.
+fn record(gpu: &Accelerator) -> (Recording, Vec<Tensor>) {
+    let x = gpu.upload(&[2.25f32; 64], [64]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let mut keep = |op: fn(&mut Recording, &Tensor) -> Result<Value>| {
+        let y = op(&mut r, &x)?;
+        r.keep(y)
+    };
+    let kept = OPS.into_iter().map(|op| keep(op).unwrap()).collect();
+    (r, kept)
+}
+
+fn are_right(kept: &[Tensor]) {
+    for (y, expected) in kept.iter().zip(RESULTS) {
+        assert_eq!(y.read::<f32>().unwrap(), [expected; 64]);
+    }
+}
+
+/// Without fusion, so that there is a pipeline for each.
+fn apart(seam: &Seam) -> Gpu {
+    harness::gpu_with(seam.config().fusion(false))
+}
+
+const MAKE: &str = "vkCreateComputePipelines";
+
+#[test]
+fn what_a_recording_or_a_plan_needs_is_made_on_several_threads() {
+    let seam = Seam::take();
+    // No call returns before two of them have met.
+    seam.compile_together(2);
+    let gpu = apart(&seam);
+    let (r, kept) = record(&gpu);
+    let _ = r.end_recording().unwrap();
+    are_right(&kept);
+    assert!(seam.most_compiling() >= 2);
+    assert_eq!((seam.calls(MAKE), gpu.stats().pipelines.made), (6, 6));
+    // All of it is there now.
+    let (r, kept) = record(&gpu);
+    let _ = r.end_recording().unwrap();
+    are_right(&kept);
+    assert_eq!(seam.calls(MAKE), 6);
+
+    seam.compile_together(2);
+    let gpu = apart(&seam);
+    let (r, kept) = record(&gpu);
+    let mut plan = r.into_plan().unwrap();
+    assert!(seam.most_compiling() >= 2);
+    assert_eq!(seam.calls(MAKE), 12);
+    let _ = plan.submit().unwrap();
+    are_right(&kept);
+    assert_eq!(seam.calls(MAKE), 12);
+
+    seam.compile_together(2);
+    seam.pretend_driver(vk::DriverId::GOOGLE_SWIFTSHADER);
+    let gpu = harness::gpu_with(seam.config().prewarm(Prewarm::Blocking));
+    let status = gpu.prewarm_status();
+    assert!(status.finished && status.warmed == status.catalog && status.warmed > 2);
+    assert!(seam.most_compiling() >= 2);
+}
+
+#[test]
+fn two_who_want_the_same_pipelines_make_them_once() {
+    let seam = Seam::take();
+    seam.compile_together(2);
+    let gpu = apart(&seam);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let (r, kept) = record(&gpu);
+                let _ = r.end_recording().unwrap();
+                are_right(&kept);
+            });
+        }
+    });
+    assert_eq!((seam.calls(MAKE), gpu.stats().pipelines.made), (6, 6));
+}
+
+#[test]
+fn a_driver_that_can_t_is_given_one_at_a_time() {
+    let seam = Seam::take();
+    seam.pretend_driver(vk::DriverId::QUALCOMM_PROPRIETARY);
+    seam.compile_slowly(Duration::from_millis(5));
+    let gpu = apart(&seam);
+    let (r, kept) = record(&gpu);
+    let _ = r.end_recording().unwrap();
+    are_right(&kept);
+    assert_eq!((seam.calls(MAKE), seam.most_compiling()), (6, 1));
+}
+
+#[test]
+fn preparing_tells_of_every_pipeline_and_can_be_ended() {
+    let seam = Seam::take();
+    // It compiles when pipelines are made.
+    seam.pretend_driver(vk::DriverId::GOOGLE_SWIFTSHADER);
+    let gpu = apart(&seam);
+    let (r, kept) = record(&gpu);
+    // Before anything is made.
+    let error = r.prepare(|_| ControlFlow::Break(())).unwrap_err();
+    assert!(matches!(error, Error::Cancelled { op: "prepare", ready: 0, total: 6 }), "{error}");
+    assert_eq!(seam.calls(MAKE), 0);
+    // After two.
+    let enough =
+        |p: PrepareProgress| if p.ready == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let error = r.prepare(enough).unwrap_err();
+    assert!(matches!(error, Error::Cancelled { ready: 2, total: 6, .. }), "{error}");
+    let made = seam.calls(MAKE);
+    assert!((2..6).contains(&made) || gpu.stats().pipelines.made == 6, "what was under way was finished");
+    // The rest, from there on.
+    let mut told = Vec::new();
+    r.prepare(|p| {
+        told.push((p.ready, p.total));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let expected: Vec<_> = (made as usize..=6).map(|ready| (ready, 6)).collect();
+    assert_eq!(told, expected);
+    assert_eq!(seam.calls(MAKE), 6);
+    let plan = r.into_plan().unwrap();
+    plan.prepare(|_| ControlFlow::Continue(())).unwrap();
+    let mut plan = plan;
+    let _ = plan.submit().unwrap();
+    are_right(&kept);
+    assert_eq!(seam.calls(MAKE), 6, "nothing is made twice");
+}
+
+/// There each pipeline gets an empty dispatch.
+#[test]
+fn preparing_compiles_on_drivers_that_do_so_at_the_first_dispatch() {
+    let seam = Seam::take();
+    let gpu = apart(&seam);
+    let (r, kept) = record(&gpu);
+    let mut plan = r.into_plan().unwrap();
+    let before = seam.calls("vkQueueSubmit2");
+    let error =
+        plan.prepare(|p| if p.ready == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+    assert!(matches!(error, Err(Error::Cancelled { ready: 3, total: 6, .. })));
+    assert_eq!(seam.calls("vkQueueSubmit2") - before, 3);
+    let mut told = Vec::new();
+    plan.prepare(|p| {
+        told.push(p.ready);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(told, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(seam.calls(MAKE), 6);
+    let _ = plan.submit().unwrap();
+    are_right(&kept);
+}
+
+#[test]
+fn one_that_fails_is_an_error_and_the_others_stay() {
+    let seam = Seam::take();
+    let gpu = apart(&seam);
+    seam.fail(MAKE, 2, 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let (r, kept) = record(&gpu);
+    let error = r.end_recording().unwrap_err();
+    assert!(matches!(error, Error::Vulkan { call: MAKE, .. }), "{error}");
+    assert!(matches!(kept[0].read::<f32>(), Err(Error::Discarded { .. })));
+    let made = gpu.stats().pipelines.made;
+    assert!((1..6).contains(&made), "{made}");
+    let (r, kept) = record(&gpu);
+    let _ = r.end_recording().unwrap();
+    are_right(&kept);
+    assert_eq!(gpu.stats().pipelines.made, 6);
 }

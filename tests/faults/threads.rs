@@ -185,6 +185,27 @@ fn prewarming_without_a_thread_is_finished() {
     assert_eq!(seam.live(), (0, 0));
 }
 
+/// Whoever wants pipelines makes them alone then.
+#[test]
+fn pipelines_are_made_without_threads() {
+    let seam = Seam::take();
+    let gpu = crate::harness::gpu_with(seam.config().fusion(false));
+    let x = gpu.upload(&ramp(300), [300]).unwrap();
+    for (refused, made) in [(Refused::All, 2), (Refused::Nth(1), 4)] {
+        let (sums, asked) = without(refused, || {
+            gpu.run(|r| match made {
+                2 => Ok((r.add(&x, &x)?, r.floor(&x)?)),
+                _ => Ok((r.abs(&x)?, r.ceil(&x)?)),
+            })
+        });
+        let (one, other) = sums.unwrap();
+        assert!(asked >= 2, "{asked} threads");
+        assert_eq!(one.read::<f32>().unwrap()[299], if made == 2 { 598.0 } else { 299.0 });
+        assert_eq!(other.read::<f32>().unwrap(), ramp(300));
+        assert_eq!(gpu.stats().pipelines.made, made);
+    }
+}
+
 /// The host's function is for a thread of its own; without one it is never called, and nothing is lost.
 #[test]
 fn messages_without_a_thread_are_kept() {

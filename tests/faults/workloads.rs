@@ -1,10 +1,12 @@
 //! What is done while calls fail.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill::{Accelerator, Profiling, Result, TuneOptions};
+use tidemill::{Accelerator, DType, HostMemory, Profiling, Result, TuneOptions};
 
+use crate::fixtures::Pages;
 use crate::ramp;
 
 /// Something to do on an accelerator, and what comes out if all goes well.
@@ -17,7 +19,7 @@ pub struct Workload {
 /// Uploads, recordings, waits and reads with one kernel only: compiling it is most of the time that this takes.
 pub const SMALL: Workload = Workload { run: small, expected: expected_of_small };
 
-/// A stream, a product with an epilogue, a plan that others are bound to, a session, and tuning.
+/// A stream, a product with an epilogue, a plan that others are bound to, imported memory, a session, and tuning.
 pub const LARGE: Workload = Workload { run: large, expected: expected_of_large };
 
 const N: usize = 300;
@@ -57,6 +59,7 @@ fn large(gpu: &Accelerator) -> Result<Vec<f32>> {
     let mut found = stream(gpu)?;
     found.extend(product(gpu)?);
     found.extend(plan(gpu)?);
+    found.extend(imported(gpu)?);
     session.finish()?;
     // One candidate is enough: each is tried in the same way.
     gpu.tune(&TuneOptions::new().family("map"), |_| ControlFlow::Break(()))?;
@@ -74,6 +77,7 @@ fn expected_of_large() -> Vec<f32> {
     }));
     expected.extend(ramp(N).iter().map(|x| 2.0 * x));
     expected.extend(ramp(N).iter().map(|x| 4.0 * x));
+    expected.extend([14.0; N]);
     expected
 }
 
@@ -107,6 +111,14 @@ fn product(gpu: &Accelerator) -> Result<Vec<f32>> {
         r.relu(y)
     })?;
     y.read::<f32>()
+}
+
+/// Memory of the test's own, imported, or else uploaded.
+fn imported(gpu: &Accelerator) -> Result<Vec<f32>> {
+    let memory = HostMemory::new(Pages::of(7.0, Arc::default()));
+    let (x, _) = gpu.import_or_upload(&memory, 0, [N], DType::F32)?;
+    drop(memory);
+    gpu.run(|r| r.add(&x, &x))?.read::<f32>()
 }
 
 /// Two outputs in turn, of which the second gets another input, too.

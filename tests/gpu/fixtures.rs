@@ -1,4 +1,7 @@
-//! The kernels in `tests/fixtures`.
+//! The kernels in `tests/fixtures`, and memory to import.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidemill::{Accelerator, DType, Dispatch, Kernel, Tensor};
 
@@ -29,4 +32,37 @@ pub fn ten_thousand_steps(gpu: &Accelerator) -> Tensor {
     let kept = r.keep(x).unwrap();
     let _ = r.end_recording().unwrap();
     kept
+}
+
+/// Memory of an application that begins with a page, and says when it is dropped.
+#[repr(C, align(4096))]
+#[allow(dead_code, reason = "only some test binaries import memory")]
+pub struct Pages {
+    bytes: [u8; Pages::BYTES],
+    dropped: Arc<AtomicBool>,
+}
+
+#[allow(dead_code, reason = "as above")]
+impl Pages {
+    /// Two pages and a part of a third.
+    pub const BYTES: usize = 2 * 4096 + 1000;
+
+    /// The same number everywhere.
+    pub fn of(number: f32, dropped: Arc<AtomicBool>) -> Pages {
+        let mut bytes = [0; Pages::BYTES];
+        bytes.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&number.to_ne_bytes()));
+        Pages { bytes, dropped }
+    }
+}
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.dropped.store(true, Ordering::Release);
+    }
 }

@@ -17,6 +17,7 @@ mod fusion;
 mod graph;
 mod half;
 mod harness;
+mod host_memory;
 mod kernels;
 mod layout;
 mod loader;

@@ -8,7 +8,9 @@ use ash::vk;
 use ash::vk::AllocationCallbacks as Callbacks;
 
 use super::table::{array, real};
-use super::{Held, Narrow, QUEUE, enter, memory, state, subgroups, watch};
+use super::{
+    Held, Narrow, QUEUE, begin_compiling, device_fault, end_compiling, enter, memory, state, subgroups, watch,
+};
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
 pub(super) unsafe extern "system" fn vkCreateInstance(
@@ -40,7 +42,11 @@ pub(super) unsafe extern "system" fn vkCreateDevice(
     let mut info = unsafe { *info };
     let names = unsafe { array(info.pp_enabled_extension_names, info.enabled_extension_count) };
     // Faked, it is not the driver's business.
-    let hidden = |name: &CStr| name == ash::ext::memory_budget::NAME && state(|s| s.budget.is_some());
+    let fault = unsafe { device_fault::enabled(&mut info) };
+    let hidden = |name: &CStr| {
+        (name == ash::ext::memory_budget::NAME && state(|s| s.budget.is_some()))
+            || (name == ash::ext::device_fault::NAME && fault)
+    };
     let names: Vec<_> =
         names.iter().copied().filter(|name| !hidden(unsafe { CStr::from_ptr(*name) })).collect();
     info.enabled_extension_count = names.len() as u32;
@@ -81,6 +87,19 @@ pub(super) unsafe extern "system" fn vkAllocateMemory(
 ) -> vk::Result {
     enter!("vkAllocateMemory");
     unsafe { memory::allocate(device, &*info, c, out) }
+}
+
+#[allow(non_snake_case, reason = "Vulkan's own names")]
+pub(super) unsafe extern "system" fn vkGetMemoryHostPointerPropertiesEXT(
+    device: vk::Device,
+    kind: vk::ExternalMemoryHandleTypeFlags,
+    pointer: *const c_void,
+    out: *mut vk::MemoryHostPointerPropertiesEXT<'_>,
+) -> vk::Result {
+    enter!("vkGetMemoryHostPointerPropertiesEXT");
+    let result = unsafe { real::vkGetMemoryHostPointerPropertiesEXT(device, kind, pointer, out) };
+    memory::host_pointer(unsafe { &mut *out });
+    result
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
@@ -214,7 +233,9 @@ pub(super) unsafe extern "system" fn vkCreateComputePipelines(
 ) -> vk::Result {
     enter!("vkCreateComputePipelines");
     unsafe { subgroups::note(array(infos, count)) };
+    begin_compiling();
     let result = unsafe { real::vkCreateComputePipelines(device, cache, count, infos, c, out) };
+    end_compiling();
     if result == vk::Result::SUCCESS {
         unsafe { watch::pipelines(array(infos, count), array(out, count)) };
     }

@@ -109,6 +109,26 @@ pub(super) fn requirements(out: &mut vk::MemoryRequirements) {
     });
 }
 
+/// How much of the application's memory is imported at a time, as the test wants it.
+pub(super) unsafe fn host_pages(out: &mut vk::PhysicalDeviceProperties2<'_>) {
+    let kind = vk::StructureType::PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
+    let found = unsafe { super::subgroups::find(out.p_next.cast(), kind) };
+    if let (Some(bytes), Some(found)) = (state(|s| s.host_pages), found) {
+        let found: &mut vk::PhysicalDeviceExternalMemoryHostPropertiesEXT<'_> = unsafe { &mut *found };
+        found.min_imported_host_pointer_alignment = bytes;
+    }
+}
+
+/// Memory of the application goes with every type that the host can reach.
+pub(super) fn host_pointer(out: &mut vk::MemoryHostPointerPropertiesEXT<'_>) {
+    state(|s| {
+        if let Some(memory) = &s.memory {
+            let visible = memory.types.iter().enumerate().filter(|(_, t)| t.0.contains(Flags::HOST_VISIBLE));
+            out.memory_type_bits = visible.map(|(i, _)| 1 << i).sum();
+        }
+    });
+}
+
 pub(super) unsafe fn allocate(
     device: vk::Device,
     info: &vk::MemoryAllocateInfo<'_>,
@@ -121,7 +141,9 @@ pub(super) unsafe fn allocate(
         // Software drivers put the type that has everything first.
         info.memory_type_index = 0;
         // Whether memory is dedicated is between the two of us: the driver has other ideas of the buffer's size.
-        info.p_next = std::ptr::null();
+        let import = vk::StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
+        let import: Option<*mut c_void> = unsafe { super::subgroups::find(info.p_next.cast(), import) };
+        info.p_next = import.map_or(std::ptr::null(), |import| import.cast_const());
     }
     let result = unsafe { real::vkAllocateMemory(device, &info, c, out) };
     if result == vk::Result::SUCCESS {

@@ -20,6 +20,7 @@ macro_rules! enter {
     };
 }
 
+pub mod device_fault;
 mod faults;
 mod hooks;
 mod memory;
@@ -31,6 +32,7 @@ mod watch;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 use parking_lot::{Mutex, MutexGuard};
@@ -85,6 +87,16 @@ struct State {
     memory: Option<FakeMemory>,
     /// What `VK_EXT_memory_budget` tells of each heap; the driver may not have it.
     budget: Option<u64>,
+    /// Calls that make pipelines right now, the most that there were at once, and how many must meet before any of them returns.
+    compiling: u64,
+    most_compiling: u64,
+    compile_together: u64,
+    compile_slowly: Duration,
+    driver: Option<vk::DriverId>,
+    /// The device has `VK_EXT_device_fault`; the driver may not.
+    device_fault: bool,
+    /// What the device imports of the application's memory at a time.
+    host_pages: Option<u64>,
     /// The size of every memory object.
     memory_bytes: HashMap<vk::DeviceMemory, u64>,
     /// The most that all of them had together.
@@ -222,6 +234,31 @@ impl Seam {
         state(|s| s.budget = Some(bytes));
     }
 
+    /// The device imports memory of the application in multiples of this.
+    pub fn import_by(&self, bytes: u64) {
+        state(|s| s.host_pages = Some(bytes));
+    }
+
+    /// From now on, no call that makes pipelines returns before so many of them are under way at once; after twenty seconds they do.
+    pub fn compile_together(&self, calls: u64) {
+        state(|s| (s.compile_together, s.most_compiling) = (calls, 0));
+    }
+
+    /// Every call that makes pipelines takes so long.
+    pub fn compile_slowly(&self, time: Duration) {
+        state(|s| s.compile_slowly = time);
+    }
+
+    /// The most calls that made pipelines at once.
+    pub fn most_compiling(&self) -> u64 {
+        state(|s| s.most_compiling)
+    }
+
+    /// The driver calls itself another.
+    pub fn pretend_driver(&self, driver: vk::DriverId) {
+        state(|s| s.driver = Some(driver));
+    }
+
     /// Bytes in memory objects that were not freed.
     pub fn memory_bytes(&self) -> u64 {
         state(|s| s.memory_bytes.values().sum())
@@ -285,6 +322,25 @@ pub fn open_gate() {
     }
 }
 
+/// Takes note of a call that makes pipelines, and holds it as the test wants it.
+fn begin_compiling() {
+    let time = state(|s| {
+        s.compiling += 1;
+        s.most_compiling = s.most_compiling.max(s.compiling);
+        s.compile_slowly
+    });
+    let begun = Instant::now();
+    let alone =
+        || state(|s| s.most_compiling < s.compile_together) && begun.elapsed() < Duration::from_secs(20);
+    while alone() || begun.elapsed() < time {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn end_compiling() {
+    state(|s| s.compiling -= 1);
+}
+
 /// The loader that is wrapped.
 fn loader() -> &'static ash::Entry {
     static LOADER: OnceLock<ash::Entry> = OnceLock::new();
@@ -327,6 +383,12 @@ unsafe extern "system" fn get_device_proc_addr(
     device: vk::Device,
     name: *const c_char,
 ) -> vk::PFN_vkVoidFunction {
+    if unsafe { CStr::from_ptr(name) } == c"vkGetDeviceFaultInfoEXT" && state(|s| s.device_fault) {
+        let ours: vk::PFN_vkGetDeviceFaultInfoEXT = device_fault::vkGetDeviceFaultInfoEXT;
+        return Some(unsafe {
+            std::mem::transmute::<vk::PFN_vkGetDeviceFaultInfoEXT, unsafe extern "system" fn()>(ours)
+        });
+    }
     let instance = *INSTANCE.lock();
     let of_device = real_address(instance, c"vkGetDeviceProcAddr".as_ptr())?;
     let of_device: vk::PFN_vkGetDeviceProcAddr = unsafe { std::mem::transmute(of_device) };

@@ -14,8 +14,9 @@ use super::hooks::{
     vkAllocateDescriptorSets, vkAllocateMemory, vkCmdCopyBuffer, vkCmdDispatch, vkCmdPipelineBarrier2,
     vkCmdPushDescriptorSetKHR, vkCreateComputePipelines, vkCreateDescriptorPool, vkCreateDevice,
     vkCreateInstance, vkDestroyBuffer, vkDestroyDevice, vkDestroyInstance, vkDestroyPipeline,
-    vkFlushMappedMemoryRanges, vkFreeMemory, vkGetBufferMemoryRequirements, vkInvalidateMappedMemoryRanges,
-    vkMapMemory, vkQueueSubmit2, vkQueueWaitIdle, vkResetDescriptorPool,
+    vkFlushMappedMemoryRanges, vkFreeMemory, vkGetBufferMemoryRequirements,
+    vkGetMemoryHostPointerPropertiesEXT, vkInvalidateMappedMemoryRanges, vkMapMemory, vkQueueSubmit2,
+    vkQueueWaitIdle, vkResetDescriptorPool,
 };
 use super::told::{
     vkEnumerateDeviceExtensionProperties, vkGetPhysicalDeviceFeatures2, vkGetPhysicalDeviceMemoryProperties,
@@ -137,6 +138,7 @@ vulkan! {
         fn vkGetBufferMemoryRequirements(device: vk::Device, buffer: vk::Buffer, out: *mut vk::MemoryRequirements);
         fn vkAllocateMemory(device: vk::Device, info: *const vk::MemoryAllocateInfo<'_>, c: *const Callbacks<'_>, out: *mut vk::DeviceMemory) -> vk::Result;
         fn vkFreeMemory(device: vk::Device, memory: vk::DeviceMemory, c: *const Callbacks<'_>);
+        fn vkGetMemoryHostPointerPropertiesEXT(device: vk::Device, kind: vk::ExternalMemoryHandleTypeFlags, pointer: *const c_void, out: *mut vk::MemoryHostPointerPropertiesEXT<'_>) -> vk::Result;
         fn vkMapMemory(device: vk::Device, memory: vk::DeviceMemory, offset: u64, size: u64, flags: vk::MemoryMapFlags, out: *mut *mut c_void) -> vk::Result;
         fn vkFlushMappedMemoryRanges(device: vk::Device, count: u32, ranges: *const vk::MappedMemoryRange<'_>) -> vk::Result;
         fn vkInvalidateMappedMemoryRanges(device: vk::Device, count: u32, ranges: *const vk::MappedMemoryRange<'_>) -> vk::Result;

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use ash::vk;
 
 use super::table::real;
-use super::{Narrow, enter, memory, state, subgroups};
+use super::{Narrow, device_fault, enter, memory, state, subgroups};
 
 /// Answers a question of the kind that is asked twice: how many there are, then which. The driver never gets to see the
 /// caller's array: its room is for what the caller was told, and drivers may write as many as they have.
@@ -45,12 +45,17 @@ pub(super) unsafe extern "system" fn vkEnumerateDeviceExtensionProperties(
     all.truncate(n as usize);
     state(|s| {
         all.retain(|e| !s.hidden_extensions.iter().any(|h| e.extension_name_as_c_str() == Ok(h)));
-        let budget = ash::ext::memory_budget::NAME;
-        if s.budget.is_some() && !all.iter().any(|e| e.extension_name_as_c_str() == Ok(budget)) {
-            let mut extension = vk::ExtensionProperties::default();
-            let name = budget.to_bytes_with_nul().iter().map(|byte| *byte as c_char);
-            extension.extension_name.iter_mut().zip(name).for_each(|(to, byte)| *to = byte);
-            all.push(extension);
+        let faked = [
+            (s.budget.is_some(), ash::ext::memory_budget::NAME),
+            (s.device_fault, ash::ext::device_fault::NAME),
+        ];
+        for (_, name) in faked.into_iter().filter(|(on, _)| *on) {
+            if !all.iter().any(|e| e.extension_name_as_c_str() == Ok(name)) {
+                let mut extension = vk::ExtensionProperties::default();
+                let name = name.to_bytes_with_nul().iter().map(|byte| *byte as c_char);
+                extension.extension_name.iter_mut().zip(name).for_each(|(to, byte)| *to = byte);
+                all.push(extension);
+            }
         }
     });
     unsafe { answer(&all, count, out) }
@@ -69,6 +74,16 @@ fn edit(properties: &mut vk::PhysicalDeviceProperties) {
             edit(properties);
         }
     });
+}
+
+/// Who the driver is, as the test wants it.
+unsafe fn driver(out: &mut vk::PhysicalDeviceProperties2<'_>) {
+    let kind = vk::StructureType::PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+    let found = unsafe { subgroups::find(out.p_next.cast(), kind) };
+    if let (Some(driver), Some(found)) = (state(|s| s.driver), found) {
+        let found: &mut vk::PhysicalDeviceDriverProperties<'_> = unsafe { &mut *found };
+        found.driver_id = driver;
+    }
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
@@ -90,6 +105,8 @@ pub(super) unsafe extern "system" fn vkGetPhysicalDeviceProperties2(
     unsafe { real::vkGetPhysicalDeviceProperties2(physical, out) };
     edit(unsafe { &mut (*out).properties });
     unsafe { subgroups::properties(&mut *out) };
+    unsafe { memory::host_pages(&mut *out) };
+    unsafe { driver(&mut *out) };
 }
 
 #[allow(non_snake_case, reason = "Vulkan's own names")]
@@ -98,6 +115,7 @@ pub(super) unsafe extern "system" fn vkGetPhysicalDeviceFeatures2(
     out: *mut vk::PhysicalDeviceFeatures2<'_>,
 ) {
     enter("vkGetPhysicalDeviceFeatures2", false);
+    unsafe { device_fault::features(&mut *out) };
     unsafe { real::vkGetPhysicalDeviceFeatures2(physical, out) };
     let missing = state(|s| s.missing_features.clone());
     let has = |name| if missing.contains(&name) { vk::FALSE } else { vk::TRUE };

@@ -11,6 +11,7 @@ mod overhead;
 mod reduce;
 mod report;
 mod runner;
+mod start;
 mod stream;
 mod timed;
 pub(crate) mod work;
@@ -62,6 +63,7 @@ static GROUPS: &[Group] = &[
     group("conv", conv::WORKS),
     group("hybrid", hybrid::WORKS),
     Group { on_request: true, ..group("ops", ops::WORKS) },
+    Group { on_request: true, ..group("start", start::WORKS) },
 ];
 
 /// Groups, then works.

@@ -41,6 +41,13 @@ const THREADS: &str = "2";
 const MOST_MODULES: u64 = 200;
 const MOST_PREWARMED: u64 = 32;
 
+/// Runs one of the programs, which checks its results.
+pub(crate) fn run_program(name: &str, gpu: &Accelerator) -> Result<()> {
+    let program = programs::all()?.into_iter().find(|program| program.name == name);
+    let program = program.ok_or_else(|| format!("there is no program {name}"))?;
+    (program.run)(gpu)
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
     let Some(device) = Accelerator::devices()?.into_iter().find(is_the_one) else {
         let found: Vec<String> =

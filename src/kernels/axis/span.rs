@@ -217,6 +217,7 @@ mod tests {
             subgroup_size: 8,
             subgroup_sizes: [8; 2],
             subgroups: 32,
+            host_pointer_alignment: 0,
             non_coherent_atom: 1,
         }
     }

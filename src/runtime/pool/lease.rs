@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use super::{Block, Pool};
 use crate::vk::process;
@@ -26,8 +26,17 @@ struct Leased {
     requested: u64,
     /// Leases on the block, of all that refer to it.
     leases: AtomicUsize,
-    /// Where the block goes back to; `None` if it is the host's memory.
-    pool: Option<Arc<Pool>>,
+    home: Home,
+}
+
+/// Where a block goes when nobody refers to it.
+pub(super) enum Home {
+    /// Back to its pool.
+    Pool(Arc<Pool>),
+    /// Nowhere: it is a buffer of the host's, written in place whatever uses it.
+    Wrapped,
+    /// Back to the application, which lends it for reading only. With the bytes that are lent.
+    Imported(Arc<AtomicU64>),
 }
 
 impl fmt::Debug for Leased {
@@ -47,8 +56,8 @@ impl Leased {
 
 impl Lease {
     /// The first lease on a block that is no longer in its pool, or that has none.
-    pub(super) fn new(block: Block, requested: u64, pool: Option<Arc<Pool>>) -> Lease {
-        Lease(Arc::new(Leased { block: Some(block), requested, leases: AtomicUsize::new(1), pool }))
+    pub(super) fn new(block: Block, requested: u64, home: Home) -> Lease {
+        Lease(Arc::new(Leased { block: Some(block), requested, leases: AtomicUsize::new(1), home }))
     }
 
     /// The block's buffer and its marks.
@@ -61,9 +70,9 @@ impl Lease {
         Hold(self.0.clone())
     }
 
-    /// Whether nobody else refers to the block, in whichever way: the host may write it in place.
+    /// Whether nobody else refers to the block, in whichever way, nor lends it: the host may write it in place.
     pub(crate) fn is_unshared(&self) -> bool {
-        let unshared = Arc::strong_count(&self.0) == 1;
+        let unshared = Arc::strong_count(&self.0) == 1 && !self.is_imported();
         if unshared {
             // The count is read relaxed, and the host may be about to write the memory: what others did with it before they let
             // go, on other threads, has to come before that. Their letting go is a release; this is the other half.
@@ -76,12 +85,17 @@ impl Lease {
     /// hindrance, since the queue has it in front.
     pub(crate) fn is_replaceable(&self) -> bool {
         // What the host read under another lease, on another thread, comes before the submission that overwrites it.
-        self.0.leases.load(Ordering::Acquire) == 1 || self.is_pinned()
+        (self.0.leases.load(Ordering::Acquire) == 1 && !self.is_imported()) || self.is_pinned()
     }
 
     /// Whether it is memory of the host's, which stays in its place whatever uses it.
     pub(crate) fn is_pinned(&self) -> bool {
-        self.0.pool.is_none()
+        matches!(self.0.home, Home::Wrapped)
+    }
+
+    /// Whether it is memory of the application, which nothing writes.
+    pub(crate) fn is_imported(&self) -> bool {
+        matches!(self.0.home, Home::Imported(_))
     }
 
     /// Tells blocks apart while both are alive.
@@ -127,8 +141,13 @@ impl Drop for Leased {
         if process::is_forked() {
             return;
         }
-        if let (Some(block), Some(pool)) = (self.block.take(), &self.pool) {
-            pool.put_back(block, self.requested);
+        let Some(block) = self.block.take() else { return };
+        match &self.home {
+            Home::Pool(pool) => pool.put_back(block, self.requested),
+            Home::Wrapped => {}
+            Home::Imported(lent) => {
+                lent.fetch_sub(block.buffer.size_bytes(), Ordering::Relaxed);
+            }
         }
     }
 }

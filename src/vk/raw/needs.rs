@@ -11,7 +11,7 @@ use crate::vk::physical::{DeviceInfo, Features};
 pub const FEATURES_NEEDED: [&str; 3] = ["timelineSemaphore", "synchronization2", "maintenance4"];
 
 /// The features that are used where they are enabled: some for speed, some for users' own kernels.
-pub const FEATURES_USED: [&str; 12] = [
+pub const FEATURES_USED: [&str; 13] = [
     "subgroupSizeControl",
     "computeFullSubgroups",
     "hostQueryReset",
@@ -24,6 +24,7 @@ pub const FEATURES_USED: [&str; 12] = [
     "shaderInt8",
     "storageBuffer16BitAccess",
     "storageBuffer8BitAccess",
+    "deviceFault",
 ];
 
 /// The structs that features are in, without their chain.
@@ -33,6 +34,7 @@ pub(crate) struct FeatureChain<'a> {
     pub(crate) v11: vk::PhysicalDeviceVulkan11Features<'a>,
     pub(crate) v12: vk::PhysicalDeviceVulkan12Features<'a>,
     pub(crate) v13: vk::PhysicalDeviceVulkan13Features<'a>,
+    pub(crate) fault: vk::PhysicalDeviceFaultFeaturesEXT<'a>,
 }
 
 impl FeatureChain<'_> {
@@ -54,6 +56,7 @@ impl FeatureChain<'_> {
             "shaderInt8" => &mut self.v12.shader_int8,
             "storageBuffer16BitAccess" => &mut self.v11.storage_buffer16_bit_access,
             "storageBuffer8BitAccess" => &mut self.v12.storage_buffer8_bit_access,
+            "deviceFault" => &mut self.fault.device_fault,
             _ => return None,
         })
     }
@@ -86,6 +89,7 @@ fn found<'f>(features: &'f mut Features, name: &str) -> Option<&'f mut bool> {
         "shaderInt8" => &mut features.int8,
         "storageBuffer16BitAccess" => &mut features.storage16,
         "storageBuffer8BitAccess" => &mut features.storage8,
+        "deviceFault" => &mut features.device_fault,
         _ => return None,
     })
 }
@@ -96,6 +100,8 @@ pub(crate) fn wanted_extensions(info: &DeviceInfo) -> Vec<(&'static CStr, bool)>
     let wanted = [
         (has.push_descriptors, ash::khr::push_descriptor::NAME, false),
         (has.memory_budget, ash::ext::memory_budget::NAME, false),
+        (has.host_pointers, ash::ext::external_memory_host::NAME, false),
+        (has.device_fault, ash::ext::device_fault::NAME, false),
         (has.portability_subset, ash::khr::portability_subset::NAME, true),
         (info.clamped, ash::khr::synchronization2::NAME, true),
         (info.clamped, ash::khr::maintenance4::NAME, true),
@@ -171,7 +177,8 @@ impl DeviceNeeds {
         &self.names
     }
 
-    /// Switches the features on in the host's own structs; what else is in them stays as it is.
+    /// Switches the features on in the host's own structs; what else is in them stays as it is. `deviceFault` has a struct of its own,
+    /// `VkPhysicalDeviceFaultFeaturesEXT`, which a host chains itself if it wants to know why a device was lost.
     pub fn enable(
         &self,
         core: &mut vk::PhysicalDeviceFeatures,
@@ -262,6 +269,10 @@ impl Enabled {
                 info.features.push_descriptors = false;
             } else if name == ash::ext::memory_budget::NAME {
                 info.features.memory_budget = false;
+            } else if name == ash::ext::external_memory_host::NAME {
+                info.features.host_pointers = false;
+            } else if name == ash::ext::device_fault::NAME {
+                info.features.device_fault = false;
             } else {
                 // The KHR name of calibrated timestamps comes first; the host may have taken the other.
                 let ext = ash::ext::calibrated_timestamps::NAME;
@@ -344,6 +355,11 @@ unsafe fn read_struct(chain: &mut FeatureChain<'_>, kind: vk::StructureType, at:
             let given = unsafe { &*at.cast::<vk::PhysicalDeviceShaderFloat16Int8Features<'_>>() };
             chain.v12.shader_float16 |= given.shader_float16;
             chain.v12.shader_int8 |= given.shader_int8;
+        }
+        Kind::PHYSICAL_DEVICE_FAULT_FEATURES_EXT => {
+            // SAFETY: the caller vouches for it.
+            let given = unsafe { &*at.cast::<vk::PhysicalDeviceFaultFeaturesEXT<'_>>() };
+            chain.fault.device_fault |= given.device_fault;
         }
         Kind::PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES => {
             // SAFETY: the caller vouches for it.
