@@ -126,7 +126,8 @@ fn every_module_is_in_a_layer() {
     let (_, lib) = sources("lib.rs").pop().unwrap();
     for line in code(&lib).lines() {
         let Some((_, rest)) = line.split_once("mod ") else { continue };
-        let name = rest.trim_end_matches([';', ' ']);
+        // What has its items right there is no file: the pages whose snippets are doctests.
+        let Some(name) = rest.trim_end().strip_suffix(';') else { continue };
         let known = layers().iter().any(|(layer, _)| layer.trim_end_matches(".rs") == name);
         assert!(known, "mod {name} of lib.rs is in no layer");
     }

@@ -57,7 +57,7 @@ impl Plan {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1.0f32; 1000], [1000])?;
     /// let mut r = gpu.begin_recording()?;
-    /// let y = r.sum(&x, ())?;
+    /// let y = r.sum(&x, 0)?;
     /// let y = r.keep(y)?;
     /// let mut plan = r.into_plan()?;
     /// let cancelled = plan.prepare(|_| ControlFlow::Break(())).unwrap_err();
