@@ -8,6 +8,7 @@ CACHE=${TIDEMILL_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TIDEMILL_CACHE}/.c
 SHADERC_CACHE=$CACHE/shaderc
 CHROMIUM_CACHE=$CACHE/chromium-vulkan
 MESA_CACHE=$CACHE/mesa
+SHIM_CACHE=$CACHE/drm-shim
 MDBOOK_VERSION=0.5.4
 MDBOOK=$CACHE/mdbook-$MDBOOK_VERSION/bin/mdbook
 SETUP_LOG=$CACHE/setup.log
@@ -281,49 +282,97 @@ setup_mdbook() {
 
 have_radv() { manifest icd.d 'radeon_icd*.json'; }
 
-# Debian 12's RADV compiles for RDNA2; that of its backports for RDNA3, too. It is unpacked into the cache, by an index
-# of its own, so that nothing that apt knows of the system changes.
-setup_newer_radv() {
-    local dir codename mirror
-    if [[ -e $MESA_CACHE/radeon_icd.json ]]; then return 0; fi
+# An apt with an index of its own in a folder, so that nothing that apt knows of the system changes: for the one line of
+# sources that is given. Leaves the command in the caller's array `apt`.
+apart() {
+    local dir=$1
+    mkdir -p "$dir/lists/partial"
+    echo "$2" >"$dir/apart.list"
+    apt=(apt-get -o Dir::Etc::sourcelist="$dir/apart.list" -o Dir::Etc::sourceparts=- \
+        -o Dir::State::lists="$dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
+    "${apt[@]}" update
+}
+
+# Debian 12's RADV compiles for RDNA2; that of its backports for RDNA3, too, and the ANV beside it for all of Intel's GPUs
+# since Tiger Lake. They are unpacked into the cache.
+setup_newer_mesa() {
+    local dir codename mirror vendor
+    local -a apt
+    if [[ -e $MESA_CACHE/radeon_icd.json && -e $MESA_CACHE/intel_icd.json ]]; then return 0; fi
     command -v dpkg >/dev/null || return 1
     mirror=$(system_mirror) || return 1
     codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    note "unpacking mesa-vulkan-drivers of $codename-backports to $MESA_CACHE: its RADV compiles for RDNA3"
+    note "unpacking mesa-vulkan-drivers of $codename-backports to $MESA_CACHE: compilers for RDNA3 and for Intel's GPUs"
     mkdir -p "$CACHE"
     dir=$(mktemp -d "$CACHE/mesa.XXXXXX")
     (
         cd "$dir" || exit 1
-        mkdir -p lists/partial new
-        echo "deb $mirror $codename-backports main" >backports.list
-        apt=(apt-get -o Dir::Etc::sourcelist="$dir/backports.list" -o Dir::Etc::sourceparts=- \
-            -o Dir::State::lists="$dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
-        "${apt[@]}" update || exit 1
+        apart "$dir" "deb $mirror $codename-backports main" || exit 1
         "${apt[@]}" download "mesa-vulkan-drivers/$codename-backports" || exit 1
         dpkg -x mesa-vulkan-drivers_*.deb unpacked || exit 1
-        mv unpacked/usr/lib/*/libvulkan_radeon.so new/ || exit 1
+        mkdir new
+        mv unpacked/usr/lib/*/libvulkan_{radeon,intel}.so new/ || exit 1
     ) >>"$SETUP_LOG" 2>&1 || {
         rm -r "$dir"
         return 1
     }
-    cat >"$dir/new/radeon_icd.json" <<'JSON'
+    for vendor in radeon intel; do
+        cat >"$dir/new/${vendor}_icd.json" <<JSON
 {
     "file_format_version": "1.0.1",
-    "ICD": { "library_path": "./libvulkan_radeon.so", "api_version": "1.4.305" }
+    "ICD": { "library_path": "./libvulkan_$vendor.so", "api_version": "1.4.305" }
 }
 JSON
+    done
     rm -rf "$MESA_CACHE"
     mv "$dir/new" "$MESA_CACHE"
     rm -r "$dir"
 }
 
-# What `./dev isa` and its test compile with; neither needs a GPU.
+# Mesa's drivers for Intel want a kernel that tells of a GPU. Mesa's own drm-shim tells of one; no package has it, but the
+# source package of Debian 13 does. It is built into the cache.
+setup_intel_shim() {
+    local dir mirror
+    local -a apt
+    if [[ -e $SHIM_CACHE/intel.so ]]; then return 0; fi
+    have_compiler && can_install || return 1
+    mirror=$(system_mirror) || return 1
+    note "building Mesa's drm-shim to $SHIM_CACHE: with it the compiler for Intel's GPUs starts without one"
+    mkdir -p "$SHIM_CACHE"
+    exists /usr/include/libdrm/drm.h && /usr/bin/python3 -c 'import mako' 2>/dev/null ||
+        install_packages python3-mako libdrm-dev || return 1
+    dir=$(mktemp -d "$CACHE/shim.XXXXXX")
+    (
+        here=$PWD
+        cd "$dir" || exit 1
+        apart "$dir" "deb-src $mirror trixie main" || exit 1
+        "${apt[@]}" source --download-only mesa || exit 1
+        tar --wildcards --strip-components=1 -xf mesa_*.orig.tar.xz '*/include' '*/src/drm-shim' '*/src/util' '*/src/c11' \
+            '*/src/compiler/*.h' '*/src/intel/common' '*/src/intel/dev' '*/src/intel/tools' || exit 1
+        "$here/scripts/drm-shim.sh" . new.so || exit 1
+        mv new.so "$SHIM_CACHE/intel.so"
+    ) >>"$SETUP_LOG" 2>&1 || {
+        rm -r "$dir"
+        return 1
+    }
+    rm -r "$dir"
+}
+
+# The least that the test of kernels needs: the compiler for AMD's GPUs that the system's release has.
 setup_radv() {
     if ! have_radv && can_install; then
         note "installing mesa-vulkan-drivers: its RADV compiles kernels for AMD's GPUs, without one"
         mkdir -p "$CACHE"
         install_packages mesa-vulkan-drivers || true
     fi
+}
+
+# What `./dev isa` compiles with; none of it needs a GPU. Says what is missing.
+setup_vendors() {
+    setup_radv
+    have_radv || SETUP_MISSING+=("RADV (Debian and Fedora mesa-vulkan-drivers, Arch vulkan-radeon)")
+    setup_newer_mesa || SETUP_MISSING+=("compilers for RDNA3 and Intel's GPUs (mesa-vulkan-drivers of Debian's backports)")
+    setup_intel_shim || SETUP_MISSING+=("Mesa's drm-shim (from the source package of Debian 13; log: $SETUP_LOG)")
 }
 
 # --- All of it -------------------------------------------------------------------------------------------------------
@@ -379,9 +428,7 @@ setup() {
         command -v pkg-config >/dev/null || SETUP_MISSING+=("pkg-config (Debian pkg-config)")
         have_display || SETUP_MISSING+=("Xvfb and ImageMagick (Debian xvfb, imagemagick)")
         have_renderdoc || SETUP_MISSING+=("RenderDoc (Debian renderdoc, librenderdoc, python3-renderdoc)")
-        setup_radv
-        setup_newer_radv || SETUP_MISSING+=("a RADV that compiles for RDNA3 (mesa-vulkan-drivers of Debian's backports)")
-        have_radv || SETUP_MISSING+=("RADV (Debian and Fedora mesa-vulkan-drivers, Arch vulkan-radeon)")
+        setup_vendors
         setup_chromium_vulkan || SETUP_MISSING+=("the Vulkan parts of Debian's package chromium-common")
         setup_mdbook || SETUP_MISSING+=("mdbook (cargo install mdbook)")
     fi

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::Module;
+use crate::kernels::variant_table::Class;
 use crate::runtime::config::Config;
 use crate::runtime::core::device_choice;
 use crate::runtime::pipelines::Pipelines;
@@ -33,6 +34,8 @@ pub struct CompiledKernel {
     pub kernel: String,
     /// Specialization constants: (id, bits).
     pub constants: Vec<(u32, u32)>,
+    /// Whether the catalog picks it for this device, untuned, for some of those calls.
+    pub default: bool,
     /// The driver's own statistics, by its own names.
     pub statistics: Vec<(String, f64)>,
     /// The device's instructions, as the driver prints them.
@@ -68,10 +71,18 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
     let all = Catalog::new(&device.info, &[])?;
     for (family, variant) in all.meant_for_gpus() {
         let catalog = Catalog::new(&device.info, &[(family.to_owned(), variant.to_owned())])?;
+        // Another variant may ask for the very same pipeline, and a default may be one for some shapes alone.
+        let is_used = Class::all_of(family).iter().any(|class| all.used(family, *class, true) == variant);
+        let defaults = if is_used { all.inspected_family(family)? } else { Vec::new() };
         let mut seen = Vec::new();
         for key in catalog.inspected_family(family)? {
             if !seen.contains(&key) {
-                compiled.push(compile(&pipelines, family, variant, &key)?);
+                let mut one = compile(&pipelines, family, variant, &key)?;
+                // Each catalog reflects modules for itself, so kernels are compared by name.
+                one.default = defaults.iter().any(|default| {
+                    default.kernel.name() == key.kernel.name() && default.specialization == key.specialization
+                });
+                compiled.push(one);
                 seen.push(key);
             }
         }
@@ -80,7 +91,12 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
     for module in Module::all().filter(|module| module.defines().load != Some(Load::Texel)) {
         if !compiled.iter().any(|one| one.kernel == module.name()) {
             let key = all.pipeline(module.with_defaults(LOCAL_SIZE))?;
-            compiled.push(compile(&pipelines, OTHERS, "defaults", &key)?);
+            let mut one = compile(&pipelines, OTHERS, "defaults", &key)?;
+            // Such modules go with the variants that sum up in the same way; all others are every device's.
+            let shuffles = |name: &str| name.contains(".shuffle");
+            one.default = !shuffles(module.name())
+                || compiled.iter().any(|other| other.default && shuffles(&other.kernel));
+            compiled.push(one);
         }
     }
     Ok((device.info.clone(), compiled))
@@ -98,6 +114,7 @@ fn compile(
         variant,
         kernel: key.kernel.name().to_owned(),
         constants: key.specialization.to_vec(),
+        default: false,
         statistics: executable.statistics,
         assembly: executable.assembly,
     })

@@ -1,19 +1,21 @@
-//! `tidemill isa`: what AMD's compiler makes of the kernels that are meant for GPUs. Mesa's RADV compiles for hardware
-//! that is not there, so this needs the driver and no GPU.
+//! `tidemill isa`: what the compilers of GPUs make of the kernels that are meant for them. Mesa's drivers compile for
+//! hardware that is not there, so this needs the drivers and no GPU.
 
 mod assembly;
+mod print;
+mod statistics;
+mod targets;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
 use tidemill::{CompiledKernel, Config, DeviceInfo, Error, compiled_kernels};
 
 use crate::Outcome;
-use crate::json::{figure, line};
-use crate::style::Style;
 use assembly::{MainLoop, main_loop};
+use statistics::{Compiler, Statistics};
+use targets::{NOT_JUDGED, TARGETS, Target};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -22,6 +24,9 @@ pub(crate) struct Args {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// Only this GPU, every pipeline apart: navi21, navi31, tgl, dg2, mtl, lnl or bmg
+    #[arg(long)]
+    device: Option<String>,
     /// Print the device's instructions, too
     #[arg(long, conflicts_with = "json")]
     assembly: bool,
@@ -30,131 +35,134 @@ pub(crate) struct Args {
     here: bool,
 }
 
-/// A generation of GPUs that is compiled for, and how RADV calls one of its chips.
-struct Target {
-    generation: &'static str,
-    chip: &'static str,
-    /// Which driver is asked first; the other one if it does not know the chip.
-    first: fn() -> Vec<PathBuf>,
-    then: fn() -> Vec<PathBuf>,
-}
-
-const TARGETS: [Target; 2] = [
-    Target { generation: "RDNA2", chip: "navi21", first: installed, then: unpacked },
-    Target { generation: "RDNA3", chip: "navi31", first: unpacked, then: installed },
-];
-
 pub(crate) fn run(args: &Args) -> Outcome {
     if args.here {
         return here(args);
     }
-    let mut compiled = 0;
-    for target in TARGETS {
-        let (generation, chip) = (target.generation, target.chip);
-        let mut known = false;
-        for driver in (target.first)().into_iter().chain((target.then)()) {
-            // The environment is read once, so each device has a process of its own.
-            known = elsewhere(args, chip, &driver)?;
-            if known {
-                break;
-            }
-        }
-        compiled += usize::from(known);
-        if !known {
-            eprintln!(
-                "{generation}: no RADV here compiles for {chip}; `./dev setup --ci` unpacks one that does"
-            );
+    let is_wanted = |target: &Target| args.device.as_ref().is_none_or(|code| code == target.code);
+    let targets: Vec<Target> = TARGETS.into_iter().filter(is_wanted).collect();
+    if targets.is_empty() {
+        let known = TARGETS.map(|target| target.code).join(", ");
+        return Err(format!("no GPU is called {:?}: {known}", args.device.as_deref().unwrap_or("")).into());
+    }
+    let judged = judge_all(args, &targets);
+    let outputs: Vec<&str> = judged.iter().filter_map(|one| one.as_deref().ok()).collect();
+    if args.lists_pipelines() {
+        crate::style::print(&outputs.concat())?;
+    } else {
+        let devices: Vec<(&str, &str)> = targets
+            .iter()
+            .zip(&judged)
+            .filter_map(|(target, lines)| Some((target.code, lines.as_deref().ok()?)))
+            .collect();
+        crate::style::print(&print::matrix(&devices)?)?;
+    }
+    let mut all = true;
+    for (target, why) in
+        targets.iter().zip(&judged).filter_map(|(target, one)| Some((target, one.as_ref().err()?)))
+    {
+        all = false;
+        eprintln!(
+            "FAILED: {} {}: {why}; `./dev setup --ci` brings what is needed",
+            target.vendor.name(),
+            target.code
+        );
+    }
+    if args.device.is_none() {
+        for (device, why) in NOT_JUDGED {
+            eprintln!("not judged: {device}: {why}");
         }
     }
-    Ok(if compiled > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The manifests of the system's RADV.
-fn installed() -> Vec<PathBuf> {
-    let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"];
-    let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
-    let radv = |file: &PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("radeon_icd") && !name.contains("i686")
+impl Args {
+    /// Whether each pipeline is listed for itself, and not all in one table of kernels and GPUs.
+    fn lists_pipelines(&self) -> bool {
+        self.json || self.assembly || self.device.is_some()
+    }
+}
+
+/// What each GPU's process printed, or why it can't be judged. As many at a time as there are processors.
+fn judge_all(args: &Args, targets: &[Target]) -> Vec<Result<String, String>> {
+    let judged: Vec<_> = targets.iter().map(|_| Mutex::new(Err(String::new()))).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((target, place)) = {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            targets.get(i).zip(judged.get(i))
+        } {
+            let result = judge(args, *target);
+            *place.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = result;
+        }
     };
-    files.map(|file| file.path()).filter(radv).collect()
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(targets.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    judged.into_iter().map(|one| one.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())).collect()
 }
 
-/// The manifest of the newer RADV that `./dev setup --ci` unpacks, in the folder that it uses.
-fn unpacked() -> Vec<PathBuf> {
-    let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let caches = || var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|home| home.join(".cache")));
-    let cache = var("TIDEMILL_CACHE").or_else(|| caches().map(|caches| caches.join("tidemill")));
-    cache.map(|cache| cache.join("mesa/radeon_icd.json")).filter(|file| file.exists()).into_iter().collect()
-}
-
-/// What the process ends with in which there is no device: its driver does not know the chip.
+/// What the process ends with in which there is no device: its driver does not know the GPU.
 const NO_DEVICE: u8 = 3;
 
-/// Compiles in a process for which RADV has this chip; `false` if it does not know it.
-fn elsewhere(args: &Args, chip: &str, driver: &Path) -> Result<bool, Box<dyn std::error::Error>> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["isa", "--here"]).args(args.part.as_deref());
-    command.args(args.json.then_some("--json")).args(args.assembly.then_some("--assembly"));
-    command.env("RADV_FORCE_FAMILY", chip).env("NODEVICE_SELECT", "1").env("VK_DRIVER_FILES", driver);
-    command.env_remove("VK_ICD_FILENAMES").env_remove("TIDEMILL_DEVICE");
-    // What RADV says of hardware that is not there is no news.
-    let output = command.stdin(Stdio::null()).output()?;
-    std::io::stdout().lock().write_all(&output.stdout)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    // RADV 22.3 gives up the process over a chip that it does not know, and says so before.
-    if output.status.code() == Some(i32::from(NO_DEVICE)) || said.contains("Unknown family") {
-        return Ok(false);
+/// Compiles in a process of its own, by the first driver that knows the GPU.
+fn judge(args: &Args, target: Target) -> Result<String, String> {
+    for driver in target.drivers() {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command.args(["isa", "--here", "--device", target.code]).args(args.part.as_deref());
+        command.args(args.assembly.then_some("--assembly"));
+        command.args((args.json || !args.lists_pipelines()).then_some("--json"));
+        target.set(&mut command, &driver)?;
+        // What a driver says of hardware that is not there is no news.
+        let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        // RADV 22.3 gives up the process over a chip that it does not know, and says so before.
+        if output.status.code() == Some(i32::from(NO_DEVICE)) || said.contains("Unknown family") {
+            continue;
+        }
+        if !output.status.success() {
+            return Err(format!("{}: {}: {}", driver.display(), output.status, said.trim()));
+        }
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    if !output.status.success() {
-        return Err(format!("{chip} by {}: {}: {}", driver.display(), output.status, said.trim()).into());
-    }
-    Ok(true)
+    Err("no driver here compiles for it".to_owned())
 }
 
-/// A row of the table.
+/// A compiled kernel, judged.
 struct Row<'a> {
     kernel: &'a CompiledKernel,
-    vgprs: u64,
-    /// Registers of both kinds that went to memory.
-    spills: u64,
-    /// Bytes of memory per invocation for what found no register.
-    scratch: u64,
-    lds: u64,
-    waves: u64,
+    statistics: Statistics,
     main: MainLoop,
 }
 
 impl<'a> Row<'a> {
-    /// Reads the statistics by the names that RADV gives them; the name of one that is not there.
-    fn new(kernel: &'a CompiledKernel) -> Result<Row<'a>, String> {
-        let statistic = |name: &str| {
-            let found = kernel.statistics.iter().find(|(known, _)| known == name);
-            let there =
-                || kernel.statistics.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-            let missing =
-                || format!("{}: the driver has no statistic `{name}`, but {}", kernel.kernel, there());
-            found.map(|(_, value)| *value as u64).ok_or_else(missing)
-        };
-        Ok(Row {
-            kernel,
-            vgprs: statistic("VGPRs")?,
-            spills: statistic("Spilled SGPRs")? + statistic("Spilled VGPRs")?,
-            scratch: statistic("Scratch size")?,
-            lds: statistic("LDS size")?,
-            waves: statistic("Subgroups per SIMD")?,
-            main: main_loop(&kernel.assembly),
-        })
+    fn new(kernel: &'a CompiledKernel, compiler: Compiler, device: &DeviceInfo) -> Result<Row<'a>, String> {
+        let statistics =
+            compiler.read(&kernel.statistics).map_err(|error| format!("{}: {error}", kernel.kernel))?;
+        let lanes = statistics.lanes.unwrap_or(device.limits.subgroup_size.into());
+        Ok(Row { kernel, statistics, main: main_loop(compiler, lanes, &kernel.assembly) })
     }
 
     fn constants(&self) -> String {
         let pairs = self.kernel.constants.iter().map(|(id, bits)| format!("{id}={bits}"));
         pairs.collect::<Vec<_>>().join(" ")
     }
+
+    /// Of kernels that are made of multiply-adds.
+    fn instructions_per_mac(&self) -> Option<f64> {
+        let of = ["product_tile", "product_rows", "product_dot", "conv_"];
+        let is_product = of.iter().any(|name| self.kernel.kernel.starts_with(name));
+        self.main.instructions_per_mac().filter(|_| is_product)
+    }
 }
 
+/// Compiles for the device that Vulkan offers in this process.
 fn here(args: &Args) -> Outcome {
-    let (device, kernels) = match compiled_kernels(&Config::new()) {
+    let (mut device, kernels) = match compiled_kernels(&Config::new()) {
         Ok(compiled) => compiled,
         Err(error) if is_without_device(&error) => {
             eprintln!("{error}");
@@ -162,17 +170,21 @@ fn here(args: &Args) -> Outcome {
         }
         Err(error) => return Err(error.into()),
     };
+    let compiler = Compiler::of(&device.driver)
+        .ok_or_else(|| format!("{}: nobody here knows the statistics of {}", device.name, device.driver))?;
     let wanted = |kernel: &&CompiledKernel| {
         let name = format!("{} {} {}", kernel.family, kernel.kernel, kernel.variant);
         args.part.as_ref().is_none_or(|part| name.contains(part.as_str()))
     };
-    let rows = kernels.iter().filter(wanted).map(Row::new).collect::<Result<Vec<_>, _>>()?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        print_json(&mut out, &device, &rows)?
-    } else {
-        print_table(&mut out, args, &device, &rows)?
+    let rows = kernels.iter().filter(wanted).map(|kernel| Row::new(kernel, compiler, &device));
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    if let Some(code) = &args.device {
+        device.name = format!("{code}: {}", device.name);
     }
+    crate::style::print(&match args.json {
+        true => print::json(&device, compiler, &rows),
+        false => print::pipelines(&device, &rows, args.assembly),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -183,64 +195,4 @@ fn is_without_device(error: &Error) -> bool {
         Error::NoUsableDevice { refused, .. } => refused.is_empty(),
         _ => false,
     }
-}
-
-fn print_json(out: &mut impl Write, device: &DeviceInfo, rows: &[Row<'_>]) -> std::io::Result<()> {
-    for row in rows {
-        let bits = |bits: Option<u32>| bits.map_or(Value::Null, Value::from);
-        let fields = [
-            ("kernel", row.kernel.kernel.as_str().into()),
-            ("variant", row.kernel.variant.into()),
-            ("device", device.name.as_str().into()),
-            ("vgprs", row.vgprs.into()),
-            ("spills", row.spills.into()),
-            ("lds", row.lds.into()),
-            ("waves", row.waves.into()),
-            ("fma_share", figure(row.main.fma_share())),
-            ("global_load_bits", bits(row.main.global_load_bits)),
-            ("lds_load_bits", bits(row.main.lds_load_bits)),
-            ("family", row.kernel.family.into()),
-            ("constants", row.constants().into()),
-            ("scratch", row.scratch.into()),
-            ("driver", device.driver.as_str().into()),
-        ];
-        writeln!(out, "{}", line(&fields))?;
-    }
-    Ok(())
-}
-
-fn print_table(
-    out: &mut impl Write,
-    args: &Args,
-    device: &DeviceInfo,
-    rows: &[Row<'_>],
-) -> std::io::Result<()> {
-    let style = Style::stdout();
-    writeln!(out, "{} {}", style.bold(&device.name), style.dim(&device.driver))?;
-    let head = format!(
-        "{:<30} {:<16} {:>5} {:>6} {:>6} {:>5} {:>6} {:>7} {:>7}  constants",
-        "kernel", "variant", "VGPRs", "spills", "LDS", "waves", "FMA", "global", "shared"
-    );
-    writeln!(out, "{}", style.dim(&head))?;
-    for row in rows {
-        let bits = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| format!("{bits} bit"));
-        writeln!(
-            out,
-            "{:<30} {:<16} {:>5} {:>6} {:>6} {:>5} {:>5.1}% {:>7} {:>7}  {}",
-            row.kernel.kernel,
-            row.kernel.variant,
-            row.vgprs,
-            row.spills,
-            row.lds,
-            row.waves,
-            100.0 * row.main.fma_share(),
-            bits(row.main.global_load_bits),
-            bits(row.main.lds_load_bits),
-            style.dim(&row.constants()),
-        )?;
-        if args.assembly {
-            writeln!(out, "{}", row.kernel.assembly)?;
-        }
-    }
-    writeln!(out)
 }

@@ -39,6 +39,8 @@ const fn example(m: u32, n: u32, k: u32) -> Example {
 }
 
 const SQUARE: Example = example(1024, 1024, 256);
+/// Of enough large tiles to keep a large GPU busy.
+const LARGE: Example = example(4096, 4096, 256);
 const COLUMN: Example = example(1024, 1, 1024);
 const ROW: Example = example(1, 1024, 1024);
 const FEW_ROWS: Example = example(4, 1024, 1024);
@@ -53,7 +55,7 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
 /// epilogues.
 pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let layouts = [[true, true], [false, true], [false, false]].map(|along_k| Example { along_k, ..SQUARE });
-    let shapes = [SQUARE, COLUMN, ROW, FEW_ROWS, FEW_COLUMNS];
+    let shapes = [SQUARE, LARGE, COLUMN, ROW, FEW_ROWS, FEW_COLUMNS];
     let halves = shapes.map(|shape| Example { dtype: DType::F16, ..shape });
     let gelus = shapes.map(|shape| Example { then: Then::Gelu, ..shape });
     let tensors = shapes.map(|shape| Example { then: Then::BiasAndResidual, ..shape });

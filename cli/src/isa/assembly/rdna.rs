@@ -1,80 +1,57 @@
-//! RDNA assembly as RADV prints it: blocks, loops, and what the main loop is made of. Pure.
+//! RDNA assembly as RADV prints it. Pure.
 
-/// A line of the program that does something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Instruction<'a> {
-    mnemonic: &'a str,
-    operands: &'a str,
-}
-
-/// Instructions `begin..=end` that a branch at the end repeats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Loop {
-    begin: usize,
-    end: usize,
-}
-
-/// What the main loop is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct MainLoop {
-    /// Fused multiply-adds.
-    pub(crate) fmas: usize,
-    /// All instructions for vectors, shared memory and memory, those among them.
-    pub(crate) vector_instructions: usize,
-    /// The narrowest load from memory, in bits per lane; `None` if there is none.
-    pub(crate) global_load_bits: Option<u32>,
-    /// The narrowest load from shared memory.
-    pub(crate) lds_load_bits: Option<u32>,
-}
-
-impl MainLoop {
-    /// Of the whole work, the share that multiplies and adds.
-    pub(crate) fn fma_share(&self) -> f64 {
-        if self.vector_instructions == 0 { 0.0 } else { self.fmas as f64 / self.vector_instructions as f64 }
-    }
-}
+use super::{Instruction, Load, Program};
 
 /// Reads a program: its instructions, and where the labels stand.
-fn parse(text: &str) -> (Vec<Instruction<'_>>, Vec<(&str, usize)>) {
-    let (mut instructions, mut labels) = (Vec::new(), Vec::new());
+pub(super) fn parse(text: &str) -> Program<'_> {
+    let mut program = Program::default();
     for line in text.lines() {
         let code = line.split([';', '/']).next().unwrap_or_default().trim();
         if let Some(label) = code.strip_suffix(':') {
-            labels.push((label, instructions.len()));
+            program.labels.push((label, program.instructions.len()));
             continue;
         }
         // A pair that is issued together stands on one line.
-        for one in code.split("::").map(str::trim).filter(|one| !one.is_empty()) {
+        for (i, one) in code.split("::").map(str::trim).filter(|one| !one.is_empty()).enumerate() {
             let (mnemonic, operands) = one.split_once(char::is_whitespace).unwrap_or((one, ""));
-            instructions.push(Instruction { mnemonic, operands });
+            program.instructions.push(Instruction { paired: i > 0, ..instruction(mnemonic, operands) });
         }
     }
-    (instructions, labels)
+    program
 }
 
-/// Every branch to something before it closes a loop. Loops that begin together are one: `continue` is a branch, too.
-fn loops(instructions: &[Instruction<'_>], labels: &[(&str, usize)]) -> Vec<Loop> {
-    let mut found: Vec<Loop> = Vec::new();
-    for (end, instruction) in instructions.iter().enumerate() {
-        if !instruction.mnemonic.starts_with("s_branch") && !instruction.mnemonic.starts_with("s_cbranch") {
-            continue;
-        }
-        let target = labels.iter().find(|(label, _)| *label == instruction.operands.trim());
-        let Some(&(_, begin)) = target.filter(|(_, begin)| *begin <= end) else { continue };
-        match found.iter_mut().find(|one| one.begin == begin) {
-            Some(one) => one.end = one.end.max(end),
-            None => found.push(Loop { begin, end }),
-        }
+fn instruction<'a>(mnemonic: &str, operands: &'a str) -> Instruction<'a> {
+    let branches = mnemonic.starts_with("s_branch") || mnemonic.starts_with("s_cbranch");
+    let shared = mnemonic.starts_with("ds_");
+    let load = match load_bits(mnemonic) {
+        Some(bits) if shared => Some(Load::Shared(bits)),
+        Some(bits) if is_memory(mnemonic) => Some(Load::Global(bits)),
+        _ => None,
+    };
+    Instruction {
+        branch: branches.then(|| operands.trim()),
+        works: is_counted(mnemonic),
+        macs: macs(mnemonic),
+        paired: false,
+        load,
     }
-    found
 }
 
-fn is_fma(mnemonic: &str) -> bool {
-    let name = mnemonic.strip_prefix("v_dual_").or_else(|| mnemonic.strip_prefix("v_"));
-    let name = name.or_else(|| mnemonic.strip_prefix("v_pk_"));
-    name.is_some_and(|name| {
-        ["fma_", "fmac_", "fmaak_", "fmamk_", "pk_fma_"].iter().any(|p| name.starts_with(p))
-    })
+/// Multiply-adds that a vector instruction makes in one lane.
+fn macs(mnemonic: &str) -> f64 {
+    let Some(name) = mnemonic.strip_prefix("v_dual_").or_else(|| mnemonic.strip_prefix("v_")) else {
+        return 0.0;
+    };
+    let of = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    if of(&["fma_", "fmac_", "fmaak_", "fmamk_"]) {
+        1.0
+    } else if of(&["pk_fma_", "dot2"]) {
+        2.0
+    } else if of(&["dot4"]) {
+        4.0
+    } else {
+        0.0
+    }
 }
 
 fn is_memory(mnemonic: &str) -> bool {
@@ -102,43 +79,14 @@ fn load_bits(mnemonic: &str) -> Option<u32> {
     })
 }
 
-fn narrower(so_far: Option<u32>, bits: u32) -> Option<u32> {
-    Some(so_far.map_or(bits, |known| known.min(bits)))
-}
-
-fn count(instructions: &[Instruction<'_>]) -> MainLoop {
-    let mut counted = MainLoop::default();
-    for Instruction { mnemonic, .. } in instructions {
-        counted.fmas += usize::from(is_fma(mnemonic));
-        counted.vector_instructions += usize::from(is_counted(mnemonic));
-        if let Some(bits) = load_bits(mnemonic) {
-            if mnemonic.starts_with("ds_") {
-                counted.lds_load_bits = narrower(counted.lds_load_bits, bits);
-            } else if is_memory(mnemonic) {
-                counted.global_load_bits = narrower(counted.global_load_bits, bits);
-            }
-        }
-    }
-    counted
-}
-
-/// What the main loop is made of: of the loops that hold no other, the one with the most multiply-adds, then with the
-/// most work. A loop that neither multiplies nor loads is none (it stores a tail); a program without loops is taken whole.
-pub(crate) fn main_loop(text: &str) -> MainLoop {
-    let (instructions, labels) = parse(text);
-    let loops = loops(&instructions, &labels);
-    let inside = |a: &Loop, b: &Loop| a != b && b.begin <= a.begin && a.end <= b.end;
-    let innermost = loops.iter().filter(|outer| !loops.iter().any(|one| inside(one, outer)));
-    let counted = innermost.map(|one| count(&instructions[one.begin..=one.end]));
-    let works =
-        |one: &MainLoop| one.fmas > 0 || one.global_load_bits.is_some() || one.lds_load_bits.is_some();
-    let main = counted.filter(works).max_by_key(|counted| (counted.fmas, counted.vector_instructions));
-    main.unwrap_or_else(|| count(&instructions))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::isa::assembly::MainLoop;
+
+    fn main_loop(text: &str) -> MainLoop {
+        parse(text).main_loop()
+    }
 
     /// As Mesa 22.3 prints RDNA2.
     const RDNA2: &str = "\
@@ -168,6 +116,8 @@ BB3:
     fn the_loop_of_rdna2_is_found_and_counted() {
         let found = main_loop(RDNA2);
         let wanted = MainLoop {
+            instructions: 11,
+            macs: 2.0,
             fmas: 2,
             vector_instructions: 6,
             global_load_bits: Some(128),
@@ -190,6 +140,8 @@ BB0:
         let found = main_loop(text);
         assert_eq!((found.fmas, found.vector_instructions), (3, 6));
         assert_eq!((found.global_load_bits, found.lds_load_bits), (Some(64), Some(32)));
+        // Though it is issued as one.
+        assert_eq!(found.instructions_per_mac(), Some(5.0 / 3.0));
     }
 
     #[test]
@@ -258,5 +210,13 @@ BB0:
         }
         assert_eq!(load_bits("v_mov_b32_e32"), None);
         assert_eq!(load_bits("ds_write_b128"), None);
+    }
+
+    #[test]
+    fn dot_products_are_several_multiply_adds() {
+        let found = main_loop(
+            "BB0:\n\tv_dot2_f32_f16 v0, v1, v2, v0\n\tv_pk_fma_f16 v1, v2, v3, v4\n\tv_dot4_i32_iu8 v0, v1, v2, v0\n",
+        );
+        assert_eq!((found.macs, found.fmas), (8.0, 3));
     }
 }
