@@ -17,10 +17,13 @@ use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
+use crate::ir::copy::Gather;
 use crate::ir::elementwise::{Map, MapInput};
 use crate::ir::epilogue::Epilogue;
-use crate::ir::graph::{Graph, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::graph::{Graph, Node};
 use crate::ir::matmul::{Factor, Product};
+use crate::ir::op::Op;
+use crate::ir::value::{Origin, ValueId};
 
 #[cfg(test)]
 mod tests;
@@ -35,8 +38,8 @@ pub(crate) fn fuse_and_merge(graph: &mut Graph, fuse: impl Fn(&mut Graph)) {
         merge(&mut graph, |_| true);
         graph
     };
-    merge(graph, |node| !matches!(node.work, Work::Map(_) | Work::Product(_) | Work::Convolution(_)));
-    let heavy = |node: &Node| matches!(node.work, Work::Product(_) | Work::Convolution(_));
+    merge(graph, |node| !matches!(node.op, Op::Elementwise(_) | Op::Matmul(_) | Op::Conv2d(_)));
+    let heavy = |node: &Node| matches!(node.op, Op::Matmul(_) | Op::Conv2d(_));
     let several = graph.nodes.iter().filter(|node| heavy(node)).nth(1).is_some();
     let twice = if branch!("common: several products", several) {
         merge(&mut graph.clone(), heavy)
@@ -50,8 +53,8 @@ pub(crate) fn fuse_and_merge(graph: &mut Graph, fuse: impl Fn(&mut Graph)) {
     let recorded = std::mem::take(graph);
     let merged = |outputs: &[ValueId]| {
         let mut merged = recorded.clone();
-        let wanted =
-            |node: &Node| heavy(node) && node.accesses.iter().any(|a| a.write && outputs.contains(&a.value));
+        let writes = |node: &Node| self::outputs(node).iter().any(|output| outputs.contains(output));
+        let wanted = |node: &Node| heavy(node) && writes(node);
         // The first of them stays whatever it writes, so that it need not be among the outputs.
         merge_if(&mut merged, heavy, wanted);
         fused(merged)
@@ -79,7 +82,7 @@ pub(crate) fn adds_nothing(graph: &Graph, other: &Graph) -> bool {
     let stored = |graph: &Graph| {
         let mut written = vec![false; graph.values.len()];
         for node in &graph.nodes {
-            node.touches(|value, write| written[graph.root(value) as usize] |= write);
+            node.op.touches(|value, write| written[graph.root(value) as usize] |= write);
         }
         written.into_iter().filter(|written| *written).count()
     };
@@ -122,22 +125,19 @@ fn merge_if(
         let mut stays = stays.into_iter();
         nodes.retain(|_| stays.next().unwrap_or(true));
         let names = merging.names;
-        rename(graph, &mut nodes, &names);
+        rename(graph, &names);
     }
     graph.nodes = nodes;
     gone
 }
 
 /// Makes every value that another one stands for a view of that one.
-fn rename(graph: &mut Graph, nodes: &mut [Node], names: &[ValueId]) {
+fn rename(graph: &mut Graph, names: &[ValueId]) {
     for id in 0..graph.values.len() {
         let root = name(names, graph.root(id as ValueId));
         if branch!("common: renamed", root != id as ValueId) {
             graph.values[id].origin = Origin::Alias(root);
         }
-    }
-    for access in nodes.iter_mut().flat_map(|node| &mut node.accesses) {
-        access.value = graph.root(access.value);
     }
 }
 
@@ -153,7 +153,7 @@ fn name(names: &[ValueId], id: ValueId) -> ValueId {
 /// The roots that a node writes.
 fn outputs(node: &Node) -> SmallVec<[ValueId; 2]> {
     let mut outputs = SmallVec::new();
-    node.touches(|value, write| outputs.extend(write.then_some(value)));
+    node.op.touches(|value, write| outputs.extend(write.then_some(value)));
     outputs
 }
 
@@ -169,7 +169,7 @@ impl Merging<'_> {
     fn new<'a>(graph: &'a Graph, nodes: &[Node]) -> Merging<'a> {
         let mut writers = vec![0; graph.values.len()];
         for node in nodes {
-            node.touches(|value, write| writers[graph.root(value) as usize] += u32::from(write));
+            node.op.touches(|value, write| writers[graph.root(value) as usize] += u32::from(write));
         }
         Merging { graph, names: (0..graph.values.len() as ValueId).collect(), writers }
     }
@@ -182,33 +182,34 @@ impl Merging<'_> {
     /// A number that equal nodes share; none for what is not to be merged.
     fn key(&self, node: &Node) -> Option<u64> {
         // A kernel of users' own may do what it likes.
-        if matches!((&node.work, &node.label.op), (Work::Dispatch { .. }, LabelName::Text(_))) {
+        if matches!(node.op, Op::Dispatch(_)) {
             return None;
         }
         // What is updated in between is not the same before and after.
         let mut updated = false;
-        node.touches(|value, write| updated |= !write && self.is_updated(value));
+        node.op.touches(|value, write| updated |= !write && self.is_updated(value));
         if updated {
             return None;
         }
         let mut state = FxHasher::default();
-        std::mem::discriminant(&node.work).hash(&mut state);
-        node.touches(|value, write| {
+        std::mem::discriminant(&node.op).hash(&mut state);
+        node.op.touches(|value, write| {
             if write {
                 self.graph.bytes(value).hash(&mut state);
             } else {
                 self.read(value).hash(&mut state);
             }
         });
-        match &node.work {
-            Work::Map(map) => {
+        match &node.op {
+            Op::Elementwise(map) => {
                 map.steps.iter().for_each(|step| step.word().hash(&mut state));
                 map.scalars.hash(&mut state);
             }
-            Work::Reduce(reduce) => (reduce.reduction as u32, reduce.geometry.extent).hash(&mut state),
-            Work::Product(product) => [product.m, product.n, product.k].hash(&mut state),
-            Work::Fill { word } => word.hash(&mut state),
-            Work::Convolution(_) | Work::Softmax(_) | Work::Dispatch { .. } | Work::Copy => {}
+            Op::Reduce(reduce) => (reduce.reduction as u32, reduce.geometry.extent).hash(&mut state),
+            Op::Matmul(product) => [product.m, product.n, product.k].hash(&mut state),
+            Op::Fill(fill) => fill.word.hash(&mut state),
+            Op::Generate(generate) => (generate.sequence as u32, generate.seed).hash(&mut state),
+            _ => {}
         }
         Some(state.finish())
     }
@@ -258,18 +259,18 @@ impl Merging<'_> {
     }
 
     fn same(&self, first: &Node, second: &Node) -> bool {
-        match (&first.work, &second.work) {
-            (Work::Map(a), Work::Map(b)) => {
+        match (&first.op, &second.op) {
+            (Op::Elementwise(a), Op::Elementwise(b)) => {
                 branch!("common: programs");
                 self.same_map(a, b) && self.same_results(a, b)
             }
-            (Work::Product(a), Work::Product(b)) => {
+            (Op::Matmul(a), Op::Matmul(b)) => {
                 branch!("common: products", self.same_product(a, b))
             }
-            (Work::Convolution(a), Work::Convolution(b)) => {
+            (Op::Conv2d(a), Op::Conv2d(b)) => {
                 branch!("common: convolutions", self.same_convolution(a, b))
             }
-            (Work::Reduce(a), Work::Reduce(b)) => {
+            (Op::Reduce(a), Op::Reduce(b)) => {
                 branch!("common: reductions");
                 let second = |value: Option<ValueId>| value.map(|value| self.read(value));
                 a.reduction == b.reduction
@@ -277,37 +278,41 @@ impl Merging<'_> {
                     && second(a.second) == second(b.second)
                     && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
             }
-            (Work::Softmax(a), Work::Softmax(b)) => {
+            (Op::Softmax(a), Op::Softmax(b)) => {
                 branch!("common: softmax");
                 a.logarithm == b.logarithm
                     && a.geometry == b.geometry
                     && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
             }
-            (
-                Work::Dispatch { pipeline: a, push: pushed_a, groups: groups_a },
-                Work::Dispatch { pipeline: b, push: pushed_b, groups: groups_b },
-            ) => {
-                branch!("common: dispatches");
-                a == b && pushed_a == pushed_b && groups_a == groups_b && self.same_accesses(first, second)
+            (Op::PackWeights(a), Op::PackWeights(b)) => {
+                branch!("common: weights");
+                (a.groups, a.rows, a.depth) == (b.groups, b.rows, b.depth)
+                    && self.read(a.weights) == self.read(b.weights)
             }
-            (Work::Copy, Work::Copy) => {
+            (Op::Gather(a), Op::Gather(b)) => {
+                branch!("common: gathers");
+                let read = |a: &Gather| [self.read(a.table), self.read(a.rows)];
+                let shape = |value| self.graph.value(value).shape;
+                read(a) == read(b) && shape(a.table) == shape(b.table)
+            }
+            (Op::Generate(a), Op::Generate(b)) => {
+                branch!("common: generated");
+                a.sequence == b.sequence && a.seed == b.seed
+            }
+            (Op::Copy(a), Op::Copy(b)) => {
                 branch!("common: copies");
-                self.same_accesses(first, second)
+                self.read(a.input) == self.read(b.input)
             }
-            (Work::Fill { word: a }, Work::Fill { word: b }) => {
+            (Op::CopyBox(a), Op::CopyBox(b)) => {
+                branch!("common: boxes");
+                self.read(a.input) == self.read(b.input)
+            }
+            (Op::Fill(a), Op::Fill(b)) => {
                 branch!("common: fills");
-                a == b
+                a.word == b.word
             }
             _ => false,
         }
-    }
-
-    fn same_accesses(&self, first: &Node, second: &Node) -> bool {
-        first.accesses.len() == second.accesses.len()
-            && first.accesses.iter().zip(&second.accesses).all(|(a, b)| {
-                (a.offset, a.bytes, a.write) == (b.offset, b.bytes, b.write)
-                    && (a.write || self.read(a.value) == self.read(b.value))
-            })
     }
 
     /// What a reduction or a softmax reads: a value, or what a program makes.
@@ -377,7 +382,10 @@ impl Merging<'_> {
     }
 }
 
-/// Whether it writes its results from end to end. Programs always do.
+/// Whether it writes its results from end to end. All do but those that fill a box of a larger value.
 fn all_written(graph: &Graph, node: &Node) -> bool {
-    node.accesses.iter().all(|a| !a.write || (a.offset, a.bytes) == (0, graph.bytes(a.value)))
+    match &node.op {
+        Op::CopyBox(copy) => copy.shape.elements() == graph.value(copy.output).shape.elements(),
+        _ => true,
+    }
 }

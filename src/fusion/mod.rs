@@ -4,6 +4,7 @@
 //! were recorded, and gives fewer of them with the same results, bit for bit. It knows what kernels have room for, and no device.
 
 pub(crate) mod common;
+mod def_use;
 pub(crate) mod elementwise;
 pub(crate) mod epilogue;
 pub(crate) mod needed;

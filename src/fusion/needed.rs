@@ -1,7 +1,8 @@
 //! What a recording runs for nothing: operations whose results nobody can ever see. A pure function of the graph.
 
 use crate::ir::branches::branch;
-use crate::ir::graph::{Graph, Origin, ValueInfo};
+use crate::ir::graph::Graph;
+use crate::ir::value::{Origin, ValueInfo};
 
 /// For each node, whether anybody can see what it does: it writes a value that is kept, a tensor from outside, or what such a
 /// node reads. Nothing else has an effect: a kernel, users' own too, writes its outputs alone, and memory of the host's is
@@ -11,10 +12,10 @@ pub(crate) fn needed(graph: &Graph) -> Vec<bool> {
     let mut values: Vec<bool> = graph.values.iter().map(seen).collect();
     let mut nodes = vec![false; graph.nodes.len()];
     for (node, needed) in graph.nodes.iter().zip(&mut nodes).rev() {
-        node.touches(|value, write| *needed |= write && values[graph.root(value) as usize]);
+        node.op.touches(|value, write| *needed |= write && values[graph.root(value) as usize]);
         if branch!("needed: a node", *needed) {
             // Several nodes may write parts of one value, so what is written stays needed before this one.
-            node.touches(|value, _| values[graph.root(value) as usize] = true);
+            node.op.touches(|value, _| values[graph.root(value) as usize] = true);
         }
     }
     nodes
@@ -32,89 +33,89 @@ pub(crate) fn drop_unneeded(graph: &mut Graph) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
-    use crate::ir::graph::{Access, Label, LabelName, Node, ValueId, Work};
-    use crate::shape::DType;
-    use smallvec::{SmallVec, smallvec};
+    use crate::ir::build::Build;
+    use crate::ir::command::Cost;
+    use crate::ir::copy::Fill;
+    use crate::ir::dispatch::{Argument, KernelDispatch};
+    use crate::ir::elementwise::OpCode;
+    use crate::ir::pipeline_key::PipelineKey;
+    use crate::ir::value::ValueId;
+    use crate::kernels::catalog::Catalog;
+    use crate::kernels::modules::generate;
+    use crate::vk::physical::{DeviceInfo, DeviceKind};
 
-    fn label() -> Label {
-        Label { op: LabelName::Op("copy"), shape: [4].into(), dtype: DType::F32 }
-    }
-
-    fn value(graph: &mut Graph, origin: Origin) -> ValueId {
-        graph.add_value([4].into(), DType::F32, origin)
-    }
-
-    fn copy(graph: &mut Graph, from: &[ValueId], to: ValueId) {
-        let mut accesses: SmallVec<[Access; 4]> =
-            from.iter().map(|&value| graph.whole(value, false)).collect();
-        accesses.push(graph.whole(to, true));
-        graph.nodes.push(Node::new(label(), Work::Copy, accesses));
+    /// Users' kernels may read and write anything.
+    fn kernel(b: &mut Build, reads: &[ValueId], writes: &[ValueId]) {
+        let catalog = Catalog::new(&DeviceInfo::example(DeviceKind::Cpu), &[]).expect("its own variants");
+        let kernel = catalog.kernel(generate::Module::Only.into()).expect("there is one").clone();
+        let reads = reads.iter().map(|&value| Argument { value, write: false });
+        let writes = writes.iter().map(|&value| Argument { value, write: true });
+        let dispatch = KernelDispatch {
+            pipeline: PipelineKey { kernel, specialization: Default::default() },
+            push: Default::default(),
+            groups: [1; 3],
+            arguments: reads.chain(writes).collect(),
+            cost: Cost::default(),
+        };
+        b.push("kernel", 0, dispatch);
     }
 
     #[test]
     fn what_leads_to_nothing_that_is_kept_is_dropped() {
-        let mut graph = Graph::default();
-        let x = value(&mut graph, Origin::Tensor(0));
-        let [a, b, dead, deader, seen] = [0; 5].map(|_| value(&mut graph, Origin::Produced));
-        copy(&mut graph, &[x], a);
-        copy(&mut graph, &[a], dead);
-        copy(&mut graph, &[dead], deader);
+        let mut b = Build::default();
+        let x = b.tensor([4]);
+        let a = b.copy(x);
+        let dead = b.copy(a);
+        b.copy(dead);
         // Read by way of an alias.
-        let alias = value(&mut graph, Origin::Alias(a));
-        copy(&mut graph, &[alias], b);
-        copy(&mut graph, &[x], seen);
-        graph.values[b as usize].kept = Some(0);
-        graph.values[seen as usize].kept = Some(1);
-        assert_eq!(needed(&graph), [true, false, false, true, true]);
-        drop_unneeded(&mut graph);
-        assert_eq!(graph.nodes.len(), 3);
+        let alias = b.alias(a, [2, 2]);
+        let last = b.copy(alias);
+        let seen = b.copy(x);
+        b.keep(last);
+        b.keep(seen);
+        assert_eq!(needed(&b.graph), [true, false, false, true, true]);
+        drop_unneeded(&mut b.graph);
+        assert_eq!(b.graph.nodes.len(), 3);
     }
 
     #[test]
     fn what_a_program_reads_by_way_of_a_view_is_needed() {
-        let mut graph = Graph::default();
-        let [made, last] = [0; 2].map(|_| value(&mut graph, Origin::Produced));
-        copy(&mut graph, &[], made);
-        let view = value(&mut graph, Origin::Alias(made));
-        let input = MapInput { value: view, strides: [1, 0, 0, 0], offset: 0 };
-        let program =
-            Map::single(OpCode::NegF32, [Operand::Input(0); 3], smallvec![input], smallvec![], last);
-        graph.nodes.push(Node::new(label(), Work::Map(program), SmallVec::new()));
-        graph.values[last as usize].kept = Some(0);
-        assert_eq!(needed(&graph), [true; 2]);
+        let mut b = Build::default();
+        let made = b.produced([4]);
+        b.push("fill", made, Fill { word: 0, output: made });
+        let view = b.alias(made, [4]);
+        let last = b.op(OpCode::NegF32, &[view]);
+        b.keep(last);
+        assert_eq!(needed(&b.graph), [true; 2]);
     }
 
     #[test]
     fn all_who_write_a_part_of_what_is_needed_stay() {
-        let mut graph = Graph::default();
-        let x = value(&mut graph, Origin::Tensor(0));
-        let [parts, second] = [0; 2].map(|_| value(&mut graph, Origin::Produced));
-        copy(&mut graph, &[x], parts);
-        copy(&mut graph, &[], parts);
-        copy(&mut graph, &[parts], second);
-        assert_eq!(needed(&graph), [false; 3], "nothing is kept");
-        graph.values[second as usize].kept = Some(0);
-        assert_eq!(needed(&graph), [true; 3]);
+        let mut b = Build::default();
+        let (x, y) = (b.tensor([4]), b.tensor([4]));
+        let parts = b.concat(&[x, y]);
+        let second = b.copy(parts);
+        assert_eq!(needed(&b.graph), [false; 3], "nothing is kept");
+        b.keep(second);
+        assert_eq!(needed(&b.graph), [true; 3]);
     }
 
     #[test]
     fn what_updates_a_tensor_stays() {
-        let mut graph = Graph::default();
-        let x = value(&mut graph, Origin::Tensor(0));
-        let made = value(&mut graph, Origin::Produced);
-        copy(&mut graph, &[], made);
-        copy(&mut graph, &[made], x);
-        assert_eq!(needed(&graph), [true; 2]);
+        let mut b = Build::default();
+        let x = b.tensor([4]);
+        let made = b.produced([4]);
+        kernel(&mut b, &[], &[made]);
+        kernel(&mut b, &[made], &[x]);
+        assert_eq!(needed(&b.graph), [true; 2]);
     }
 
     #[test]
     fn a_node_with_one_result_that_is_needed_stays() {
-        let mut graph = Graph::default();
-        let [one, other] = [0; 2].map(|_| value(&mut graph, Origin::Produced));
-        let accesses = [one, other].iter().map(|&value| graph.whole(value, true)).collect();
-        graph.nodes.push(Node::new(label(), Work::Copy, accesses));
-        graph.values[other as usize].kept = Some(0);
-        assert_eq!(needed(&graph), [true]);
+        let mut b = Build::default();
+        let [one, other] = [0; 2].map(|_| b.produced([4]));
+        kernel(&mut b, &[], &[one, other]);
+        b.keep(other);
+        assert_eq!(needed(&b.graph), [true]);
     }
 }

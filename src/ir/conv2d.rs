@@ -7,7 +7,7 @@ use super::value::ValueId;
 #[derive(Clone, Debug)]
 pub(crate) struct Convolution {
     pub(crate) input: ValueId,
-    /// As [`prepare`] lays them out.
+    /// As [`PackWeights`] leaves them.
     pub(crate) weights: ValueId,
     pub(crate) images: u32,
     pub(crate) groups: u32,
@@ -26,14 +26,16 @@ pub(crate) struct Convolution {
     pub(crate) output: ValueId,
 }
 
-/// Weights in the order in which all kernels read them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Weights {
+/// Puts weights into the order in which all kernels read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PackWeights {
     /// `[group * rows][channels][taps][taps]`.
-    pub(crate) value: ValueId,
+    pub(crate) weights: ValueId,
     pub(crate) groups: u32,
     /// Channels of the result in a group.
     pub(crate) rows: u32,
     /// Products in one element of the result.
     pub(crate) depth: u32,
+    /// `[group][channel][kernel row][tap][row]`, rows padded to fours, f32.
+    pub(crate) output: ValueId,
 }

@@ -1,15 +1,22 @@
 //! What is recorded and what is executed, as plain data.
 //!
-//! This room owns the two kinds of graph. A [`Graph`](graph::Graph) has values and operations, as they were recorded. Lowering
-//! turns it into dispatches, copies and fills with the bytes that each of them reads and writes. Nothing here has memory, a device
-//! or a choice of kernels. It takes shapes and element types from the base, and gives types to every room above.
+//! This room owns the two kinds of graph. A [`Graph`](graph::Graph) has values and [operations](op::Op), as they were recorded.
+//! Lowering turns it into [`Lowered`](command::Lowered): more values, and [commands](command::Command) (dispatches, copies and
+//! fills) with the bytes that each of them reads and writes. Nothing here has memory, a device or a choice of kernels. It takes
+//! shapes and element types from the base, and gives types to every room above.
 
 pub(crate) mod branches;
+#[cfg(test)]
+pub(crate) mod build;
+pub(crate) mod command;
 pub(crate) mod conv2d;
+pub(crate) mod copy;
+pub(crate) mod dispatch;
 pub(crate) mod elementwise;
 pub(crate) mod epilogue;
 pub(crate) mod graph;
 pub(crate) mod matmul;
+pub(crate) mod op;
 pub(crate) mod op_code;
 pub(crate) mod pipeline_key;
 pub(crate) mod reduce;

@@ -6,13 +6,14 @@ use parking_lot::RwLock;
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
-use crate::ir::graph::{Access, Graph, ValueId};
 use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::value::{ValueId, Values};
 use crate::kernels::conv2d::schemes as convolutions;
 use crate::kernels::matmul::schemes::{self, SCHEMES, Scheme};
 use crate::kernels::modules::Module;
 use crate::kernels::modules::constants::Specialized;
 use crate::kernels::variant_table::{Choices, Class, Winner};
+use crate::shape::Shape;
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, Limits};
 
@@ -335,13 +336,13 @@ impl Catalog {
     pub(crate) fn load_of(
         &self,
         wanted: Load,
-        graph: &Graph,
-        values: impl IntoIterator<Item = ValueId>,
+        values: &Values,
+        inputs: impl IntoIterator<Item = ValueId>,
     ) -> Load {
-        let fits = |id: ValueId| graph.bytes(graph.root(id)) / 16 < self.limits.texel_elements;
+        let fits = |id: ValueId| values.bytes(values.root(id)) / 16 < self.limits.texel_elements;
         if branch!("load: texels wanted", wanted == Load::Texel)
             && branch!("load: texel bindings", self.limits.texel_bindings >= 4)
-            && branch!("load: texels fit", values.into_iter().all(fits))
+            && branch!("load: texels fit", inputs.into_iter().all(fits))
         {
             Load::Texel
         } else {
@@ -349,19 +350,18 @@ impl Catalog {
         }
     }
 
-    /// Refuses inputs that no storage binding can span.
+    /// Refuses inputs, by shape and size, that no storage binding can span.
     pub(crate) fn check_inputs(
         &self,
         op: &'static str,
-        graph: &Graph,
         load: Load,
-        accesses: &[Access],
+        inputs: impl IntoIterator<Item = (Shape, u64)>,
     ) -> Result<()> {
         let limit = self.limits.storage_range_bytes;
-        match accesses.iter().find(|a| !a.write && load == Load::Buffer && a.bytes > limit) {
-            Some(large) => {
+        match inputs.into_iter().find(|(_, bytes)| load == Load::Buffer && *bytes > limit) {
+            Some((shape, bytes)) => {
                 branch!("load: input beyond a binding");
-                Err(Error::Binding { op, shape: graph.value(large.value).shape, bytes: large.bytes, limit })
+                Err(Error::Binding { op, shape, bytes, limit })
             }
             None => Ok(()),
         }

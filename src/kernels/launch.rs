@@ -4,8 +4,9 @@ use smallvec::SmallVec;
 
 use crate::error::Result;
 use crate::ir::branches::branch;
-use crate::ir::graph::{Access, Cost, Graph, Label, Node, Work};
+use crate::ir::command::{Action, Command, Cost};
 use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::value::{Access, Label, Values};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Specialized;
 
@@ -21,39 +22,37 @@ pub(crate) struct Launch<'a> {
 
 impl Launch<'_> {
     /// A dispatch of so many tiles, `z` times. Its flops are nobody's yet: the operation says them, if it is one dispatch.
-    pub(crate) fn node(
+    pub(crate) fn command(
         &self,
-        graph: &Graph,
+        values: &Values,
         kernel: Specialized,
         push: &[u8],
         (tiles, z): (u64, u32),
         accesses: SmallVec<[Access; 4]>,
-    ) -> Result<Node> {
-        self.catalog.check_inputs(self.op, graph, self.load, &accesses)?;
+    ) -> Result<Command> {
+        let read = accesses.iter().filter(|access| !access.write);
+        let read = read.map(|access| (values.value(access.value).shape, access.bytes));
+        self.catalog.check_inputs(self.op, self.load, read)?;
         let x = tiles.clamp(1, u64::from(self.catalog.limits.groups[0]));
         branch!("launch: wraps", tiles > x);
         let groups = [x as u32, tiles.div_ceil(x) as u32, z];
         let pipeline = self.catalog.pipeline(kernel)?;
         let push = SmallVec::from_slice(push);
-        let bytes = bytes_touched(graph, &accesses);
-        let node = Node::new(self.label.clone(), Work::Dispatch { pipeline, push, groups }, accesses);
-        Ok(node.with_cost(Cost { flops: None, bytes: Some(bytes) }))
+        let bytes = bytes_touched(values, &accesses);
+        let command = Command::new(self.label.clone(), Action::Dispatch { pipeline, push, groups }, accesses);
+        Ok(command.with_cost(Cost { flops: None, bytes: Some(bytes) }))
     }
 }
 
 /// What the accesses span, each value once: some stand behind bindings that are not used.
-fn bytes_touched(graph: &Graph, accesses: &[Access]) -> u64 {
-    let root = |access: &Access| graph.root(access.value);
+fn bytes_touched(values: &Values, accesses: &[Access]) -> u64 {
+    let root = |access: &Access| values.root(access.value);
     let first =
         |(i, access): &(usize, &Access)| accesses[..*i].iter().all(|other| root(other) != root(access));
     accesses.iter().enumerate().filter(first).map(|(_, access)| access.bytes).sum()
 }
 
-/// The pipelines of nodes that are dispatches.
-pub(crate) fn pipelines_of(nodes: Vec<Node>) -> Vec<PipelineKey> {
-    let pipeline = |node: Node| match node.work {
-        Work::Dispatch { pipeline, .. } => Some(pipeline),
-        _ => None,
-    };
-    nodes.into_iter().filter_map(pipeline).collect()
+/// The pipelines of commands that are dispatches.
+pub(crate) fn pipelines_of(commands: Vec<Command>) -> Vec<PipelineKey> {
+    commands.iter().filter_map(|command| command.action.pipeline().cloned()).collect()
 }

@@ -5,12 +5,14 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
-use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::command::{Action, Command};
 use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::product_pack;
 use crate::shape::{DType, Shape};
+use crate::vk::physical::Limits;
 
 /// What is copied where: dense matrices into `[batch][panel][panel_rows][panel_vecs]` groups of four.
 #[derive(Clone, Copy, Debug)]
@@ -68,26 +70,83 @@ impl Pack {
         u64::from(self.panels) * u64::from(self.panel_rows) * u64::from(self.panel_vecs)
     }
 
-    /// Appends the dispatches that copy: one, or more where the copy is larger than a binding.
+    /// Groups of four in the copies of all matrices.
+    fn all_vecs(&self) -> u64 {
+        u64::from(self.batch[0] * self.batch[1]) * self.vecs()
+    }
+
+    /// The shape of what it makes.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape::from([self.all_vecs() as usize, 4])
+    }
+
+    /// What windows are made of, whole panels, or rows by fours where there is one panel only: how many there are, and blocks and
+    /// groups of four in each.
+    fn units(&self) -> (u32, u32, u64) {
+        let per_panel = self.per_panel();
+        if branch!("pack: windows of rows", self.batch == [1, 1] && self.panels == 1) {
+            (self.panel_rows.div_ceil(4), self.panel_vecs, 4 * u64::from(self.panel_vecs))
+        } else {
+            (self.batch[0] * self.batch[1] * self.panels, per_panel, self.vecs() / u64::from(self.panels))
+        }
+    }
+
+    fn per_panel(&self) -> u32 {
+        self.panel_rows.div_ceil(4) * self.panel_vecs
+    }
+
+    /// How many units one dispatch copies at the most; 0 if not even the fewest fit a binding.
+    fn window(&self, limits: &Limits) -> u32 {
+        let (units, _, unit_vecs) = self.units();
+        let most = (limits.storage_range_bytes / 16 / unit_vecs).min(1 << 20) as u32;
+        // By sixteens they begin where bindings may.
+        if branch!("pack: one window", most >= units) { units } else { most / 16 * 16 }
+    }
+
+    /// Refuses what no binding can span.
+    pub(crate) fn check(&self, load: Load, values: &Values, catalog: &Catalog) -> Result<()> {
+        let shape = values.value(self.source).shape;
+        let too_large = |bytes, limit| Err(Error::Binding { op: self.op, shape, bytes, limit });
+        if self.all_vecs() >= MOST_VECS {
+            return too_large(16 * self.all_vecs(), 16 * MOST_VECS);
+        }
+        catalog.check_inputs(self.op, load, [values.binding(self.source)])?;
+        let limits = &catalog.limits;
+        if branch!("pack: too wide", self.window(limits) == 0) {
+            let (_, _, unit_vecs) = self.units();
+            return too_large(16 * 16 * unit_vecs, limits.storage_range_bytes);
+        }
+        Ok(())
+    }
+
+    /// Appends the dispatches that copy, into a value of their own: one, or more where the copy is larger than a binding.
     pub(crate) fn lower(
         &self,
         load: Load,
         label: &Label,
-        graph: &mut Graph,
+        values: &mut Values,
         catalog: &Catalog,
-        out: &mut Vec<Node>,
+        out: &mut Vec<Command>,
     ) -> Result<ValueId> {
-        let batches = self.batch[0] * self.batch[1];
-        let vecs = u64::from(batches) * self.vecs();
-        if vecs >= MOST_VECS {
-            return Err(self.too_large(graph, 16 * vecs, 16 * MOST_VECS));
-        }
-        let value = graph.add_value(Shape::from([vecs as usize, 4]), DType::F32, Origin::Produced);
-        let source = graph.whole(self.source, false);
-        catalog.check_inputs(self.op, graph, load, &[source])?;
+        self.check(load, values, catalog)?;
+        let value = values.add_value(self.shape(), DType::F32, Origin::Produced);
+        self.lower_into(value, load, label, values, catalog, out)?;
+        Ok(value)
+    }
+
+    /// The same into a value of [`shape`](Pack::shape), for what was [checked](Pack::check).
+    pub(crate) fn lower_into(
+        &self,
+        value: ValueId,
+        load: Load,
+        label: &Label,
+        values: &Values,
+        catalog: &Catalog,
+        out: &mut Vec<Command>,
+    ) -> Result<()> {
+        let source = values.whole(self.source, false);
         let across = branch!("pack: across", self.transposed);
         let stride = if across { self.rows } else { self.columns };
-        let per_panel = self.panel_rows.div_ceil(4) * self.panel_vecs;
         let push = Push {
             rows: self.rows,
             columns: self.columns,
@@ -96,7 +155,7 @@ impl Pack {
             panels: self.panels,
             panel_vecs: self.panel_vecs,
             panel_rows: self.panel_rows,
-            blocks: self.panels * per_panel,
+            blocks: self.panels * self.per_panel(),
             first: 0,
             count: 0,
             first_vec: 0,
@@ -105,23 +164,11 @@ impl Pack {
             top: self.top,
             left: self.left,
         };
-        // Windows are whole panels, or rows by fours where there is one panel only.
-        let (units, unit_blocks, unit_vecs) =
-            if branch!("pack: windows of rows", batches == 1 && self.panels == 1) {
-                (self.panel_rows.div_ceil(4), self.panel_vecs, 4 * u64::from(self.panel_vecs))
-            } else {
-                (batches * self.panels, per_panel, self.vecs() / u64::from(self.panels))
-            };
         let limits = &catalog.limits;
-        let most = (limits.storage_range_bytes / 16 / unit_vecs).min(1 << 20) as u32;
-        // By sixteens they begin where bindings may.
-        let most = if branch!("pack: one window", most >= units) { units } else { most / 16 * 16 };
-        if branch!("pack: too wide", most == 0) {
-            return Err(self.too_large(graph, 16 * 16 * unit_vecs, limits.storage_range_bytes));
-        }
-        let is_half = graph.value(self.source).dtype == DType::F16;
+        let ((units, unit_blocks, unit_vecs), most) = (self.units(), self.window(limits));
+        let is_half = values.value(self.source).dtype == DType::F16;
         let pipeline = self.pipeline(load, stride, is_half, catalog)?;
-        let whole = graph.whole(value, true);
+        let whole = values.whole(value, true);
         for i in 0..units.div_ceil(most) {
             let (first, count) = (i * most, most.min(units - i * most));
             let first_vec = u64::from(first) * unit_vecs;
@@ -132,15 +179,15 @@ impl Pack {
                 Push { first: first * unit_blocks, count: blocks, first_vec: first_vec as u32, ..push };
             let groups = blocks.div_ceil(LOCAL_SIZE);
             let x = groups.min(limits.groups[0]);
-            let work = Work::Dispatch {
+            let action = Action::Dispatch {
                 pipeline: pipeline.clone(),
                 push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
                 groups: [x, groups.div_ceil(x), 1],
             };
             let label = Label { op: LabelName::Op("pack"), ..label.clone() };
-            out.push(Node::new(label, work, smallvec![source, Access { offset, bytes, ..whole }]));
+            out.push(Command::new(label, action, smallvec![source, Access { offset, bytes, ..whole }]));
         }
-        Ok(value)
+        Ok(())
     }
 
     fn pipeline(&self, load: Load, stride: u32, is_half: bool, catalog: &Catalog) -> Result<PipelineKey> {
@@ -153,9 +200,5 @@ impl Pack {
             Load::Buffer => product_pack::Module::Buffer,
             Load::Texel => product_pack::Module::Texel,
         }))
-    }
-
-    fn too_large(&self, graph: &Graph, bytes: u64, limit: u64) -> Error {
-        Error::Binding { op: self.op, shape: graph.value(self.source).shape, bytes, limit }
     }
 }

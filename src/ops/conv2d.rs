@@ -1,12 +1,10 @@
 //! Convolutions over two dimensions.
 
-use smallvec::{SmallVec, smallvec};
-
 use super::elementwise::check_float;
 use super::epilogue::{Epilogue, Target};
 use crate::error::{Error, Result};
-use crate::ir::conv2d::{Convolution, Weights};
-use crate::ir::graph::{Access, Node, ValueId, Work};
+use crate::ir::conv2d::{Convolution, PackWeights};
+use crate::ir::value::ValueId;
 use crate::kernels::conv2d;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::recording::{Operand, Recording, Value};
@@ -213,11 +211,7 @@ impl Recording {
         };
         let label = self.label(OP, output);
         let convolution = geometry.convolution(input, weights, epilogue, output);
-        let extras = convolution.epilogue.extras.iter().map(|extra| extra.value);
-        let inputs = [input, weights].into_iter().chain(extras);
-        let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
-        accesses.push(self.graph().whole(output, true));
-        self.push_checked(smallvec![Node::new(label, Work::Convolution(Box::new(convolution)), accesses)])?;
+        self.push(label, convolution)?;
         // Sums are in f32, and are rounded once, in the end.
         self.cast(self.handle(output), dtype)
     }
@@ -257,15 +251,16 @@ impl Recording {
         let dims = kind.0.dims();
         let depth = dims[1] * dims[2] * dims[3];
         let rows = dims[0] / groups;
-        let weights = Weights { value, groups: groups as u32, rows: rows as u32, depth: depth as u32 };
-        let label = self.label(op, value);
-        let mut laid_out = value;
-        self.append(|graph, catalog| {
-            let (value, nodes) = conv2d::prepare(&weights, &label, graph, catalog)?;
-            laid_out = value;
-            Ok(nodes)
-        })?;
-        Ok(laid_out)
+        let mut pack = PackWeights {
+            weights: value,
+            groups: groups as u32,
+            rows: rows as u32,
+            depth: depth as u32,
+            output: value,
+        };
+        pack.output = self.produce_unchecked(pack.shape(), DType::F32);
+        self.push(self.label(op, value), pack)?;
+        Ok(pack.output)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ir::elementwise::{
     MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
 };
-use crate::ir::graph::ValueId;
+use crate::ir::value::ValueId;
 use crate::runtime::recording::{Operand, Recording, Value};
 pub(super) use crate::shape::broadcast::broadcast;
 use crate::shape::{DType, Element, MAX_RANK, Shape};
@@ -194,7 +194,7 @@ impl Recording {
         let operand =
             |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
         let map = Map::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
-        self.push_map(op, map)?;
+        self.push(self.label(op, output), map)?;
         Ok(self.handle(output))
     }
 }

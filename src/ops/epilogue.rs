@@ -6,7 +6,7 @@ use super::elementwise::{broadcast, broadcast_strides, check_float, finite, not_
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::ir::epilogue::{self as ir, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS, Source, Step};
-use crate::ir::graph::ValueId;
+use crate::ir::value::ValueId;
 use crate::runtime::recording::{Operand, Recording};
 use crate::shape::{DType, Shape};
 

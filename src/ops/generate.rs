@@ -1,31 +1,9 @@
 //! Tensors from nothing: counts and random numbers.
 
-use smallvec::smallvec;
-
 use crate::error::Result;
-use crate::ir::graph::{Access, Node};
-use crate::kernels::copy::linear::Linear;
-use crate::kernels::modules::generate;
+use crate::ir::copy::{Generate, Sequence};
 use crate::runtime::recording::{Recording, Value};
 use crate::shape::{DType, Element, Shape};
-
-/// The push constants of `glsl/generate.comp`.
-#[repr(C)]
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-struct GeneratePush {
-    count: u32,
-    first: u32,
-    seed: [u32; 2],
-}
-
-/// Numbers as in `glsl/generate.comp`.
-#[derive(Clone, Copy)]
-enum Kind {
-    IotaU32 = 0,
-    IotaF32 = 1,
-    Uniform = 2,
-    Normal = 3,
-}
 
 impl Recording {
     /// 0, 1, 2, … in row-major order. As f32, counts are rounded beyond 2^24, as f16 beyond 2^11.
@@ -34,13 +12,16 @@ impl Recording {
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn iota<T: Element>(&mut self, shape: impl Into<Shape>) -> Result<Value> {
-        let kind =
-            if T::DTYPE == DType::I32 || T::DTYPE == DType::U32 { Kind::IotaU32 } else { Kind::IotaF32 };
+        let sequence = if T::DTYPE == DType::I32 || T::DTYPE == DType::U32 {
+            Sequence::IotaU32
+        } else {
+            Sequence::IotaF32
+        };
         if T::DTYPE == DType::F16 {
-            let wide = self.generate("iota", shape.into(), DType::F32, kind, 0)?;
+            let wide = self.generate("iota", shape.into(), DType::F32, sequence, 0)?;
             return self.cast(wide, DType::F16);
         }
-        self.generate("iota", shape.into(), T::DTYPE, kind, 0)
+        self.generate("iota", shape.into(), T::DTYPE, sequence, 0)
     }
 
     /// Random f32 numbers, uniform in [0, 1): multiples of 2^-24, by the counter-based generator Philox 4x32-10.
@@ -58,7 +39,7 @@ impl Recording {
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn random_uniform(&mut self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
-        self.generate("random_uniform", shape.into(), DType::F32, Kind::Uniform, seed)
+        self.generate("random_uniform", shape.into(), DType::F32, Sequence::Uniform, seed)
     }
 
     /// Random f32 numbers, normal with mean 0 and variance 1, by Box and Muller's transform of the numbers that
@@ -73,7 +54,7 @@ impl Recording {
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn random_normal(&mut self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
-        self.generate("random_normal", shape.into(), DType::F32, Kind::Normal, seed)
+        self.generate("random_normal", shape.into(), DType::F32, Sequence::Normal, seed)
     }
 
     fn generate(
@@ -81,26 +62,11 @@ impl Recording {
         op: &'static str,
         shape: Shape,
         dtype: DType,
-        kind: Kind,
+        sequence: Sequence,
         seed: u64,
     ) -> Result<Value> {
         let output = self.produce(op, shape, dtype)?;
-        let (label, elements) = (self.label(op, output), shape.elements() as u64);
-        let seed = [seed as u32, (seed >> 32) as u32];
-        self.append(|graph, catalog| {
-            let linear = Linear::new(catalog, elements, &[]);
-            let whole = graph.whole(output, true);
-            let mut nodes = Vec::new();
-            for (first, count) in linear.windows(elements) {
-                let push = GeneratePush { count: count as u32, first: first as u32, seed };
-                let constants = linear.constants::<generate::File>().with(generate::KIND, kind as u32);
-                let kernel = constants.of(generate::Module::Only);
-                let work = linear.dispatch(catalog, (kernel, false), &push, count)?;
-                let access = Access { offset: 4 * first, bytes: 4 * count, ..whole };
-                nodes.push(Node::new(label.clone(), work, smallvec![access]));
-            }
-            Ok(nodes)
-        })?;
+        self.push(self.label(op, output), Generate { sequence, seed, output })?;
         Ok(self.handle(output))
     }
 }

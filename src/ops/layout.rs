@@ -2,31 +2,14 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::place::Place;
 use crate::error::{Error, Result};
-use crate::ir::branches::branch;
+use crate::ir::copy::{CopyBox, Fill, Gather};
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand as MapOperand};
-use crate::ir::graph::{Access, Node, ValueId, Work};
-use crate::kernels::catalog::Load;
-use crate::kernels::copy::linear::Linear;
-use crate::kernels::division::division;
-use crate::kernels::modules::gather;
+use crate::ir::value::ValueId;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::layout::{self, Strided};
 use crate::shape::ranges::Ranges;
-use crate::shape::{DType, Element, MAX_RANK, Shape, product};
-
-/// The push constants of `glsl/gather.comp`.
-#[repr(C)]
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-struct GatherPush {
-    count: u32,
-    first: u32,
-    width: u32,
-    magic: u32,
-    shift: u32,
-    height: u32,
-}
+use crate::shape::{DType, Element, MAX_RANK, Shape};
 
 /// Several operands, their shapes, and the element type of all.
 type Operands = (SmallVec<[ValueId; 8]>, SmallVec<[Shape; 8]>, DType);
@@ -129,7 +112,7 @@ impl Recording {
         let strides = strides.map(|stride| stride as u32);
         let inputs = smallvec![MapInput { value: input, strides, offset: offset as u32 }];
         let map = Map::single(OpCode::Copy, [MapOperand::Input(0); 3], inputs, SmallVec::new(), output);
-        self.push_map(op, map)?;
+        self.push(self.label(op, output), map)?;
         Ok(self.handle(output))
     }
 
@@ -187,17 +170,13 @@ impl Recording {
     ) -> Result<Value> {
         let output = self.produce(op, whole, dtype)?;
         let label = self.label(op, output);
-        self.append(|graph, catalog| {
-            let mut nodes = Vec::new();
-            let mut at = 0usize;
-            for (&input, &shape) in ids.iter().zip(shapes) {
-                let mut corner = [0; MAX_RANK];
-                corner[axis] = at;
-                Place { input, shape, output, corner }.lower(&label, graph, catalog, &mut nodes)?;
-                at = at.saturating_add(shape.dims()[axis]);
-            }
-            Ok(nodes)
-        })?;
+        let mut at = 0usize;
+        for (&input, &shape) in ids.iter().zip(shapes) {
+            let mut corner = [0; MAX_RANK];
+            corner[axis] = at;
+            self.push(label.clone(), CopyBox { input, shape, output, corner })?;
+            at = at.saturating_add(shape.dims()[axis]);
+        }
         Ok(self.handle(output))
     }
 
@@ -249,16 +228,10 @@ impl Recording {
         corner.iter_mut().zip(pads).for_each(|(corner, (before, _))| *corner = *before);
         let output = self.produce(op, whole, dtype)?;
         let label = self.label(op, output);
-        self.append(|graph, catalog| {
-            let mut nodes = Vec::new();
-            let access = graph.whole(output, true);
-            if access.bytes > 0 {
-                let work = Work::Fill { word: element.fill_word() };
-                nodes.push(Node::new(label.clone(), work, smallvec![access]));
-            }
-            Place { input: id, shape, output, corner }.lower(&label, graph, catalog, &mut nodes)?;
-            Ok(nodes)
-        })?;
+        if self.graph().bytes(output) > 0 {
+            self.push(label.clone(), Fill { word: element.fill_word(), output })?;
+        }
+        self.push(label, CopyBox { input: id, shape, output, corner })?;
         Ok(self.handle(output))
     }
 
@@ -292,54 +265,8 @@ impl Recording {
         }
         check_words(op, "table", dtype)?;
         let whole = layout::gather_rows(shape, wanted)?;
-        let (height, row) = (shape.dims()[0], &shape.dims()[1..]);
         let output = self.produce(op, whole, dtype)?;
-        let label = self.label(op, output);
-        let (elements, width) = (whole.elements() as u64, product(row) as u32);
-        self.append(|graph, catalog| {
-            let target = graph.whole(output, true);
-            if branch!("gather: nothing", elements == 0) {
-                return Ok(Vec::new());
-            }
-            if branch!("gather: from nothing", height == 0) {
-                return Ok(vec![Node::new(label, Work::Fill { word: 0 }, smallvec![target])]);
-            }
-            let inputs: [Access; 2] = [graph.whole(table, false), graph.whole(rows, false)];
-            // A row of one element needs no division; the shader divides by at least two.
-            let (magic, shift) = division(width);
-            let linear = Linear::new(catalog, elements, &inputs.map(|input| input.bytes));
-            linear.check_inputs(op, &[shape, wanted])?;
-            let mut nodes = Vec::new();
-            let aligned = branch!("gather: aligned", width.is_multiple_of(4));
-            for (first, count, together) in linear.windows_together(elements, aligned) {
-                let push = GatherPush {
-                    count: count as u32,
-                    first: first as u32,
-                    width,
-                    magic,
-                    shift,
-                    height: height as u32,
-                };
-                let single = branch!("gather: single", width == 1);
-                let module = match linear.load {
-                    _ if branch!("linear: gathered together", together) => gather::Module::TexelTogether,
-                    Load::Buffer => gather::Module::Buffer,
-                    Load::Texel => gather::Module::Texel,
-                };
-                let constants = linear
-                    .constants::<gather::File>()
-                    .with(gather::ALIGNED, aligned)
-                    .with(gather::SINGLE, single);
-                let work = linear.dispatch(catalog, (constants.of(module), together), &push, count)?;
-                let mut accesses: SmallVec<[Access; 4]> = SmallVec::from_slice(&inputs);
-                accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });
-                // Each element, the one it comes from (a table's element once, however often it is named), the row's number.
-                let from_table = (4 * count).min(inputs[0].bytes);
-                let bytes = 4 * count + from_table + 4 * count.div_ceil(u64::from(width));
-                nodes.push(Node::new(label.clone(), work, accesses).with_bytes(bytes));
-            }
-            Ok(nodes)
-        })?;
+        self.push(self.label(op, output), Gather { table, rows, output })?;
         Ok(self.handle(output))
     }
 }

@@ -1,12 +1,12 @@
 //! Matrix products.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
 use crate::error::{Error, Result};
-use crate::ir::graph::{Access, Label, LabelName, Node, Work};
 use crate::ir::matmul::{Factor, Product};
+use crate::ir::value::{Label, LabelName};
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, MAX_RANK, Shape};
 
@@ -193,10 +193,7 @@ impl Recording {
         }
         let label =
             Label { op: LabelName::Op(op), shape: Shape::new(&sizes).unwrap_or(shape), dtype: DType::F32 };
-        let inputs = [a, b].into_iter().chain(product.epilogue.extras.iter().map(|extra| extra.value));
-        let mut accesses: SmallVec<[Access; 4]> = inputs.map(|id| self.graph().whole(id, false)).collect();
-        accesses.push(self.graph().whole(output, true));
-        self.push_checked(smallvec![Node::new(label, Work::Product(Box::new(product)), accesses)])?;
+        self.push(label, product)?;
         finished(self)
     }
 }

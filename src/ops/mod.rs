@@ -13,7 +13,6 @@ pub(crate) mod epilogue;
 mod generate;
 pub(crate) mod layout;
 pub(crate) mod matmul;
-mod place;
 mod reduce;
 mod scalar;
 mod softmax;

@@ -1,9 +1,7 @@
 //! Reductions.
 
-use smallvec::{SmallVec, smallvec};
-
 use crate::error::{Error, Result};
-use crate::ir::graph::{Node, Work};
+use crate::ir::copy::Fill;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
 use crate::runtime::recording::{Operand, Recording, Value};
@@ -268,26 +266,20 @@ impl Recording {
 
     /// Appends all of them, or none.
     fn record<const N: usize>(&mut self, reductions: [Reduce; N]) -> Result<()> {
-        let nodes: SmallVec<[Node; 2]> =
-            reductions.into_iter().filter_map(|reduce| self.reduction_node(reduce)).collect();
-        self.push_checked(nodes)
+        self.all_or_nothing(|r| reductions.into_iter().try_for_each(|reduce| r.record_one(reduce)))
     }
 
-    /// What a reduction does; nothing where there is no result.
-    fn reduction_node(&self, reduce: Reduce) -> Option<Node> {
-        let Reduce { op, reduction, input, second, geometry, output, .. } = reduce;
-        let graph = self.graph();
-        let target = graph.whole(output, true);
+    /// Appends a reduction; nothing where there is no result.
+    fn record_one(&mut self, reduce: Reduce) -> Result<()> {
+        let Reduce { op, reduction, input, geometry, output, .. } = reduce;
         if geometry.results() == 0 {
-            return None;
+            return Ok(());
         }
         if geometry.extent == 0 {
             let word = of_nothing(reduction).unwrap_or(f32::NAN).to_bits();
-            return Some(Node::new(self.label(op, output), Work::Fill { word }, smallvec![target]));
+            return self.push(self.label(op, output), Fill { word, output });
         }
-        let read = [Some(input), second].into_iter().flatten().map(|read| graph.whole(read, false));
-        let accesses = read.chain([target]).collect();
-        Some(Node::new(self.label(op, input), Work::Reduce(Box::new(reduce)), accesses))
+        self.push(self.label(op, input), reduce)
     }
 }
 

@@ -1,9 +1,6 @@
 //! Softmax and its logarithm.
 
-use smallvec::smallvec;
-
 use crate::error::{Error, Result};
-use crate::ir::graph::{Node, Work};
 use crate::ir::softmax::Softmax;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::DType;
@@ -74,9 +71,7 @@ impl Recording {
         let output = self.produce(op, shape, dtype)?;
         if shape.elements() > 0 {
             let softmax = Softmax { op, logarithm, input, head: None, geometry, output };
-            let accesses = smallvec![self.graph().whole(input, false), self.graph().whole(output, true)];
-            let work = Work::Softmax(Box::new(softmax));
-            self.push_checked(smallvec![Node::new(self.label(op, input), work, accesses)])?;
+            self.push(self.label(op, input), softmax)?;
         }
         Ok(self.handle(output))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ir::graph::Label;
+use crate::ir::value::Label;
 use crate::runtime::pool::{Hold, Lease};
 use crate::runtime::profile::ticket::Ticket;
 use crate::schedule::program::Usage;

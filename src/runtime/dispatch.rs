@@ -1,10 +1,13 @@
 //! Users' own kernels: arguments checked against what the SPIR-V says of itself, before anything is recorded.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::error::{Error, KernelMismatch, Result};
-use crate::ir::graph::{Access, Cost, Label, LabelName, Node, ValueId, Work};
+use crate::ir::command::Cost;
+use crate::ir::copy::Fill;
+use crate::ir::dispatch::{self, KernelDispatch};
 use crate::ir::pipeline_key::{PipelineKey, Specialization};
+use crate::ir::value::{Label, LabelName, ValueId};
 use crate::runtime::pipelines::{check_device, slots};
 use crate::runtime::recording::{Operand, Recording, Value, check_size};
 use crate::shape::{DType, Element, Shape};
@@ -152,22 +155,21 @@ impl Recording {
         }
 
         let mut outputs = Vec::new();
-        let mut accesses: SmallVec<[Access; 4]> = SmallVec::new();
+        let mut arguments: SmallVec<[dispatch::Argument; 4]> = SmallVec::new();
         for ((argument, binding), input) in run.arguments.iter().zip(&reflection.bindings).zip(&inputs) {
             let (id, write) = match (argument, input) {
                 (Argument::Output(shape, dtype), _) => (self.produce(op, *shape, *dtype)?, true),
                 (Argument::Input(_), Some(id)) => (*id, false),
                 (Argument::Input(_), None) => continue,
             };
-            let access = self.graph().whole(id, write);
             if write {
                 outputs.push(self.handle(id));
-                if (binding.access.reads() || run.kernel.is_guarded()) && access.bytes > 0 {
-                    let work = Work::Fill { word: 0 };
-                    self.push(Node::new(self.label("zero", id), work, smallvec![access]));
+                let reads = binding.access.reads() || run.kernel.is_guarded();
+                if reads && self.graph().bytes(id) > 0 {
+                    self.push(self.label("zero", id), Fill { word: 0, output: id })?;
                 }
             }
-            accesses.push(access);
+            arguments.push(dispatch::Argument { value: id, write });
         }
         let (shape, dtype) = run.arguments.iter().zip(&inputs).next_back().map_or(
             (Shape::default(), DType::F32),
@@ -179,8 +181,8 @@ impl Recording {
         );
         let label = Label { op: LabelName::Text(run.kernel.name().into()), shape, dtype };
         let pipeline = PipelineKey { kernel: run.kernel.clone(), specialization: run.specialization };
-        let work = Work::Dispatch { pipeline, push: run.push, groups: run.groups };
-        self.push(Node::new(label, work, accesses).with_cost(run.cost));
+        let (push, groups, cost) = (run.push, run.groups, run.cost);
+        self.push(label, KernelDispatch { pipeline, push, groups, arguments, cost })?;
         Ok(outputs)
     }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::ir::graph::{Access, Graph, Label, Node, Work};
+use crate::ir::command::{Action, Command, Lowered};
 use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::value::{Access, Label};
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::{Core, Patience};
 use crate::runtime::pipelines::Making;
@@ -50,12 +51,12 @@ pub(crate) fn execute(
     let blocks = give_memory(core, &mut program, kept, leases, Patience::Waits)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
-    let nodes = 0..program.graph.nodes.len();
+    let commands = 0..program.lowered.commands.len();
     let making =
-        encode_nodes(core, &mut slot, &program, nodes, |block| &blocks[block].block().buffer, &probe)?;
+        encode_commands(core, &mut slot, &program, commands, |block| &blocks[block].block().buffer, &probe)?;
     finish(&mut slot, &probe)?;
 
-    let labels = last_labels(&program.graph);
+    let labels = last_labels(&program.lowered);
     let ticket = probe.is_on().then(|| {
         Arc::new(probe.ticket(
             &core.profiler,
@@ -78,7 +79,7 @@ pub(crate) fn execute(
 
 /// Makes kept values tensors.
 pub(crate) fn settle(program: &Program, kept: &[Arc<Storage>], blocks: &[Lease], contents: Contents) {
-    for (value_info, home) in program.graph.values.iter().zip(&program.assignment.homes) {
+    for (value_info, home) in program.lowered.values.iter().zip(&program.assignment.homes) {
         let block = match *home {
             Home::Slot(slot) => program.tensors + slot as usize,
             Home::Tensor(tensor) => tensor as usize,
@@ -101,7 +102,7 @@ pub(crate) fn give_memory(
     let attempt = |program: &Program| -> Result<Vec<Lease>> {
         let mut pinned: SmallVec<[Option<Lease>; 16]> =
             SmallVec::from_elem(None, program.assignment.slots.len());
-        for (value, home) in program.graph.values.iter().zip(&program.assignment.homes) {
+        for (value, home) in program.lowered.values.iter().zip(&program.assignment.homes) {
             if let (Some(tensor), Home::Slot(slot)) = (value.kept, home) {
                 pinned[*slot as usize] = kept[tensor as usize].wrapped();
             }
@@ -125,29 +126,29 @@ pub(crate) fn give_memory(
 }
 
 /// The labels that are named if the device is lost.
-pub(crate) fn last_labels(graph: &Graph) -> Arc<[Label]> {
-    let first = graph.nodes.len().saturating_sub(LABELS_KEPT);
-    graph.nodes[first..].iter().map(|node| node.label.clone()).collect()
+pub(crate) fn last_labels(lowered: &Lowered) -> Arc<[Label]> {
+    let first = lowered.commands.len().saturating_sub(LABELS_KEPT);
+    lowered.commands[first..].iter().map(|command| command.label.clone()).collect()
 }
 
-/// Encodes some of a program's nodes, in blocks that `buffer` tells by their numbers. Says what pipelines that were new
+/// Encodes some of a program's commands, in blocks that `buffer` tells by their numbers. Says what pipelines that were new
 /// have cost.
-pub(crate) fn encode_nodes<'b>(
+pub(crate) fn encode_commands<'b>(
     core: &Core,
     slot: &mut CommandSlot,
     program: &Program,
-    nodes: Range<usize>,
+    commands: Range<usize>,
     buffer: impl Fn(usize) -> &'b Buffer,
     probe: &Probe,
 ) -> Result<Making> {
-    let barriers = &program.barriers[nodes.clone()];
-    let nodes = &program.graph.nodes[nodes];
-    name_slot(slot, nodes);
+    let barriers = &program.barriers[commands.clone()];
+    let commands = &program.lowered.commands[commands];
+    name_slot(slot, commands);
     core.counters.encoded.fetch_add(1, Ordering::Relaxed);
     let mut bound_pipeline = None;
     let mut making = Making::default();
-    for (node, &barrier) in nodes.iter().zip(barriers) {
-        let arguments: SmallVec<[Bound<'_>; 4]> = node
+    for (command, &barrier) in commands.iter().zip(barriers) {
+        let arguments: SmallVec<[Bound<'_>; 4]> = command
             .accesses
             .iter()
             .filter_map(|access| {
@@ -155,9 +156,9 @@ pub(crate) fn encode_nodes<'b>(
                 program.block_of(access).map(|block| Bound { buffer: buffer(block), offset, bytes })
             })
             .collect();
-        begin_dispatch(slot, probe, node, barrier)?;
-        let needed = || needed(&program.graph);
-        encode(core, slot, node, &arguments, &mut bound_pipeline, &mut making, needed)?;
+        begin_dispatch(slot, probe, command, barrier)?;
+        let needed = || needed(&program.lowered);
+        encode(core, slot, command, &arguments, &mut bound_pipeline, &mut making, needed)?;
         end_dispatch(slot, probe)?;
     }
     Ok(making)
@@ -174,9 +175,9 @@ pub(crate) fn finish(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
 }
 
 /// Names the command buffer after what is in it.
-fn name_slot(slot: &CommandSlot, nodes: &[Node]) {
-    if let Some(first) = nodes.first().filter(|_| slot.wants_name()) {
-        let more = nodes.len() - 1;
+fn name_slot(slot: &CommandSlot, commands: &[Command]) {
+    if let Some(first) = commands.first().filter(|_| slot.wants_name()) {
+        let more = commands.len() - 1;
         slot.name(&if more > 0 {
             format!("{} and {more} more", first.label)
         } else {
@@ -187,15 +188,15 @@ fn name_slot(slot: &CommandSlot, nodes: &[Node]) {
 
 /// Begins a dispatch: barrier, label and timestamp, in the one place where each is given. So a validation message, a
 /// profile's row and a RenderDoc marker can't disagree.
-fn begin_dispatch(slot: &mut CommandSlot, probe: &Probe, node: &Node, barrier: bool) -> Result<()> {
+fn begin_dispatch(slot: &mut CommandSlot, probe: &Probe, command: &Command, barrier: bool) -> Result<()> {
     let ordered = barrier || probe.isolates();
     if ordered {
         slot.barrier(Barrier::Device);
     }
     if slot.wants_labels() {
-        slot.begin_label(&node.label.to_string());
+        slot.begin_label(&command.label.to_string());
     }
-    trace::dispatch(&node.label);
+    trace::dispatch(&command.label);
     probe.begin(slot, ordered)
 }
 
@@ -206,18 +207,18 @@ fn end_dispatch(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
     Ok(())
 }
 
-/// Encodes one node's work. `needed` are the pipelines of all nodes.
+/// Encodes one command. `needed` are the pipelines of all commands.
 fn encode<'k>(
     core: &Core,
     slot: &mut CommandSlot,
-    node: &'k Node,
+    command: &'k Command,
     arguments: &[Bound<'_>],
     bound_pipeline: &mut Option<PipelineKey>,
     making: &mut Making,
     needed: impl FnOnce() -> Vec<&'k PipelineKey>,
 ) -> Result<()> {
-    match &node.work {
-        Work::Dispatch { pipeline: key, push, groups } => {
+    match &command.action {
+        Action::Dispatch { pipeline: key, push, groups } => {
             let pipeline = core.pipelines.get(key, making, needed)?;
             if bound_pipeline.as_ref() != Some(key) {
                 slot.bind_pipeline(&pipeline);
@@ -227,18 +228,15 @@ fn encode<'k>(
             slot.push_constants(&pipeline, push);
             slot.dispatch(*groups);
         }
-        Work::Copy => {
+        Action::Copy => {
             if let [from, to] = arguments {
                 slot.copy(*from, *to);
             }
         }
-        Work::Fill { word } => {
+        Action::Fill { word } => {
             if let [to] = arguments {
                 slot.fill(*to, *word);
             }
-        }
-        Work::Map(_) | Work::Product(_) | Work::Convolution(_) | Work::Reduce(_) | Work::Softmax(_) => {
-            unreachable!("lowered before")
         }
     }
     Ok(())

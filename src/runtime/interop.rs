@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crate::error::{Error, HostError, Result};
-use crate::ir::graph::Origin;
+use crate::ir::value::Origin;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::config::Config;
 use crate::runtime::core::{Core, Patience};
-use crate::runtime::execute::{encode_nodes, give_memory, settle};
+use crate::runtime::execute::{encode_commands, give_memory, settle};
 use crate::runtime::external::Hosted;
 use crate::runtime::plan::{Plan, make_pipelines};
 use crate::runtime::pool::Lease;
@@ -279,7 +279,7 @@ fn encode_into(
 ) -> Result<()> {
     core.open()?;
     // Whatever can fail comes before anything is put into the host's command buffer.
-    let (_, _pipelines) = make_pipelines(core, &program.graph)?;
+    let (_, _pipelines) = make_pipelines(core, &program.lowered)?;
     let blocks = give_memory(core, &mut program, kept, leases, Patience::None)?;
     core.timeline.check_uploaded(&blocks)?;
     let probe = Probe::new(
@@ -289,8 +289,8 @@ fn encode_into(
     )?;
     let mut slot = CommandSlot::adopt(&core.device, commands);
     slot.barrier(Barrier::Enter);
-    let nodes = 0..program.graph.nodes.len();
-    let _ = encode_nodes(core, &mut slot, &program, nodes, |block| &blocks[block].block().buffer, &probe)?;
+    let range = 0..program.lowered.commands.len();
+    let _ = encode_commands(core, &mut slot, &program, range, |block| &blocks[block].block().buffer, &probe)?;
     slot.barrier(Barrier::Leave);
     let uses = blocks.iter().cloned().zip(program.usage.iter().copied()).collect();
     core.timeline.host_submits(Hosted { done: commands.done, uses, _commands: slot });

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use self::encoding::{COPIES, Copy, Encoding, Segment};
 use crate::error::{Error, Result};
-use crate::ir::graph::{Graph, Label};
+use crate::ir::command::Lowered;
+use crate::ir::value::Label;
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::Core;
 use crate::runtime::execute::{Sent, last_labels};
@@ -32,7 +33,7 @@ use crate::vk::raw::HostSync;
 
 /// Nodes of one command buffer. When a tensor's memory has changed, only the command buffers that bind it are encoded
 /// anew; shorter ones would cost the device more than that saves.
-const SEGMENT_NODES: usize = 32;
+const SEGMENT_COMMANDS: usize = 32;
 /// A recording kept to be submitted again and again: everything is decided and encoded once, and
 /// [`submit`](Plan::submit) hands over what is there.
 ///
@@ -114,7 +115,7 @@ struct Output {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
-            .field("nodes", &self.program.graph.nodes.len())
+            .field("commands", &self.program.lowered.commands.len())
             .field("inputs", &self.inputs.len())
             .field("outputs", &self.outputs.len())
             .field("copies", &self.copies.len())
@@ -133,7 +134,7 @@ impl Plan {
         sync: HostSync,
     ) -> Result<Plan> {
         core.open()?;
-        let (making, pipelines) = make_pipelines(core, &program.graph)?;
+        let (making, pipelines) = make_pipelines(core, &program.lowered)?;
         let own = match own_blocks(core, &program) {
             Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
                 program.place(true);
@@ -143,13 +144,14 @@ impl Plan {
         };
         core.counters.took(&program.temporaries());
         let (mut outputs, mut aliases) = (Vec::new(), Vec::new());
-        for (id, value) in program.graph.values.iter().enumerate() {
+        for (id, value) in program.lowered.values.iter().enumerate() {
             let Some(tensor) = value.kept else { continue };
             let storage = &kept[tensor as usize];
             match program.assignment.homes[id] {
                 Home::Slot(slot) => {
                     let binding = Binding::new(storage.clone(), value.shape);
-                    let (block, bytes) = (program.tensors + slot as usize, program.graph.bytes(id as u32));
+                    let (block, bytes) =
+                        (program.tensors + slot as usize, program.lowered.values.bytes(id as u32));
                     outputs.push(Output { binding, block, bytes });
                 }
                 Home::Tensor(tensor) => aliases.push((storage.clone(), tensor as usize)),
@@ -158,16 +160,17 @@ impl Plan {
             storage.promise();
         }
         sort(&mut outputs);
-        let nodes = program.graph.nodes.len();
-        let segments = (0..nodes.div_ceil(SEGMENT_NODES).max(1))
+        let commands = program.lowered.commands.len();
+        let segments = (0..commands.div_ceil(SEGMENT_COMMANDS).max(1))
             .map(|i| {
-                let nodes = SEGMENT_NODES * i..nodes.min(SEGMENT_NODES * (i + 1));
-                let accesses = program.graph.nodes[nodes.clone()].iter().flat_map(|node| &node.accesses);
+                let commands = SEGMENT_COMMANDS * i..commands.min(SEGMENT_COMMANDS * (i + 1));
+                let accesses =
+                    program.lowered.commands[commands.clone()].iter().flat_map(|command| &command.accesses);
                 let mut binds: Vec<usize> = accesses.filter_map(|access| program.block_of(access)).collect();
                 binds.retain(|&block| own[block].is_none());
                 binds.sort_unstable();
                 binds.dedup();
-                Segment { nodes, binds }
+                Segment { commands, binds }
             })
             .collect();
         Ok(Plan {
@@ -180,7 +183,7 @@ impl Plan {
             copies: Vec::new(),
             sets: COPIES,
             rows: [None, None],
-            labels: last_labels(&program.graph),
+            labels: last_labels(&program.lowered),
             amount: program.amount(),
             profiling,
             making,
@@ -367,8 +370,8 @@ impl Plan {
     }
 
     /// What it runs.
-    pub(super) fn graph(&self) -> &Graph {
-        &self.program.graph
+    pub(super) fn lowered(&self) -> &Lowered {
+        &self.program.lowered
     }
 
     /// The accelerator it runs on.
@@ -416,10 +419,10 @@ fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
     own.map(lease).collect()
 }
 
-/// All pipelines of a graph; those that are not there yet are made.
-pub(super) fn make_pipelines(core: &Core, graph: &Graph) -> Result<(Making, Vec<Arc<Pipeline>>)> {
+/// All pipelines of some commands; those that are not there yet are made.
+pub(super) fn make_pipelines(core: &Core, lowered: &Lowered) -> Result<(Making, Vec<Arc<Pipeline>>)> {
     let mut making = Making::default();
-    let keys = needed(graph);
+    let keys = needed(lowered);
     let pipelines = keys.iter().map(|key| core.pipelines.get(key, &mut making, || keys.clone()));
     let pipelines = pipelines.collect::<Result<_>>()?;
     Ok((making, pipelines))

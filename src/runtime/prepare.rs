@@ -41,7 +41,7 @@ impl Recording {
         self.core.open()?;
         let graph = self.graph.clone();
         let program = Program::new(self.catalog(), self.core.fusion, graph, self.leases.len())?;
-        prepare(&self.core, &needed(&program.graph), &mut progress)
+        prepare(&self.core, &needed(&program.lowered), &mut progress)
     }
 }
 
@@ -72,6 +72,6 @@ impl Plan {
     ///
     /// [`Error::Cancelled`]; [`Error::OutOfMemory`]; [`Error::DeviceLost`].
     pub fn prepare(&self, mut progress: impl FnMut(PrepareProgress) -> ControlFlow<()>) -> Result<()> {
-        prepare(self.core(), &needed(self.graph()), &mut progress)
+        prepare(self.core(), &needed(self.lowered()), &mut progress)
     }
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::ir::elementwise::Map;
-use crate::ir::graph::{Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::copy::{Copy, Fill};
+use crate::ir::graph::{Graph, Node};
+use crate::ir::op::Op;
+use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::kernels::catalog::Catalog;
+use crate::kernels::lower;
 use crate::runtime::core::Core;
 use crate::runtime::execute::execute;
 use crate::runtime::plan::Plan;
@@ -268,11 +271,6 @@ impl Recording {
         self.trial = Some(catalog);
     }
 
-    /// Notes when it is submitted, without any timestamp on the device.
-    pub(crate) fn time_on_host(&mut self) {
-        self.wish = Wish { mode: Profiling::Timeline, host_only: true, begun_ns: None };
-    }
-
     /// The same contents with another shape of as many elements; nothing is copied.
     ///
     /// # Errors
@@ -307,10 +305,9 @@ impl Recording {
         element: T,
     ) -> Result<Value> {
         let id = self.produce(op, shape, T::DTYPE)?;
-        let word = element.fill_word();
-        let access = self.graph.whole(id, true);
-        if access.bytes > 0 {
-            self.push(Node::new(self.label(op, id), Work::Fill { word }, smallvec![access]));
+        if self.graph.bytes(id) > 0 {
+            let fill = Fill { word: element.fill_word(), output: id };
+            self.push(self.label(op, id), fill)?;
         }
         Ok(self.handle(id))
     }
@@ -325,9 +322,8 @@ impl Recording {
         let from = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(from);
         let to = self.produce(op, shape, dtype)?;
-        let accesses = smallvec![self.graph.whole(from, false), self.graph.whole(to, true)];
         if self.graph.bytes(to) > 0 {
-            self.push(Node::new(self.label(op, to), Work::Copy, accesses));
+            self.push(self.label(op, to), Copy { input: from, output: to })?;
         }
         Ok(self.handle(to))
     }
@@ -390,7 +386,12 @@ impl Recording {
     pub(crate) fn produce(&mut self, op: &'static str, shape: Shape, dtype: DType) -> Result<ValueId> {
         process::check()?;
         check_size(&self.core, op, shape, dtype)?;
-        Ok(self.graph.add_value(shape, dtype, Origin::Produced))
+        Ok(self.produce_unchecked(shape, dtype))
+    }
+
+    /// The same, where another limit is checked when its operation is appended.
+    pub(crate) fn produce_unchecked(&mut self, shape: Shape, dtype: DType) -> ValueId {
+        self.graph.add_value(shape, dtype, Origin::Produced)
     }
 
     pub(crate) fn label(&self, op: &'static str, id: ValueId) -> Label {
@@ -398,15 +399,11 @@ impl Recording {
         Label { op: LabelName::Op(op), shape, dtype }
     }
 
-    pub(crate) fn push(&mut self, node: Node) {
+    /// Appends an operation, unless a binding can't span what it must see.
+    pub(crate) fn push(&mut self, label: Label, op: impl Into<Op>) -> Result<()> {
+        let node = Node::new(label, op);
+        lower::check(&node, &self.graph.values, self.catalog())?;
         self.graph.nodes.push(node);
-    }
-
-    /// Appends an elementwise program, unless it will not run.
-    pub(crate) fn push_map(&mut self, op: &'static str, map: Map) -> Result<()> {
-        map.check(op, &self.graph, self.catalog())?;
-        let output = map.outputs.first().map_or(0, |output| output.value);
-        self.push(Node::new(self.label(op, output), Work::Map(map), SmallVec::new()));
         Ok(())
     }
 
@@ -417,33 +414,8 @@ impl Recording {
     }
 
     /// The kernels, in the variants that will run.
-    pub(super) fn catalog(&self) -> &Catalog {
+    pub(crate) fn catalog(&self) -> &Catalog {
         self.trial.as_deref().unwrap_or(&self.core.catalog)
-    }
-
-    /// Appends what is lowered where the recording ends, unless a binding can't span what it must see.
-    pub(crate) fn push_checked(&mut self, nodes: SmallVec<[Node; 2]>) -> Result<()> {
-        let limit = self.core.catalog.limits.storage_range_bytes;
-        if nodes.iter().any(|node| !node.surely_fits(limit)) {
-            let trial = self.trial.clone();
-            let catalog = trial.as_deref().unwrap_or(&self.core.catalog);
-            // Lowered to see whether it can be; the values that it adds go again.
-            let (values, graph) = (self.graph.values.len(), &mut self.graph);
-            let lowered = nodes.iter().try_for_each(|node| {
-                let (label, out) = (&node.label, &mut Vec::new());
-                match &node.work {
-                    Work::Product(product) => product.lower(label, graph, catalog, out),
-                    Work::Convolution(convolution) => convolution.lower(label, graph, catalog, out),
-                    Work::Reduce(reduce) => reduce.lower(label, graph, catalog, out),
-                    Work::Softmax(softmax) => softmax.lower(label, graph, catalog, out),
-                    Work::Map(_) | Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => Ok(()),
-                }
-            });
-            self.graph.values.truncate(values);
-            lowered?;
-        }
-        self.graph.nodes.extend(nodes);
-        Ok(())
     }
 
     /// For what appends several nodes: if it fails, none of them stays.
@@ -457,17 +429,6 @@ impl Recording {
             self.graph.nodes.truncate(nodes);
         }
         result
-    }
-
-    /// Appends the nodes that `lower` makes. It may add values of its own; if it fails, nothing is appended.
-    pub(crate) fn append(
-        &mut self,
-        lower: impl FnOnce(&mut Graph, &Catalog) -> Result<Vec<Node>>,
-    ) -> Result<()> {
-        let trial = self.trial.clone();
-        let nodes = lower(&mut self.graph, trial.as_deref().unwrap_or(&self.core.catalog))?;
-        self.graph.nodes.extend(nodes);
-        Ok(())
     }
 
     /// The value as users hold it.

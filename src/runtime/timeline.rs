@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::error::{Error, HostError, Result};
-use crate::ir::graph::Label;
+use crate::ir::value::Label;
 use crate::runtime::commands::{BlockUse, Commands, Job, Replay};
 use crate::runtime::external::{Hosted, HostedWork};
 use crate::runtime::losses;

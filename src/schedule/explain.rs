@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::fusion::needed::needed;
-use crate::ir::graph::{Graph, Node, Origin, ValueId, Work};
+use crate::ir::graph::Graph;
+use crate::ir::value::{Label, Origin, ValueId};
 use crate::kernels::catalog::Catalog;
 use crate::schedule::memory::Home;
 use crate::schedule::program::Program;
@@ -91,53 +92,42 @@ impl Explanation {
         blocks: &[Option<usize>],
     ) -> Result<Explanation> {
         let program = Program::new(catalog, fusion, graph.clone(), blocks.len())?;
+        let lowered = &program.lowered;
         // Values that take part, by their first appearance; lowering has only added to the recorded ones.
-        let mut places = vec![None; program.graph.values.len()];
+        let mut places = vec![None; lowered.values.len()];
         let mut order: Vec<ValueId> = Vec::new();
         let mut place = |id: ValueId| {
-            *places[program.graph.root(id) as usize].get_or_insert_with(|| {
-                order.push(program.graph.root(id));
+            *places[lowered.values.root(id) as usize].get_or_insert_with(|| {
+                order.push(lowered.values.root(id));
                 order.len() - 1
             })
         };
-        let mut step = |graph: &Graph, node: &Node| {
+        let mut step = |label: &Label, touched: &[(ValueId, bool)]| {
             let (mut reads, mut writes) = (Vec::new(), Vec::new());
-            node.touches(|id, write| {
+            for &(id, write) in touched {
                 let list = if write { &mut writes } else { &mut reads };
-                let place = place(graph.root(id));
+                let place = place(id);
                 if !list.contains(&place) {
                     list.push(place);
                 }
-            });
-            let (label, kernel, bytes) = (node.label.to_string(), None, None);
+            }
+            let (label, kernel, bytes) = (label.to_string(), None, None);
             ExplainedStep { label, reads, writes, kernel, bytes, barrier: false, dropped: false }
         };
-        let recorded: Vec<_> = graph
-            .nodes
-            .iter()
-            .zip(needed(graph))
-            .map(|(node, needed)| ExplainedStep { dropped: !needed, ..step(graph, node) })
-            .collect();
-        let run: Vec<_> = program
-            .graph
-            .nodes
+        let mut recorded = Vec::with_capacity(graph.nodes.len());
+        for (node, needed) in graph.nodes.iter().zip(needed(graph)) {
+            let mut touched = Vec::new();
+            node.op.touches(|id, write| touched.push((graph.root(id), write)));
+            recorded.push(ExplainedStep { dropped: !needed, ..step(&node.label, &touched) });
+        }
+        let run: Vec<_> = lowered
+            .commands
             .iter()
             .zip(&program.barriers)
-            .map(|(node, &barrier)| {
-                let kernel = match &node.work {
-                    Work::Dispatch { pipeline, .. } => pipeline.kernel.name().to_owned(),
-                    Work::Copy => "copy".to_owned(),
-                    Work::Fill { .. } => "fill".to_owned(),
-                    Work::Map(_)
-                    | Work::Product(_)
-                    | Work::Convolution(_)
-                    | Work::Reduce(_)
-                    | Work::Softmax(_) => {
-                        unreachable!("lowered before")
-                    }
-                };
-                let step = step(&program.graph, node);
-                ExplainedStep { kernel: Some(kernel), bytes: node.cost.bytes, barrier, ..step }
+            .map(|(command, &barrier)| {
+                let touched: Vec<_> = command.accesses.iter().map(|a| (a.value, a.write)).collect();
+                let kernel = Some(command.action.name().to_owned());
+                ExplainedStep { kernel, bytes: command.cost.bytes, barrier, ..step(&command.label, &touched) }
             })
             .collect();
         let values: Vec<_> = order.iter().map(|&id| explained_value(&program, blocks, id)).collect();
@@ -165,7 +155,7 @@ impl Explanation {
 }
 
 fn explained_value(program: &Program, blocks: &[Option<usize>], id: ValueId) -> ExplainedValue {
-    let value = program.graph.value(id);
+    let value = program.lowered.values.value(id);
     let role = match value.origin {
         Origin::Tensor(_) => Role::Input,
         Origin::Produced | Origin::Alias(_) if value.kept.is_some() => Role::Output,
@@ -176,5 +166,11 @@ fn explained_value(program: &Program, blocks: &[Option<usize>], id: ValueId) -> 
         Home::Slot(slot) => Some(program.tensors + slot as usize),
         Home::None => None,
     };
-    ExplainedValue { role, shape: value.shape, dtype: value.dtype, bytes: program.graph.bytes(id), block }
+    ExplainedValue {
+        role,
+        shape: value.shape,
+        dtype: value.dtype,
+        bytes: program.lowered.values.bytes(id),
+        block,
+    }
 }

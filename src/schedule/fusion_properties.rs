@@ -7,14 +7,17 @@ use crate::fusion::common::{adds_nothing, fuse_and_merge};
 use crate::fusion::elementwise::{position_or_push, reads_whole};
 use crate::fusion::fuse_all;
 use crate::fusion::needed::drop_unneeded;
+use crate::ir::build::Build;
+use crate::ir::command::{Action, Command, Lowered};
 use crate::ir::conv2d::Convolution;
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
 use crate::ir::epilogue::Epilogue;
-use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
+use crate::ir::graph::{Graph, Node};
 use crate::ir::matmul::{Factor, Product};
+use crate::ir::op::Op;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
-use crate::ir::softmax::Softmax;
+use crate::ir::value::{Origin, ValueId};
 use crate::kernels::axis::span::Geometry;
 use crate::kernels::elementwise::modules::map_fits;
 use crate::schedule::interpreter::run;
@@ -24,19 +27,24 @@ use crate::shape::{DType, MAX_RANK, Shape};
 /// A graph that grows by random nodes. All its extents are powers of one side, so that shapes meet often and a value can
 /// be read in many layouts by a program of its own shape.
 struct Growing {
-    graph: Graph,
+    build: Build,
     state: u64,
     side: usize,
 }
 
 impl Growing {
     fn new(seed: u64) -> Growing {
-        let mut it = Growing { graph: Graph::default(), state: seed, side: 2 };
+        let mut it = Growing { build: Build::default(), state: seed, side: 2 };
         it.side += it.below(2);
         for extents in [1, 2, 2, 3] {
-            it.graph.add_value(it.cube(extents), DType::F32, Origin::Tensor(0));
+            let shape = it.cube(extents);
+            it.build.tensor(shape);
         }
         it
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.build.graph
     }
 
     fn below(&mut self, n: usize) -> usize {
@@ -54,13 +62,13 @@ impl Growing {
     }
 
     fn shape(&self, value: ValueId) -> Shape {
-        self.graph.value(value).shape
+        self.graph().value(value).shape
     }
 
     /// A value that `fits`, rather a late one.
     fn pick(&mut self, fits: impl Fn(&Growing, ValueId) -> bool) -> Option<ValueId> {
         let late = self.below(3) > 0;
-        let all = 0..self.graph.values.len() as ValueId;
+        let all = 0..self.graph().values.len() as ValueId;
         let found: Vec<ValueId> = all.filter(|&value| fits(self, value)).collect();
         let skip = if late { found.len().saturating_sub(4) } else { 0 };
         (!found.is_empty()).then(|| found[skip + self.below(found.len() - skip)])
@@ -68,22 +76,11 @@ impl Growing {
 
     /// The kernels of everything but programs and products read words.
     fn pick_words(&mut self) -> Option<ValueId> {
-        self.pick(|it, value| it.graph.value(value).dtype == DType::F32)
-    }
-
-    fn push(&mut self, op: &'static str, work: Work, accesses: SmallVec<[Access; 4]>) {
-        let label = Label { op: LabelName::Op(op), shape: self.cube(1), dtype: DType::F32 };
-        self.graph.nodes.push(Node::new(label, work, accesses));
+        self.pick(|it, value| it.graph().value(value).dtype == DType::F32)
     }
 
     fn produce(&mut self, shape: Shape, dtype: DType) -> ValueId {
-        self.graph.add_value(shape, dtype, Origin::Produced)
-    }
-
-    fn accesses(&self, reads: &[ValueId], write: ValueId) -> SmallVec<[Access; 4]> {
-        let mut all: SmallVec<_> = reads.iter().map(|&value| self.graph.whole(value, false)).collect();
-        all.push(self.graph.whole(write, true));
-        all
+        self.build.graph.add_value(shape, dtype, Origin::Produced)
     }
 
     /// A program of one operation, whose operands stretch to the first one's shape.
@@ -120,7 +117,7 @@ impl Growing {
         let dtype = if self.below(8) == 0 { DType::F16 } else { DType::F32 };
         let output = self.produce(shape, dtype);
         let map = Map::single(op, [operand(0), operand(1), operand(2)], inputs, scalars, output);
-        self.push("op", Work::Map(map), SmallVec::new());
+        self.build.push("op", output, map);
         Some(())
     }
 
@@ -146,10 +143,10 @@ impl Growing {
         let (extents, steps): (Vec<usize>, Vec<u32>) = dims.into_iter().unzip();
         let mut strides = [0; MAX_RANK];
         strides[..steps.len()].copy_from_slice(&steps);
-        let output = self.produce(Shape::new(&extents)?, self.graph.value(value).dtype);
+        let output = self.produce(Shape::new(&extents)?, self.graph().value(value).dtype);
         let inputs = smallvec![MapInput { value, strides, offset }];
         let map = Map::single(OpCode::Copy, [Operand::Input(0); 3], inputs, smallvec![], output);
-        self.push("view", Work::Map(map), SmallVec::new());
+        self.build.push("view", output, map);
         Some(())
     }
 
@@ -160,8 +157,7 @@ impl Growing {
             [&[n, n], &[n * n], &[n, n, n], &[n * n, n], &[n, n * n], &[1, n, n], &[n]];
         let shape = Shape::new(self.one_of(&shapes))?;
         if shape.elements() == self.shape(value).elements() {
-            let root = self.graph.root(value);
-            self.graph.add_value(shape, self.graph.value(value).dtype, Origin::Alias(root));
+            self.build.alias(value, shape);
         }
         Some(())
     }
@@ -196,8 +192,7 @@ impl Growing {
         let batch = [1, if rank == 3 { n } else { 1 }];
         let epilogue = Epilogue::default();
         let product = Product { m: n, n, k: n, batch, lhs, rhs, alpha: 1.0, epilogue, output };
-        let accesses = self.accesses(&[a, b], output);
-        self.push("matmul", Work::Product(Box::new(product)), accesses);
+        self.build.push("matmul", output, product);
         output
     }
 
@@ -222,8 +217,7 @@ impl Growing {
             epilogue: Epilogue::default(),
             output,
         };
-        let accesses = self.accesses(&[input, weights], output);
-        self.push("conv2d", Work::Convolution(Box::new(convolution)), accesses);
+        self.build.push("conv2d", output, convolution);
         Some(())
     }
 
@@ -241,10 +235,8 @@ impl Growing {
         let second = if self.below(6) == 0 { self.pick(|it, value| it.shape(value) == shape) } else { None };
         let output = self.produce(left, DType::F32);
         let reduction = if second.is_some() { Reduction::Dot } else { Reduction::Sum };
-        let reads: Vec<ValueId> = [input].into_iter().chain(second).collect();
-        let accesses = self.accesses(&reads, output);
         let reduce = Reduce { op: "sum", reduction, input, second, head: None, geometry, output };
-        self.push("sum", Work::Reduce(Box::new(reduce)), accesses);
+        self.build.push("sum", input, reduce);
         Some(())
     }
 
@@ -252,55 +244,39 @@ impl Growing {
         let input = self.pick_words()?;
         let shape = self.shape(input);
         let axis = shape.rank().checked_sub(1 + self.below(2))?;
-        let output = self.produce(shape, DType::F32);
-        let geometry = Geometry::along(&shape, axis);
-        let accesses = self.accesses(&[input], output);
-        let softmax = Softmax { op: "softmax", logarithm: false, input, head: None, geometry, output };
-        self.push("softmax", Work::Softmax(Box::new(softmax)), accesses);
+        self.build.softmax(false, input, axis);
         Some(())
     }
 
     /// Two values one after the other: a value with two writers.
     fn concat(&mut self) -> Option<()> {
         let parts = [self.pick_words()?, self.pick_words()?];
-        let lengths = parts.map(|part| self.shape(part).elements());
-        let output = self.produce(Shape::new(&[lengths[0] + lengths[1]])?, DType::F32);
-        let mut offset = 0;
-        for part in parts {
-            let from = self.graph.whole(part, false);
-            let to = Access { value: output, offset, bytes: from.bytes, write: true };
-            offset += from.bytes;
-            self.push("concat", Work::Copy, smallvec![from, to]);
-        }
+        self.build.concat(&parts);
         Some(())
     }
 
     /// What was recorded before once more, with results of its own.
     fn again(&mut self) -> Option<()> {
-        let node = self.below(self.graph.nodes.len().max(1));
-        let mut node = self.graph.nodes.get(node)?.clone();
+        let node = self.below(self.graph().nodes.len().max(1));
+        let mut node = self.graph().nodes.get(node)?.clone();
         // One of two writers would be no whole.
-        if matches!(node.work, Work::Copy) {
+        if matches!(node.op, Op::CopyBox(_)) {
             return None;
         }
-        let graph = &mut self.graph;
+        let graph = &mut self.build.graph;
         let mut output = |old: &mut ValueId| {
             let info = graph.value(*old).clone();
             *old = graph.add_value(info.shape, info.dtype, Origin::Produced);
         };
-        match &mut node.work {
-            Work::Map(map) => map.outputs.iter_mut().for_each(|o| output(&mut o.value)),
-            Work::Product(product) => output(&mut product.output),
-            Work::Convolution(convolution) => output(&mut convolution.output),
-            Work::Reduce(reduce) => output(&mut reduce.output),
-            Work::Softmax(softmax) => output(&mut softmax.output),
-            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => return None,
+        match &mut node.op {
+            Op::Elementwise(map) => map.outputs.iter_mut().for_each(|o| output(&mut o.value)),
+            Op::Matmul(product) => output(&mut product.output),
+            Op::Conv2d(convolution) => output(&mut convolution.output),
+            Op::Reduce(reduce) => output(&mut reduce.output),
+            Op::Softmax(softmax) => output(&mut softmax.output),
+            _ => return None,
         }
-        let last = self.graph.values.len() as ValueId - 1;
-        for access in node.accesses.iter_mut().filter(|access| access.write) {
-            access.value = last;
-        }
-        self.graph.nodes.push(node);
+        self.build.graph.nodes.push(node);
         Some(())
     }
 
@@ -317,15 +293,15 @@ impl Growing {
             _ => self.concat()?,
         }
         if self.below(4) == 0 {
-            self.keep(self.graph.values.len() as ValueId - 1);
+            self.keep(self.graph().values.len() as ValueId - 1);
         }
         Some(())
     }
 
     fn keep(&mut self, value: ValueId) {
-        let root = self.graph.root(value) as usize;
-        if self.graph.values[root].origin == Origin::Produced {
-            self.graph.values[root].kept = Some(0);
+        let root = self.graph().root(value);
+        if self.graph().value(root).origin == Origin::Produced {
+            self.build.keep(root);
         }
     }
 }
@@ -347,12 +323,12 @@ fn stretched(from: &Shape, to: &Shape) -> Option<[u32; MAX_RANK]> {
 fn random_graph(seed: u64) -> Graph {
     let mut it = Growing::new(seed);
     let nodes = [3, 8, 20, 40][it.below(4)];
-    while it.graph.nodes.len() < nodes {
+    while it.graph().nodes.len() < nodes {
         // What finds no operand that fits is not made.
         let _ = it.grow();
     }
-    it.keep(it.graph.values.len() as ValueId - 1);
-    it.graph
+    it.keep(it.graph().values.len() as ValueId - 1);
+    it.build.graph
 }
 
 /// How often fusion did what.
@@ -367,19 +343,19 @@ struct Tally {
 impl Tally {
     fn count(&mut self, graph: &Graph) {
         for node in &graph.nodes {
-            match &node.work {
-                Work::Map(map) => {
+            match &node.op {
+                Op::Elementwise(map) => {
                     assert!(map_fits(map), "no module holds {map:?}");
                     self.joined += usize::from(map.steps.len() > 1);
                     self.several_results += usize::from(map.outputs.len() > 1);
                 }
-                Work::Product(product) => {
+                Op::Matmul(product) => {
                     self.tail(&product.epilogue);
                 }
-                Work::Convolution(convolution) => self.tail(&convolution.epilogue),
-                Work::Reduce(reduce) => self.heads += usize::from(reduce.head.is_some()),
-                Work::Softmax(softmax) => self.heads += usize::from(softmax.head.is_some()),
-                Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => {}
+                Op::Conv2d(convolution) => self.tail(&convolution.epilogue),
+                Op::Reduce(reduce) => self.heads += usize::from(reduce.head.is_some()),
+                Op::Softmax(softmax) => self.heads += usize::from(softmax.head.is_some()),
+                _ => {}
             }
         }
     }
@@ -390,20 +366,21 @@ impl Tally {
     }
 }
 
-/// The accesses that lowering would give programs: an output may be written over what is read element for element.
-fn name_accesses(graph: &mut Graph) {
-    let mut nodes = std::mem::take(&mut graph.nodes);
-    for node in &mut nodes {
-        let Work::Map(map) = &node.work else { continue };
+/// A command for each node, with the values that it touches: an output may be written over what is read element for element.
+fn commands(graph: &Graph) -> Vec<Command> {
+    let command = |node: &Node| {
+        let mut accesses = SmallVec::new();
+        node.op.touches(|value, write| accesses.push(graph.values.whole(value, write)));
+        let command = Command::new(node.label.clone(), Action::Copy, accesses);
+        let Op::Elementwise(map) = &node.op else { return command };
         let words = |value| graph.value(value).dtype != DType::F16;
         let over = |input: &MapInput| {
             words(input.value) && map.outputs.iter().all(|o| words(o.value)) && reads_whole(graph, map, input)
         };
-        node.in_place = (0..).zip(&map.inputs).filter(|(_, input)| over(input)).map(|(k, _)| 1 << k).sum();
-        node.accesses = map.inputs.iter().map(|input| graph.whole(input.value, false)).collect();
-        node.accesses.extend(map.outputs.iter().map(|output| graph.whole(output.value, true)));
-    }
-    graph.nodes = nodes;
+        let in_place = (0..).zip(&map.inputs).filter(|(_, input)| over(input)).map(|(k, _)| 1 << k).sum();
+        command.with_in_place(in_place)
+    };
+    graph.nodes.iter().map(command).collect()
 }
 
 /// Says which graph it was if the test fails.
@@ -449,13 +426,14 @@ fn random_graphs_mean_the_same_after_fusion_and_in_shared_memory() {
         let expected = run(&recorded, None);
         let [_, needed, fused, both] =
             [Passes::None, Passes::Needed, Passes::Fused, Passes::Merged].map(|passes| {
-                let mut graph = passed(seed, passes);
+                let graph = passed(seed, passes);
                 if passes == Passes::Merged {
                     tally.count(&graph);
                 }
-                name_accesses(&mut graph);
+                let lowered = Lowered { values: graph.values.clone(), commands: commands(&graph) };
                 for tight in [false, true] {
-                    assert_eq!(run(&graph, Some(&assign(&graph, tight))), expected);
+                    let memory = (&assign(&lowered, tight), &lowered.commands[..]);
+                    assert_eq!(run(&graph, Some(memory)), expected);
                 }
                 graph
             });

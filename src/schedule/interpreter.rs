@@ -3,25 +3,29 @@
 //!
 //! Operations are hashes of their operands, so that whatever is left out, exchanged, or taken from another place changes a
 //! result. What a device would get wrong without a word is a panic here: elements that nobody has written or that another
-//! value was written over, a value that one node reads and writes, and a read or write that is not among the node's accesses.
+//! value was written over, a value that one node reads and writes, and a read or write that the node does not name.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
+use crate::ir::command::Command;
+use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
 use crate::ir::epilogue::{Epilogue, Source};
-use crate::ir::graph::{Graph, Node, Origin, ValueId, Work};
+use crate::ir::graph::{Graph, Node};
 use crate::ir::matmul::{Factor, Product};
+use crate::ir::op::Op;
+use crate::ir::value::{Origin, ValueId};
 use crate::schedule::memory::{Assignment, Home};
 use crate::shape::{DType, MAX_RANK, Shape};
 
-/// Runs the graph and gives the contents of the values that are kept.
-pub(super) fn run(graph: &Graph, memory: Option<&Assignment>) -> Vec<Vec<u32>> {
-    let mut machine = Interpreter::new(graph, memory);
-    for node in &graph.nodes {
-        machine.node(node);
+/// Runs the graph and gives the contents of the values that are kept. `memory` is what they are assigned, and a command for each node
+/// that says what may be written over.
+pub(super) fn run(graph: &Graph, memory: Option<(&Assignment, &[Command])>) -> Vec<Vec<u32>> {
+    let mut machine = Interpreter::new(graph, memory.map(|(assignment, _)| assignment));
+    for (i, node) in graph.nodes.iter().enumerate() {
+        machine.node(node, memory.map(|(_, commands)| &commands[i]));
     }
-    let kept = (0..).zip(&graph.values).filter(|(_, value)| value.kept.is_some());
+    let kept = (0..).zip(graph.values.iter()).filter(|(_, value)| value.kept.is_some());
     kept.map(|(id, value)| (0..value.shape.elements()).map(|i| machine.read(id, i)).collect()).collect()
 }
 
@@ -53,7 +57,7 @@ struct Interpreter<'a> {
 
 impl Interpreter<'_> {
     fn new<'a>(graph: &'a Graph, assignment: Option<&'a Assignment>) -> Interpreter<'a> {
-        let words = (0..).zip(&graph.values).map(|(id, value)| {
+        let words = (0..).zip(graph.values.iter()).map(|(id, value)| {
             let word = |i: usize| match value.origin {
                 Origin::Tensor(_) => Some((id, hash([id, i as u32]))),
                 Origin::Produced | Origin::Alias(_) => None,
@@ -90,7 +94,7 @@ impl Interpreter<'_> {
     }
 
     /// Runs a node: it reads all that it reads before it writes.
-    fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &Node, command: Option<&Command>) {
         self.reads.borrow_mut().clear();
         let written = self.results(node);
         let reads = self.reads.borrow().clone();
@@ -102,17 +106,16 @@ impl Interpreter<'_> {
             let home = self.home(root);
             self.memory[home][element] = Some((root, if half { narrowed(word) } else { word }));
         }
-        for (k, read) in node.accesses.iter().enumerate().filter(|(_, access)| !access.write) {
-            let shared = writes.iter().any(|&write| self.home(write) == self.home(read.value));
-            assert!(
-                !shared || node.in_place & (1 << k) != 0,
-                "{} writes over what it still reads",
-                node.label
-            );
+        if let Some(command) = command {
+            for (k, read) in command.accesses.iter().enumerate().filter(|(_, access)| !access.write) {
+                let shared = writes.iter().any(|&write| self.home(write) == self.home(read.value));
+                let in_place = command.in_place & (1 << k) != 0;
+                assert!(!shared || in_place, "{} writes over what it still reads", node.label);
+            }
         }
         assert!(reads.is_disjoint(&writes), "{} reads and writes {:?}", node.label, &reads & &writes);
         let mut touched = [BTreeSet::new(), BTreeSet::new()];
-        node.touches(|value, write| {
+        node.op.touches(|value, write| {
             touched[usize::from(write)].insert(self.graph.root(value));
         });
         assert_eq!([reads, writes], touched, "{} touches other values than it says", node.label);
@@ -120,10 +123,10 @@ impl Interpreter<'_> {
 
     /// The words that a node writes, with their places.
     fn results(&self, node: &Node) -> Vec<(ValueId, usize, u32)> {
-        match &node.work {
-            Work::Map(map) => self.map(map),
-            Work::Product(product) => self.product(product),
-            Work::Convolution(convolution) => {
+        match &node.op {
+            Op::Elementwise(map) => self.map(map),
+            Op::Matmul(product) => self.product(product),
+            Op::Conv2d(convolution) => {
                 let [images, channels, pixels] = convolution.extents();
                 let all = [convolution.input, convolution.weights].map(|value| self.read_all(value));
                 let extents = [1, images, channels, pixels];
@@ -131,7 +134,7 @@ impl Interpreter<'_> {
                     hash(all.into_iter().chain(at))
                 })
             }
-            Work::Reduce(reduce) => {
+            Op::Reduce(reduce) => {
                 let (geometry, head) = (reduce.geometry, reduce.head.as_ref());
                 let element = |i: usize| {
                     let second = reduce.second.map(|value| self.read(value, i));
@@ -144,7 +147,7 @@ impl Interpreter<'_> {
                 };
                 (0..geometry.results() as usize).map(result).collect()
             }
-            Work::Softmax(softmax) => {
+            Op::Softmax(softmax) => {
                 let (geometry, head) = (softmax.geometry, softmax.head.as_ref());
                 let (extent, inner) = (geometry.extent as usize, geometry.inner as usize);
                 let element = |i: usize| self.headed(head, softmax.input, i);
@@ -155,13 +158,23 @@ impl Interpreter<'_> {
                 };
                 (0..extent * geometry.results() as usize).map(result).collect()
             }
-            Work::Copy => {
-                let (from, to) = (node.accesses[0], node.accesses[1]);
-                let place = |bytes: u64, i: usize| bytes as usize / 4 + i;
-                let word = |i| (to.value, place(to.offset, i), self.read(from.value, place(from.offset, i)));
-                (0..from.bytes as usize / 4).map(word).collect()
+            Op::CopyBox(copy) => {
+                let all = self.graph.value(copy.output).shape;
+                let strides = dense_strides(&all);
+                let to = |i: usize| {
+                    let at = strided(&copy.shape, &MapInput { value: copy.input, strides, offset: 0 }, i);
+                    let corner = copy.corner.iter().zip(strides).map(|(&c, stride)| c * stride as usize);
+                    at + corner.sum::<usize>()
+                };
+                let word = |i| (copy.output, to(i), self.read(copy.input, i));
+                (0..copy.shape.elements()).map(word).collect()
             }
-            Work::Dispatch { .. } | Work::Fill { .. } => panic!("nobody makes these here"),
+            Op::PackWeights(_)
+            | Op::Copy(_)
+            | Op::Gather(_)
+            | Op::Generate(_)
+            | Op::Fill(_)
+            | Op::Dispatch(_) => panic!("no random graph has these"),
         }
     }
 

@@ -8,8 +8,11 @@ use crate::fusion::common::fuse_and_merge;
 use crate::fusion::fuse_all;
 use crate::fusion::needed::drop_unneeded;
 use crate::ir::branches::branch;
-use crate::ir::graph::{Access, Graph, Work};
+use crate::ir::command::Lowered;
+use crate::ir::graph::Graph;
+use crate::ir::value::Access;
 use crate::kernels::catalog::Catalog;
+use crate::kernels::lower::lower;
 use crate::schedule::hazard::{BlockAccess, Hazards};
 use crate::schedule::memory::{Assignment, Home, assign};
 
@@ -50,12 +53,12 @@ pub(crate) struct Amount {
     pub(crate) bytes: u64,
 }
 
-/// A lowered graph with all that is decided about it. Blocks are numbered: the tensors first, then a block per slot.
+/// A lowered graph with all that is decided about it. It has no operations any more. Blocks are numbered: the tensors first, then a block per slot.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) graph: Graph,
+    pub(crate) lowered: Lowered,
     pub(crate) assignment: Assignment,
-    /// For each node, whether a barrier stands in front of it.
+    /// For each command, whether a barrier stands in front of it.
     pub(crate) barriers: Vec<bool>,
     /// For each block.
     pub(crate) usage: Vec<Usage>,
@@ -75,33 +78,37 @@ impl Program {
         if fusion {
             fuse_and_merge(&mut graph, fuse_all);
         }
-        match (lower(catalog, &mut graph), apart) {
+        let lowered = match (lower(graph, catalog), apart) {
             (Err(Error::Binding { .. }), Some(apart)) => {
                 branch!("program: only apart");
-                graph = apart;
-                lower(catalog, &mut graph)?;
+                lower(apart, catalog)
             }
-            (lowered, _) => lowered?,
-        }
+            (lowered, _) => lowered,
+        };
+        Ok(Program::of(lowered?, tensors))
+    }
+
+    /// Decides everything for commands that are there already.
+    pub(crate) fn of(lowered: Lowered, tensors: usize) -> Program {
         let mut program = Program {
-            graph,
+            lowered,
             assignment: Assignment::default(),
             barriers: Vec::new(),
             usage: Vec::new(),
             tensors,
         };
         program.place(false);
-        Ok(program)
+        program
     }
 
     /// Gives values their homes, and then barriers their places. `tight` takes less memory and more barriers.
     pub(crate) fn place(&mut self, tight: bool) {
-        self.assignment = assign(&self.graph, tight);
+        self.assignment = assign(&self.lowered, tight);
         self.usage = vec![Usage::default(); self.tensors + self.assignment.slots.len()];
         let mut hazards = Hazards::default();
-        let mut barriers = Vec::with_capacity(self.graph.nodes.len());
-        for node in &self.graph.nodes {
-            let accesses: SmallVec<[BlockAccess; 4]> = node
+        let mut barriers = Vec::with_capacity(self.lowered.commands.len());
+        for command in &self.lowered.commands {
+            let accesses: SmallVec<[BlockAccess; 4]> = command
                 .accesses
                 .iter()
                 .filter_map(|access| {
@@ -133,11 +140,11 @@ impl Program {
 
     /// What it amounts to.
     pub(crate) fn amount(&self) -> Amount {
-        let nodes = &self.graph.nodes;
+        let commands = &self.lowered.commands;
         Amount {
-            dispatches: nodes.len() as u64,
+            dispatches: commands.len() as u64,
             barriers: self.barriers.iter().filter(|barrier| **barrier).count() as u64,
-            bytes: nodes.iter().filter_map(|node| node.cost.bytes).sum(),
+            bytes: commands.iter().filter_map(|command| command.cost.bytes).sum(),
         }
     }
 
@@ -145,7 +152,7 @@ impl Program {
     pub(crate) fn temporaries(&self) -> SmallVec<[Option<u64>; 16]> {
         let slots = self.assignment.slots.iter();
         let mut temporaries: SmallVec<[Option<u64>; 16]> = slots.map(|bytes| Some(*bytes)).collect();
-        for (value, home) in self.graph.values.iter().zip(&self.assignment.homes) {
+        for (value, home) in self.lowered.values.iter().zip(&self.assignment.homes) {
             if let (Some(_), Home::Slot(slot)) = (&value.kept, home) {
                 temporaries[*slot as usize] = None;
             }
@@ -154,53 +161,20 @@ impl Program {
     }
 }
 
-/// Turns programs, products, convolutions, reductions and softmax into dispatches.
-fn lower(catalog: &Catalog, graph: &mut Graph) -> Result<()> {
-    let nodes = std::mem::take(&mut graph.nodes);
-    let mut lowered = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        match &node.work {
-            Work::Map(map) => map.lower(&node.label, graph, catalog, &mut lowered)?,
-            Work::Product(product) => product.lower(&node.label, graph, catalog, &mut lowered)?,
-            Work::Convolution(convolution) => {
-                convolution.lower(&node.label, graph, catalog, &mut lowered)?;
-            }
-            Work::Reduce(reduce) => reduce.lower(&node.label, graph, catalog, &mut lowered)?,
-            Work::Softmax(softmax) => softmax.lower(&node.label, graph, catalog, &mut lowered)?,
-            Work::Dispatch { .. } | Work::Copy | Work::Fill { .. } => lowered.push(node),
-        }
-    }
-    graph.nodes = lowered;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use smallvec::smallvec;
-
     use super::*;
-    use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
-    use crate::ir::graph::{Label, LabelName, Node, Origin};
-    use crate::shape::{DType, Shape};
+    use crate::ir::build::Build;
+    use crate::ir::elementwise::OpCode;
     use crate::vk::physical::{DeviceInfo, DeviceKind};
 
     /// So many additions of a tensor, one after the other.
     fn additions(count: usize, elements: usize) -> Graph {
-        let (mut graph, shape) = (Graph::default(), Shape::from([elements]));
-        let tensor = graph.add_value(shape, DType::F32, Origin::Tensor(0));
-        let mut last = tensor;
-        for _ in 0..count {
-            let output = graph.add_value(shape, DType::F32, Origin::Produced);
-            let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
-            let operands = [Operand::Input(0), Operand::Input(1), Operand::Input(0)];
-            let inputs = smallvec![input(last), input(tensor)];
-            let map = Map::single(OpCode::AddF32, operands, inputs, smallvec![], output);
-            let label = Label { op: LabelName::Op("add"), shape, dtype: DType::F32 };
-            graph.nodes.push(Node::new(label, Work::Map(map), SmallVec::new()));
-            last = output;
-        }
-        graph.values[last as usize].kept = Some(0);
-        graph
+        let mut b = Build::default();
+        let tensor = b.tensor([elements]);
+        let last = (0..count).fold(tensor, |last, _| b.op(OpCode::AddF32, &[last, tensor]));
+        b.keep(last);
+        b.graph
     }
 
     #[test]
@@ -220,7 +194,7 @@ mod tests {
             let catalog = Catalog::new(&info, &[("map".to_owned(), variant.to_owned())]).unwrap();
             let program = Program::new(&catalog, false, additions(10, elements), 1).unwrap();
             let slots = &program.assignment.slots;
-            assert_eq!((program.graph.nodes.len(), slots.len()), (nodes, 1), "{variant} {elements}");
+            assert_eq!((program.lowered.commands.len(), slots.len()), (nodes, 1), "{variant} {elements}");
             assert_eq!(program.amount().barriers, barriers, "{variant} {elements}");
         }
     }

@@ -263,6 +263,15 @@ pub const CORNERS: &[Corner] = &[
         let (once, again) = (t.unary("copy", &x)?, t.unary("copy", &x)?);
         t.binary("add", &once, &again)
     }),
+    corner("default variants", "one tensor alone, put side by side twice", |t| {
+        let x = t.tensor(&[100])?;
+        let (once, again) = (t.concat(std::slice::from_ref(&x), 0)?, t.concat(&[x], 0)?);
+        t.binary("add", &once, &again)
+    }),
+    corner("default variants", "one count twice", |t| {
+        let (once, again) = (t.count(100)?, t.count(100)?);
+        t.binary("add", &once, &again)
+    }),
     corner("default variants", "one sum of nothing twice", |t| {
         let x = t.tensor(&[5, 0])?;
         let (once, again) = (t.reduce("sum", &x, 1)?, t.reduce("sum", &x, 1)?);

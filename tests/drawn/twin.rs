@@ -123,6 +123,12 @@ impl<'a> Twin<'a> {
         Ok(self.known(what.to_owned(), value, dims.to_vec(), data))
     }
 
+    /// The numbers from 0 on.
+    pub fn count(&mut self, numbers: usize) -> Made {
+        let value = self.r.iota::<f32>([numbers])?;
+        Ok(self.known("iota".to_owned(), value, vec![numbers], (0..numbers).map(|n| n as f32).collect()))
+    }
+
     pub fn reshape(&mut self, x: &Known, dims: &[usize]) -> Made {
         let value = self.r.reshape(x.value, shape(dims))?;
         let made =

@@ -1,161 +1,96 @@
 //! What is merged, and what must not be.
 
-use smallvec::smallvec;
-
 use super::*;
-use crate::fusion::elementwise::position_or_push;
 use crate::fusion::fuse_all;
-use crate::ir::elementwise::{OpCode, Operand, dense_strides};
-use crate::ir::graph::Label;
-use crate::ir::reduce::Reduce;
+use crate::ir::build::Build;
+use crate::ir::copy::{Fill, Gather, Generate, Sequence};
+use crate::ir::elementwise::{OpCode, Operand};
 use crate::ir::reduce::Reduction;
-use crate::ir::softmax::Softmax;
-use crate::kernels::axis::span::Geometry;
-use crate::shape::{DType, Shape};
+use crate::shape::DType;
 
-/// A graph on values of one shape that is written down like a recording.
-struct Build(Graph, Shape);
+fn tensor(b: &mut Build) -> ValueId {
+    b.tensor([8, 8])
+}
 
-impl Build {
-    fn new() -> Build {
-        Build(Graph::default(), Shape::from([8, 8]))
-    }
+fn reduce(b: &mut Build, reduction: Reduction, input: ValueId, second: Option<ValueId>) -> ValueId {
+    b.reduce(reduction, input, second, 1)
+}
 
-    fn tensor(&mut self) -> ValueId {
-        self.0.add_value(self.1, DType::F32, Origin::Tensor(0))
-    }
+fn merged(b: &Build) -> Graph {
+    let mut graph = b.graph.clone();
+    fuse_and_merge(&mut graph, fuse_all);
+    graph
+}
 
-    fn made(&mut self) -> ValueId {
-        self.0.add_value(self.1, DType::F32, Origin::Produced)
-    }
-
-    fn push(&mut self, work: Work, reads: &[ValueId], write: ValueId) -> ValueId {
-        let label = Label { op: LabelName::Op("op"), shape: self.1, dtype: DType::F32 };
-        let mut accesses: SmallVec<_> = reads.iter().map(|&value| self.0.whole(value, false)).collect();
-        accesses.push(self.0.whole(write, true));
-        let accesses = if matches!(work, Work::Map(_)) { SmallVec::new() } else { accesses };
-        self.0.nodes.push(Node::new(label, work, accesses));
-        write
-    }
-
-    fn op(&mut self, op: OpCode, operands: &[ValueId]) -> ValueId {
-        let output = self.made();
-        let mut inputs = SmallVec::new();
-        let mut input = |value| {
-            let input = MapInput { value, strides: dense_strides(&self.1), offset: 0 };
-            Operand::Input(position_or_push(&mut inputs, input))
-        };
-        let code: Vec<Operand> = operands.iter().map(|&value| input(value)).collect();
-        let operands = [0, 1, 2].map(|k| code.get(k).copied().unwrap_or(code[0]));
-        let map = Map::single(op, operands, inputs, smallvec![], output);
-        self.push(Work::Map(map), &[], output)
-    }
-
-    fn product(&mut self, a: ValueId, b: ValueId) -> ValueId {
-        let factor = |value| Factor { value, along_k: true, batch: [0; 2] };
-        let output = self.made();
-        let product = Product {
-            m: 8,
-            n: 8,
-            k: 8,
-            batch: [1; 2],
-            lhs: factor(a),
-            rhs: factor(b),
-            alpha: 1.0,
-            epilogue: Epilogue::default(),
-            output,
-        };
-        self.push(Work::Product(Box::new(product)), &[a, b], output)
-    }
-
-    fn reduce(&mut self, reduction: Reduction, input: ValueId, second: Option<ValueId>) -> ValueId {
-        let output = self.made();
-        let geometry = Geometry::along(&self.1, 1);
-        let reduce = Reduce { op: "reduce", reduction, input, second, head: None, geometry, output };
-        let reads: Vec<ValueId> = [input].into_iter().chain(second).collect();
-        self.push(Work::Reduce(Box::new(reduce)), &reads, output)
-    }
-
-    fn softmax(&mut self, logarithm: bool, input: ValueId) -> ValueId {
-        let output = self.made();
-        let geometry = Geometry::along(&self.1, 1);
-        let softmax = Softmax { op: "softmax", logarithm, input, head: None, geometry, output };
-        self.push(Work::Softmax(Box::new(softmax)), &[input], output)
-    }
-
-    fn keep(&mut self, value: ValueId) {
-        self.0.values[value as usize].kept = Some(0);
-    }
-
-    fn merged(&self) -> Graph {
-        let mut graph = self.0.clone();
-        fuse_and_merge(&mut graph, fuse_all);
-        graph
-    }
+/// What a node writes, and nothing else.
+fn result(node: &Node) -> ValueId {
+    outputs(node)[0]
 }
 
 #[test]
 fn equal_steps_of_a_program_are_one() {
-    let mut b = Build::new();
-    let x = b.tensor();
+    let mut b = Build::default();
+    let x = tensor(&mut b);
     let (first, second) = (b.op(OpCode::ExpF32, &[x]), b.op(OpCode::ExpF32, &[x]));
     let sum = b.op(OpCode::AddF32, &[first, second]);
     b.keep(sum);
-    let graph = b.merged();
-    let [Node { work: Work::Map(map), .. }] = &graph.nodes[..] else { panic!("{:?}", graph.nodes) };
+    let graph = merged(&b);
+    let [Node { op: Op::Elementwise(map), .. }] = &graph.nodes[..] else { panic!("{:?}", graph.nodes) };
     assert_eq!(map.steps.len(), 2);
     assert_eq!(map.steps[1].operands[..2], [Operand::Step(0); 2]);
 }
 
 #[test]
 fn the_mean_in_a_variance_is_the_mean() {
-    let mut b = Build::new();
-    let x = b.tensor();
-    let mean = b.reduce(Reduction::Mean, x, None);
-    let again = b.reduce(Reduction::Mean, x, None);
-    let variance = b.reduce(Reduction::Variance, x, Some(again));
+    let mut b = Build::default();
+    let x = tensor(&mut b);
+    let mean = reduce(&mut b, Reduction::Mean, x, None);
+    let again = reduce(&mut b, Reduction::Mean, x, None);
+    let variance = reduce(&mut b, Reduction::Variance, x, Some(again));
     b.keep(mean);
     b.keep(variance);
-    let graph = b.merged();
+    let graph = merged(&b);
     assert_eq!(graph.nodes.len(), 2);
-    assert_eq!(graph.nodes[1].accesses[1].value, mean);
+    let mut read = Vec::new();
+    graph.nodes[1].op.touches(|value, write| read.extend((!write).then_some(graph.root(value))));
+    assert_eq!(read, [x, mean]);
     assert_eq!(graph.root(again), mean);
 }
 
 #[test]
 fn the_one_that_is_kept_stays() {
-    let mut b = Build::new();
-    let x = b.tensor();
-    let (first, second) = (b.reduce(Reduction::Sum, x, None), b.reduce(Reduction::Sum, x, None));
+    let mut b = Build::default();
+    let x = tensor(&mut b);
+    let (first, second) = (reduce(&mut b, Reduction::Sum, x, None), reduce(&mut b, Reduction::Sum, x, None));
     let last = b.op(OpCode::AddF32, &[first, second]);
     b.keep(second);
     b.keep(last);
-    let graph = b.merged();
+    let graph = merged(&b);
     assert_eq!(graph.nodes.len(), 2);
-    assert_eq!((graph.root(first), graph.nodes[0].accesses[1].value), (second, second));
+    assert_eq!((graph.root(first), graph.root(result(&graph.nodes[0]))), (second, second));
 }
 
 #[test]
 fn two_that_are_kept_stay_two() {
-    let mut b = Build::new();
-    let x = b.tensor();
+    let mut b = Build::default();
+    let x = tensor(&mut b);
     for _ in 0..3 {
-        let sum = b.reduce(Reduction::Sum, x, None);
+        let sum = reduce(&mut b, Reduction::Sum, x, None);
         b.keep(sum);
     }
-    assert_eq!(b.merged().nodes.len(), 3);
+    assert_eq!(merged(&b).nodes.len(), 3);
 }
 
 #[test]
 fn what_two_programs_make_in_passing_is_not_stored_for_both() {
-    let mut b = Build::new();
-    let x = b.tensor();
+    let mut b = Build::default();
+    let x = tensor(&mut b);
     for op in [OpCode::NegF32, OpCode::AbsF32] {
         let made = b.op(OpCode::ExpF32, &[x]);
         let last = b.op(op, &[made]);
         b.keep(last);
     }
-    let graph = b.merged();
+    let graph = merged(&b);
     assert_eq!(graph.nodes.len(), 2);
     let outputs = |node: &Node| outputs(node).len();
     assert_eq!(graph.nodes.iter().map(outputs).sum::<usize>(), 2);
@@ -164,22 +99,22 @@ fn what_two_programs_make_in_passing_is_not_stored_for_both() {
 #[test]
 fn products_are_merged_where_that_adds_nothing() {
     // A sum of both, which one epilogue can be.
-    let mut b = Build::new();
-    let (x, y) = (b.tensor(), b.tensor());
-    let (first, second) = (b.product(x, y), b.product(x, y));
+    let mut b = Build::default();
+    let (x, y) = (tensor(&mut b), tensor(&mut b));
+    let (first, second) = (b.matmul(x, y), b.matmul(x, y));
     let positive = b.op(OpCode::ReluF32, &[first]);
     let sum = b.op(OpCode::AddF32, &[positive, second]);
     b.keep(sum);
-    let graph = b.merged();
+    let graph = merged(&b);
     assert_eq!(graph.nodes.len(), 1);
 
     // Two that each have an epilogue of their own: merged, they would be three.
-    let (first, second) = (b.product(x, sum), b.product(x, sum));
+    let (first, second) = (b.matmul(x, sum), b.matmul(x, sum));
     for (op, product) in [(OpCode::ReluF32, first), (OpCode::NegF32, second)] {
         let last = b.op(op, &[product]);
         b.keep(last);
     }
-    let graph = b.merged();
+    let graph = merged(&b);
     assert_eq!(graph.nodes.len(), 3, "the first pair is one, the second stays two");
 }
 
@@ -187,14 +122,14 @@ fn products_are_merged_where_that_adds_nothing() {
 fn products_stay_two_where_one_would_have_to_be_stored() {
     // Each has an epilogue: the second reads the result of the first. As one, the product itself would be stored for a program that
     // makes both results.
-    let mut b = Build::new();
-    let (x, y) = (b.tensor(), b.tensor());
-    let (first, second) = (b.product(x, y), b.product(x, y));
+    let mut b = Build::default();
+    let (x, y) = (tensor(&mut b), tensor(&mut b));
+    let (first, second) = (b.matmul(x, y), b.matmul(x, y));
     let positive = b.op(OpCode::ReluF32, &[first]);
     let last = b.op(OpCode::MulF32, &[positive, second]);
     b.keep(positive);
     b.keep(last);
-    let graph = b.merged();
+    let graph = merged(&b);
     let stored = graph.nodes.iter().map(|node| outputs(node).len()).sum::<usize>();
     assert_eq!((graph.nodes.len(), stored), (2, 2), "{:?}", graph.nodes);
 }
@@ -202,23 +137,55 @@ fn products_stay_two_where_one_would_have_to_be_stored() {
 #[test]
 fn softmax_and_its_logarithm_are_two() {
     for (logarithms, nodes) in [([false, false], 2), ([true, true], 2), ([false, true], 3)] {
-        let mut b = Build::new();
-        let x = b.tensor();
-        let [first, second] = logarithms.map(|logarithm| b.softmax(logarithm, x));
+        let mut b = Build::default();
+        let x = tensor(&mut b);
+        let [first, second] = logarithms.map(|logarithm| b.softmax(logarithm, x, 1));
         let both = b.op(OpCode::AddF32, &[first, second]);
         b.keep(both);
-        assert_eq!(b.merged().nodes.len(), nodes, "{logarithms:?}");
+        assert_eq!(merged(&b).nodes.len(), nodes, "{logarithms:?}");
     }
 }
 
 #[test]
 fn reads_before_and_after_an_update_are_two() {
-    let mut b = Build::new();
-    let x = b.tensor();
-    let before = b.reduce(Reduction::Sum, x, None);
-    b.push(Work::Fill { word: 0 }, &[], x);
-    let after = b.reduce(Reduction::Sum, x, None);
+    let mut b = Build::default();
+    let x = tensor(&mut b);
+    let before = reduce(&mut b, Reduction::Sum, x, None);
+    b.push("fill", x, Fill { word: 0, output: x });
+    let after = reduce(&mut b, Reduction::Sum, x, None);
     let both = b.op(OpCode::AddF32, &[before, after]);
     b.keep(both);
-    assert_eq!(b.merged().nodes.len(), 4);
+    assert_eq!(merged(&b).nodes.len(), 4);
+}
+
+#[test]
+fn what_is_moved_or_made_twice_is_made_once() {
+    let mut b = Build::default();
+    let (x, rows) = (tensor(&mut b), b.graph.add_value([8].into(), DType::U32, Origin::Tensor(1)));
+    let record = |b: &mut Build, seed: u64| {
+        let (gathered, random) = (b.produced([8, 8]), b.produced([8, 8]));
+        b.push("gather_rows", gathered, Gather { table: x, rows, output: gathered });
+        b.push("random", random, Generate { sequence: Sequence::Uniform, seed, output: random });
+        let whole = b.concat(&[x]);
+        let whole = b.alias(whole, [8, 8]);
+        let copied = b.copy(x);
+        [gathered, random, whole, copied]
+    };
+    for (seeds, nodes) in [([7, 7], 8), ([7, 8], 9)] {
+        let mut b = b.clone();
+        let [first, second] = seeds.map(|seed| record(&mut b, seed));
+        for (one, other) in first.into_iter().zip(second) {
+            // Stays apart from the others: each has its own operation of two operands.
+            let both = b.op(OpCode::AddF32, &[one, other]);
+            b.keep(both);
+        }
+        assert_eq!(merged(&b).nodes.len(), nodes, "{seeds:?}");
+    }
+    // Two parts of one value are never one.
+    let mut b = Build::default();
+    let x = tensor(&mut b);
+    let (first, second) = (b.concat(&[x, x]), b.concat(&[x, x]));
+    let both = b.op(OpCode::AddF32, &[first, second]);
+    b.keep(both);
+    assert_eq!(merged(&b).nodes.len(), 5);
 }

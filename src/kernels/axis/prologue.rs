@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
 use crate::ir::elementwise::{MAX_SCALARS, Map};
-use crate::ir::graph::ValueId;
 use crate::ir::op_code::OpSet;
+use crate::ir::value::ValueId;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{head, program};
 

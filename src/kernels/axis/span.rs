@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
-use crate::ir::graph::{Access, Graph, ValueId};
+use crate::ir::value::{Access, ValueId, Values};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::shape::Shape;
 pub(crate) use crate::shape::axes::Geometry;
@@ -65,6 +65,27 @@ impl Layout {
         begin..begin + self.cut.chunk.min(extent - skip) * inner
     }
 
+    /// Bytes that a window may span, wherever it begins.
+    fn range(limits: &Limits) -> u64 {
+        (limits.storage_range_bytes - limits.offset_alignment) / 16 * 16
+    }
+
+    /// Refuses a part of the input that no window can span, if inputs are bound in windows.
+    pub(crate) fn check(
+        &self,
+        windowed: bool,
+        shape: Shape,
+        op: &'static str,
+        limits: &Limits,
+    ) -> Result<()> {
+        let bytes = 4 * self.cut.chunk * self.geometry.inner;
+        let long = branch!("span: windowed", windowed) && Layout::range(limits) < bytes;
+        if branch!("span: a part of the input is too long", long) {
+            return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
+        }
+        Ok(())
+    }
+
     /// The dispatches: as few as bindings allow. `windowed` says that inputs are bound in windows, too.
     pub(crate) fn slabs(
         &self,
@@ -75,16 +96,11 @@ impl Layout {
     ) -> Result<Vec<Slab>> {
         let Geometry { inner, .. } = self.geometry;
         let units = self.geometry.outer * self.cut.parts;
-        // A window begins up to one alignment early.
-        let range = (limits.storage_range_bytes - limits.offset_alignment) / 16 * 16;
+        self.check(windowed, shape, op, limits)?;
+        let range = Layout::range(limits);
         let fours = inner.div_ceil(4);
         let by_output = range / (self.out_bytes * inner);
-        let windowed = branch!("span: windowed", windowed);
         let by_input = if windowed { range / (4 * self.cut.chunk * inner) } else { u64::MAX };
-        if branch!("span: a part of the input is too long", by_input == 0) {
-            let bytes = 4 * self.cut.chunk * inner;
-            return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
-        }
         let per_slab = by_output.min(by_input).clamp(1, units);
         // One part's results alone are too many: a slab has some of the columns then.
         let per_slab_fours =
@@ -101,9 +117,9 @@ impl Layout {
     }
 }
 
-/// How inputs of these values can be read.
-pub(crate) fn load_of(wanted: Load, graph: &Graph, inputs: &[ValueId], limits: &Limits) -> Load {
-    let fits = inputs.iter().all(|&input| graph.bytes(graph.root(input)) / 16 < limits.texel_elements);
+/// How inputs of these sizes can be read.
+pub(crate) fn load_of(wanted: Load, inputs: &[u64], limits: &Limits) -> Load {
+    let fits = inputs.iter().all(|bytes| bytes / 16 < limits.texel_elements);
     match wanted {
         Load::Texel
             if branch!("span: texels fit", fits)
@@ -117,13 +133,13 @@ pub(crate) fn load_of(wanted: Load, graph: &Graph, inputs: &[ValueId], limits: &
 
 /// The binding of some words of an input. Texel views always span the whole.
 pub(crate) fn input_window(
-    graph: &Graph,
+    values: &Values,
     value: ValueId,
     words: std::ops::Range<u64>,
     load: Load,
     limits: &Limits,
 ) -> Window {
-    let whole = graph.whole(value, false);
+    let whole = values.whole(value, false);
     if branch!("span: texels", load == Load::Texel)
         || branch!("span: whole input", whole.bytes <= limits.storage_range_bytes)
     {
@@ -134,13 +150,13 @@ pub(crate) fn input_window(
 
 /// The binding of some elements of an output.
 pub(crate) fn output_window(
-    graph: &Graph,
+    values: &Values,
     value: ValueId,
     elements: std::ops::Range<u64>,
     bytes: u64,
     limits: &Limits,
 ) -> Window {
-    let whole = graph.whole(value, true);
+    let whole = values.whole(value, true);
     if branch!("span: whole output", whole.bytes <= limits.storage_range_bytes) {
         return Window { access: whole, origin: 0, last: 0 };
     }
@@ -168,8 +184,6 @@ pub(crate) fn subgroup(catalog: &Catalog) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::graph::Origin;
-    use crate::shape::DType;
 
     #[test]
     fn shapes_are_seen_as_three_extents() {
@@ -264,12 +278,8 @@ mod tests {
     #[test]
     fn inputs_are_texels_where_all_of_them_may_be() {
         let load = |inputs: usize, elements: u64, wanted: Load| {
-            let mut graph = Graph::default();
-            let mut value =
-                |elements: usize| graph.add_value([elements].into(), DType::F32, Origin::Produced);
-            let mut values: Vec<ValueId> = (1..inputs).map(|_| value(4)).collect();
-            values.push(value(elements as usize));
-            load_of(wanted, &graph, &values, &limits())
+            let sizes: Vec<u64> = (1..inputs).map(|_| 16).chain([4 * elements]).collect();
+            load_of(wanted, &sizes, &limits())
         };
         let Limits { texel_bindings, texel_elements, .. } = limits();
         let (most, largest) = (texel_bindings as usize, 4 * texel_elements - 4);

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
-use crate::ir::graph::ValueId;
+use crate::ir::value::ValueId;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::conv_direct;
@@ -85,27 +85,16 @@ impl<'a> Direct<'a> {
     pub(super) fn padded(&mut self, c: &Convolution, lowering: &mut Lowering<'_>) -> Result<ValueId> {
         let channels = c.groups * c.channels;
         let [height, row] = c.size;
-        if !branch!("direct: copied", c.needs_copy()) {
+        let copy = c.copy();
+        branch!("direct: copied", copy.is_some());
+        let Some(pack) = copy else {
             self.pitches = [row / 4, height * (row / 4), channels * height * (row / 4)];
             return Ok(c.input);
-        }
-        let [panel_rows, width] = c.padded_size();
-        let pack = Pack {
-            op: OP,
-            source: c.input,
-            rows: height,
-            columns: row,
-            transposed: false,
-            top: c.padding[0],
-            left: c.padding[1],
-            panels: 1,
-            panel_vecs: width,
-            panel_rows,
-            batch: [1, c.images * channels],
-            strides: [0, height * row],
         };
         let launch = lowering.launch;
-        let value = pack.lower(launch.load, launch.label, lowering.graph, launch.catalog, lowering.nodes)?;
+        let value =
+            pack.lower(launch.load, launch.label, lowering.values, launch.catalog, lowering.commands)?;
+        let Pack { panel_rows, panel_vecs: width, .. } = pack;
         self.pitches = [width, panel_rows * width, channels * panel_rows * width];
         Ok(value)
     }
@@ -128,6 +117,26 @@ impl Convolution {
         let vecs = (3 * self.stride[1] + reach(1) - 1) / 4 + 1;
         let width = (self.result[1].div_ceil(4) - 1) * self.stride[1] + vecs;
         [(self.result[0] - 1) * self.stride[0] + reach(0), width]
+    }
+
+    /// The copy that the kernel reads, unless it reads the input as it lies.
+    pub(super) fn copy(&self) -> Option<Pack> {
+        let ([panel_rows, width], [height, row]) = (self.padded_size(), self.size);
+        let pack = Pack {
+            op: OP,
+            source: self.input,
+            rows: height,
+            columns: row,
+            transposed: false,
+            top: self.padding[0],
+            left: self.padding[1],
+            panels: 1,
+            panel_vecs: width,
+            panel_rows,
+            batch: [1, self.images * self.groups * self.channels],
+            strides: [0, height * row],
+        };
+        self.needs_copy().then_some(pack)
     }
 
     /// Whether the kernel can't read the input as it lies.

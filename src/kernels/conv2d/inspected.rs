@@ -6,9 +6,9 @@ use super::Epilogue;
 use crate::error::Result;
 use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::{Source, Step};
-use crate::ir::graph::{Graph, Label, LabelName, Origin};
 use crate::ir::op_code::OpCode;
 use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::value::{Label, LabelName, Origin, Values};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::launch::pipelines_of;
 use crate::shape::{DType, Shape};
@@ -50,11 +50,11 @@ pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
         Example { epilogue: heavy.clone(), size: 7, ..common(1, 3) },
         Example { epilogue: heavy, groups: 64, channels: [1; 2], ..common(8, 3) },
     ];
-    let (mut graph, mut nodes) = (Graph::default(), Vec::new());
+    let (mut values, mut commands) = (Values::default(), Vec::new());
     for Example { images, groups, channels, size, taps, dtype, epilogue } in examples {
         let [from, to] = channels;
         let mut value = |extents: [u32; 4], dtype| {
-            graph.add_value(Shape::from(extents.map(|extent| extent as usize)), dtype, Origin::Produced)
+            values.add_value(Shape::from(extents.map(|extent| extent as usize)), dtype, Origin::Produced)
         };
         let input = value([images, groups * from, size, size], dtype);
         let weights = value([groups, from * taps, taps, to.next_multiple_of(4)], DType::F32);
@@ -76,7 +76,7 @@ pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
             output,
         };
         let label = Label { op: LabelName::Op(super::OP), shape: Shape::default(), dtype };
-        convolution.lower(&label, &mut graph, catalog, &mut nodes)?;
+        convolution.lower(&label, &mut values, catalog, &mut commands)?;
     }
-    Ok(pipelines_of(nodes))
+    Ok(pipelines_of(commands))
 }

@@ -11,9 +11,10 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
-use crate::ir::conv2d::{Convolution, Weights};
+use crate::ir::command::Command;
+use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::epilogue::{Epilogue, PushResult};
-use crate::ir::graph::{Access, Graph, Label, Node, Origin, ValueId};
+use crate::ir::value::{Access, Label, Origin, ValueId, Values};
 use crate::kernels::catalog::{Catalog, Family, Load};
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
@@ -30,33 +31,50 @@ pub(crate) use inspected::inspected;
 
 const OP: &str = "conv2d";
 
-/// Appends the dispatch that lays weights out as `[group][channel][kernel row][tap][row]`, rows padded to fours.
-pub(crate) fn prepare(
-    weights: &Weights,
-    label: &Label,
-    graph: &mut Graph,
-    catalog: &Catalog,
-) -> Result<(ValueId, Vec<Node>)> {
-    // A copy loads as elementwise work does: what is laid out is the same for every scheme.
-    let elements = graph.value(weights.value).shape.elements() as u64;
-    let load = catalog.load_of(catalog.variant(Family::Map, elements).load, graph, [weights.value]);
-    let mut nodes = Vec::new();
-    let pack = Pack {
-        op: OP,
-        source: weights.value,
-        rows: weights.depth,
-        columns: weights.rows,
-        transposed: true,
-        top: 0,
-        left: 0,
-        panels: 1,
-        panel_vecs: weights.rows.div_ceil(4),
-        panel_rows: weights.depth,
-        batch: [1, weights.groups],
-        strides: [0, weights.rows * weights.depth],
-    };
-    let value = pack.lower(load, label, graph, catalog, &mut nodes)?;
-    Ok((value, nodes))
+impl PackWeights {
+    fn pack(&self) -> Pack {
+        Pack {
+            op: OP,
+            source: self.weights,
+            rows: self.depth,
+            columns: self.rows,
+            transposed: true,
+            top: 0,
+            left: 0,
+            panels: 1,
+            panel_vecs: self.rows.div_ceil(4),
+            panel_rows: self.depth,
+            batch: [1, self.groups],
+            strides: [0, self.rows * self.depth],
+        }
+    }
+
+    /// A copy loads as elementwise work does: what is made is the same for every scheme.
+    fn load(&self, values: &Values, catalog: &Catalog) -> Load {
+        let elements = values.value(self.weights).shape.elements() as u64;
+        catalog.load_of(catalog.variant(Family::Map, elements).load, values, [self.weights])
+    }
+
+    /// The shape of the output.
+    pub(crate) fn shape(&self) -> Shape {
+        self.pack().shape()
+    }
+
+    /// Refuses weights that no binding can span, as they are or as they are to be.
+    pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
+        self.pack().check(self.load(values, catalog), values, catalog)
+    }
+
+    /// Appends the commands that carry it out.
+    pub(crate) fn lower(
+        &self,
+        label: &Label,
+        values: &Values,
+        catalog: &Catalog,
+        commands: &mut Vec<Command>,
+    ) -> Result<()> {
+        self.pack().lower_into(self.output, self.load(values, catalog), label, values, catalog, commands)
+    }
 }
 
 /// Refuses results of which not even one image fits a binding.
@@ -130,49 +148,129 @@ impl Convolution {
         [self.images, self.all_rows(), self.pixels()]
     }
 
+    /// Elements of the result.
+    fn results(&self) -> u64 {
+        u64::from(self.images) * u64::from(self.all_rows()) * u64::from(self.pixels())
+    }
+
+    fn scheme(&self, catalog: &Catalog) -> &'static Scheme {
+        catalog.convolutions(self.rows, self.results())
+    }
+
+    /// The scheme's load path, where the inputs allow it.
+    fn load(&self, scheme: &Scheme, values: &Values, catalog: &Catalog) -> Load {
+        let extras = self.epilogue.extras.iter().map(|extra| extra.value);
+        catalog.load_of(scheme.load, values, [self.input, self.weights].into_iter().chain(extras))
+    }
+
+    /// Refuses a convolution of which a binding would have to span more than it can: an input, its copy, or an image of the result.
+    pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
+        let scheme = self.scheme(catalog);
+        let load = self.load(scheme, values, catalog);
+        let mut input = values.binding(self.input);
+        match direct::Direct::new(self, scheme, catalog) {
+            Some(way) => {
+                if let Some(pack) = self.copy() {
+                    pack.check(load, values, catalog)?;
+                    input = (pack.shape(), 4 * pack.shape().elements() as u64);
+                }
+                self.cut(scheme, &way, values, &catalog.limits)?;
+            }
+            None => {
+                let way = tile::Tiles::new(self, scheme, &catalog.limits);
+                self.cut(scheme, &way, values, &catalog.limits)?;
+            }
+        }
+        let others = [self.weights].into_iter().chain(self.epilogue.extras.iter().map(|extra| extra.value));
+        catalog.check_inputs(OP, load, [input].into_iter().chain(others.map(|value| values.binding(value))))
+    }
+
+    /// How the work is cut.
+    fn cut(&self, scheme: &Scheme, way: &impl Way, values: &Values, limits: &Limits) -> Result<Cut> {
+        let (parts, chunk) = self.split(scheme, way, limits);
+        // Parts lie in rows of whole vectors, results do not.
+        let split = branch!("convolution: split", parts > 1);
+        let pitch = if split { self.pixels().next_multiple_of(4) } else { self.pixels() };
+        let image_bytes = 4 * u64::from(self.all_rows()) * u64::from(pitch) * u64::from(parts);
+        let most = window_bytes(limits) / image_bytes;
+        let images = most.min(u64::from(limits.groups[2] / parts)).min(u64::from(self.images)) as u32;
+        if images == 0 {
+            branch!("convolution: an image is too large");
+            let shape = values.value(self.output).shape;
+            return Err(Error::Binding { op: OP, shape, bytes: image_bytes, limit: window_bytes(limits) });
+        }
+        Ok(Cut { parts, chunk, pitch, images })
+    }
+
+    /// Into how many parts sums are split, and how many units each but the last has: several where tiles are fewer than
+    /// what keeps the device busy and the parts of an image fit a binding, or where a loop would be longer than it may be.
+    fn split(&self, scheme: &Scheme, way: &impl Way, limits: &Limits) -> (u32, u32) {
+        let (units, step) = way.units();
+        let tiles = way.tiles(self.images) * u64::from(way.depth(self.images, 1));
+        let worth = u64::from(self.depth() / scheme.least_part);
+        let part_bytes = 4 * u64::from(self.all_rows()) * u64::from(self.pixels().next_multiple_of(4));
+        let room = window_bytes(limits) / part_bytes;
+        let wanted = scheme.busy_groups.div_ceil(tiles).min(8).min(worth).min(room).max(1) as u32;
+        let longest = crate::kernels::matmul::shape::MOST_ITERATIONS.saturating_mul(step);
+        let chunk = units.div_ceil(wanted).next_multiple_of(step);
+        branch!("convolution: split to be busy", wanted > 1);
+        branch!("convolution: split to be short", chunk > longest);
+        let chunk = chunk.min(longest);
+        (units.div_ceil(chunk), chunk)
+    }
+
     /// Appends the dispatches that carry the convolution out: usually one, and before it one that puts zeros around the
     /// input; after it one that adds up parts of split sums; more where the result is larger than a binding.
     pub(crate) fn lower(
         &self,
         label: &Label,
-        graph: &mut Graph,
+        values: &mut Values,
         catalog: &Catalog,
-        out: &mut Vec<Node>,
+        out: &mut Vec<Command>,
     ) -> Result<()> {
-        let results = u64::from(self.images) * u64::from(self.all_rows()) * u64::from(self.pixels());
-        let scheme = catalog.convolutions(self.rows, results);
-        let extras = self.epilogue.extras.iter().map(|extra| extra.value);
-        let load = catalog.load_of(scheme.load, graph, [self.input, self.weights].into_iter().chain(extras));
+        let scheme = self.scheme(catalog);
+        let load = self.load(scheme, values, catalog);
         let launch = Launch { op: OP, label, catalog, load };
-        let mut lowering = Lowering { launch, scheme, convolution: self, graph, nodes: out };
+        let mut lowering = Lowering { launch, scheme, convolution: self, values, commands: out };
         let direct = direct::Direct::new(self, scheme, catalog);
         branch!("convolution: direct", direct.is_some());
         let first = match direct {
             Some(mut way) => {
                 let input = way.padded(self, &mut lowering)?;
-                let first = lowering.nodes.len();
+                let first = lowering.commands.len();
                 lowering.dispatches(&way, input)?;
                 first
             }
             None => {
-                let first = lowering.nodes.len();
+                let first = lowering.commands.len();
                 lowering.dispatches(&tile::Tiles::new(self, scheme, &catalog.limits), self.input)?;
                 first
             }
         };
-        if let [node] = &mut out[first..] {
-            node.cost.flops = Some(2 * results * u64::from(self.depth()));
+        if let [command] = &mut out[first..] {
+            command.cost.flops = Some(2 * self.results() * u64::from(self.depth()));
         }
         Ok(())
     }
+}
+
+/// How a convolution is cut.
+struct Cut {
+    /// Parts of each sum, and units in each but the last.
+    parts: u32,
+    chunk: u32,
+    /// Elements from one row of a part, or of the result, to the next.
+    pitch: u32,
+    /// Images that one dispatch makes at the most.
+    images: u32,
 }
 
 struct Lowering<'a> {
     launch: Launch<'a>,
     scheme: &'static Scheme,
     convolution: &'a Convolution,
-    graph: &'a mut Graph,
-    nodes: &'a mut Vec<Node>,
+    values: &'a mut Values,
+    commands: &'a mut Vec<Command>,
 }
 
 impl Lowering<'_> {
@@ -180,19 +278,8 @@ impl Lowering<'_> {
         let limits = self.launch.catalog.limits;
         let c = self.convolution;
         let (rows, n) = (c.all_rows(), c.pixels());
-        let (count, chunk) = self.split(way);
-        // Parts lie in rows of whole vectors, results do not.
-        let split = branch!("convolution: split", count > 1);
-        let pitch = if split { n.next_multiple_of(4) } else { n };
-        let image_bytes = 4 * u64::from(rows) * u64::from(pitch) * u64::from(count);
-        let most = window_bytes(&limits) / image_bytes;
-        let most = most.min(u64::from(limits.groups[2] / count)).min(u64::from(c.images)) as u32;
-        if most == 0 {
-            branch!("convolution: an image is too large");
-            let shape = self.graph.value(c.output).shape;
-            let limit = window_bytes(&limits);
-            return Err(Error::Binding { op: OP, shape, bytes: image_bytes, limit });
-        }
+        let Cut { parts: count, chunk, pitch, images: most } =
+            c.cut(self.scheme, way, self.values, &limits)?;
         let mut first = 0;
         while first < c.images {
             branch!("convolution: later window", first > 0);
@@ -200,7 +287,7 @@ impl Lowering<'_> {
             let byte = 4 * u64::from(first) * u64::from(rows) * u64::from(n);
             let offset = byte / limits.offset_alignment * limits.offset_alignment;
             let bytes = 4 * u64::from(images) * u64::from(rows) * u64::from(n) + (byte - offset);
-            let target = Access { offset, bytes, ..self.graph.whole(c.output, true) };
+            let target = Access { offset, bytes, ..self.values.whole(c.output, true) };
             let result = PushResult {
                 m: rows,
                 n,
@@ -215,7 +302,7 @@ impl Lowering<'_> {
             };
             let result = result.with(&c.epilogue);
             if branch!("convolution: one part", count == 1) {
-                let [x0, x1] = c.epilogue.inputs(c.weights).map(|value| self.graph.whole(value, false));
+                let [x0, x1] = c.epilogue.inputs(c.weights).map(|value| self.values.whole(value, false));
                 let push = way.push(images, chunk, result);
                 let plain_texels = c.epilogue.is_plain() && self.launch.load == Load::Texel;
                 let together = way.module_together(images, &result, self.launch.catalog);
@@ -233,9 +320,9 @@ impl Lowering<'_> {
                 self.dispatch(way, input, &c.epilogue, &push, (images, 1), kernel, [x0, x1, target])?;
             } else {
                 let shape = Shape::from([(count * images * rows) as usize, pitch as usize]);
-                let value = self.graph.add_value(shape, DType::F32, Origin::Produced);
-                let spare = self.graph.whole(c.weights, false);
-                let to = self.graph.whole(value, true);
+                let value = self.values.add_value(shape, DType::F32, Origin::Produced);
+                let spare = self.values.whole(c.weights, false);
+                let to = self.values.whole(value, true);
                 let of_part = PushResult { c_row: pitch, c_batch: rows * pitch, c_base: 0, ..result };
                 let push = way.push(images, chunk, of_part);
                 let plain = Epilogue::default();
@@ -243,7 +330,7 @@ impl Lowering<'_> {
                 let push = bytemuck::bytes_of(&push);
                 self.dispatch(way, input, &plain, push, (images, count), kernel, [spare, spare, to])?;
                 let parts = Parts { value, count, batches: images, rows, pitch };
-                self.nodes.push(parts.sum(&self.launch, self.graph, result, &c.epilogue, target)?);
+                self.commands.push(parts.sum(&self.launch, self.values, result, &c.epilogue, target)?);
             }
             first += images;
         }
@@ -262,32 +349,14 @@ impl Lowering<'_> {
         (module, (wide, aligned)): (<W::Kernel as KernelFile>::Module, (bool, bool)),
         others: [Access; 3],
     ) -> Result<()> {
-        let mut constants = way.constants(self.graph.value(input).dtype == DType::F16);
+        let mut constants = way.constants(self.values.value(input).dtype == DType::F16);
         set_constants(epilogue, (wide, aligned), &mut constants);
         let kernel = constants.of(module);
         let mut accesses: SmallVec<[Access; 4]> =
-            smallvec![self.graph.whole(input, false), self.graph.whole(self.convolution.weights, false)];
+            smallvec![self.values.whole(input, false), self.values.whole(self.convolution.weights, false)];
         accesses.extend(others);
         let grid = (way.tiles(images), way.depth(images, parts));
-        self.nodes.push(self.launch.node(self.graph, kernel, push, grid, accesses)?);
+        self.commands.push(self.launch.command(self.values, kernel, push, grid, accesses)?);
         Ok(())
-    }
-
-    /// Into how many parts sums are split, and how many units each but the last has: several where tiles are fewer than
-    /// what keeps the device busy and the parts of an image fit a binding, or where a loop would be longer than it may be.
-    fn split(&self, way: &impl Way) -> (u32, u32) {
-        let (c, scheme) = (self.convolution, self.scheme);
-        let (units, step) = way.units();
-        let tiles = way.tiles(c.images) * u64::from(way.depth(c.images, 1));
-        let worth = u64::from(c.depth() / scheme.least_part);
-        let part_bytes = 4 * u64::from(c.all_rows()) * u64::from(c.pixels().next_multiple_of(4));
-        let room = window_bytes(&self.launch.catalog.limits) / part_bytes;
-        let wanted = scheme.busy_groups.div_ceil(tiles).min(8).min(worth).min(room).max(1) as u32;
-        let longest = crate::kernels::matmul::shape::MOST_ITERATIONS.saturating_mul(step);
-        let chunk = units.div_ceil(wanted).next_multiple_of(step);
-        branch!("convolution: split to be busy", wanted > 1);
-        branch!("convolution: split to be short", chunk > longest);
-        let chunk = chunk.min(longest);
-        (units.div_ceil(chunk), chunk)
     }
 }

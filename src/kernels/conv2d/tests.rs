@@ -1,21 +1,22 @@
 //! Which dispatches convolutions become, without a device.
 
 use super::*;
-use crate::ir::graph::{LabelName, Work};
+use crate::ir::command::Action;
+use crate::ir::value::LabelName;
 use crate::kernels::matmul::shape::MOST_ITERATIONS;
 use crate::kernels::modules::tile::TILE_M;
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 
 /// Images of `channels` x `size`, to `rows` channels by a kernel of `taps`.
 fn convolution(
-    graph: &mut Graph,
+    values: &mut Values,
     [images, channels, rows]: [u32; 3],
     size: [u32; 2],
     taps: [u32; 2],
     padding: [u32; 2],
 ) -> Convolution {
     let mut value = |extents: [u32; 4]| {
-        graph.add_value(Shape::from(extents.map(|e| e as usize)), DType::F32, Origin::Produced)
+        values.add_value(Shape::from(extents.map(|e| e as usize)), DType::F32, Origin::Produced)
     };
     let result = [0, 1].map(|d| size[d] + 2 * padding[d] - taps[d] + 1);
     Convolution {
@@ -43,23 +44,23 @@ fn catalog(variant: &str, change: impl FnOnce(&mut DeviceInfo)) -> Catalog {
     Catalog::new(&info, &[("conv2d".to_owned(), variant.to_owned())]).expect("there is such a variant")
 }
 
-fn lower(c: &Convolution, graph: &mut Graph, catalog: &Catalog) -> Result<Vec<Node>> {
+fn lower(c: &Convolution, values: &mut Values, catalog: &Catalog) -> Result<Vec<Command>> {
     let label = Label { op: LabelName::Op(OP), shape: Shape::default(), dtype: DType::F32 };
-    let mut nodes = Vec::new();
-    c.lower(&label, graph, catalog, &mut nodes)?;
-    Ok(nodes)
+    let mut commands = Vec::new();
+    c.lower(&label, values, catalog, &mut commands)?;
+    Ok(commands)
 }
 
 /// The module of each dispatch, and the rows of its tile.
-fn modules(nodes: &[Node]) -> Vec<(String, Option<u32>)> {
-    let of = |node: &Node| match &node.work {
-        Work::Dispatch { pipeline, .. } => {
+fn modules(commands: &[Command]) -> Vec<(String, Option<u32>)> {
+    let of = |command: &Command| match &command.action {
+        Action::Dispatch { pipeline, .. } => {
             let constant = pipeline.specialization.iter().find(|(known, _)| *known == TILE_M.id());
             Some((pipeline.kernel.name().to_owned(), constant.map(|(_, bits)| *bits)))
         }
         _ => None,
     };
-    nodes.iter().filter_map(of).collect()
+    commands.iter().filter_map(of).collect()
 }
 
 fn roomy(info: &mut DeviceInfo) {
@@ -68,12 +69,12 @@ fn roomy(info: &mut DeviceInfo) {
 
 #[test]
 fn tiles_are_large_where_there_are_enough_of_them_and_they_fit() {
-    let mut graph = Graph::default();
-    let many = convolution(&mut graph, [8, 64, 64], [56, 56], [3, 3], [1, 1]);
-    let few = convolution(&mut graph, [1, 64, 64], [14, 14], [3, 3], [1, 1]);
+    let mut values = Values::default();
+    let many = convolution(&mut values, [8, 64, 64], [56, 56], [3, 3], [1, 1]);
+    let few = convolution(&mut values, [1, 64, 64], [14, 14], [3, 3], [1, 1]);
     let mut tile = |c: &Convolution, catalog: &Catalog| {
-        let nodes = lower(c, &mut graph, catalog).expect("fits");
-        modules(&nodes)[0].1
+        let commands = lower(c, &mut values, catalog).expect("fits");
+        modules(&commands)[0].1
     };
     let all = catalog("buffer-tile", roomy);
     assert_eq!((tile(&many, &all), tile(&few, &all)), (Some(64), Some(32)));
@@ -86,12 +87,12 @@ fn tiles_are_large_where_there_are_enough_of_them_and_they_fit() {
 
 #[test]
 fn images_are_written_in_windows() {
-    let mut graph = Graph::default();
-    let c = convolution(&mut graph, [7, 2, 9], [30, 31], [3, 3], [1, 1]);
+    let mut values = Values::default();
+    let c = convolution(&mut values, [7, 2, 9], [30, 31], [3, 3], [1, 1]);
     // An image of the result is 33,480 bytes: two fit, and begin where bindings may, or a little later.
     let catalog = catalog("buffer-tile", |info| info.limits.storage_range_bytes = 70_000);
-    let nodes = lower(&c, &mut graph, &catalog).expect("fits");
-    let written: Vec<_> = nodes.iter().filter_map(|node| node.accesses.last()).collect();
+    let commands = lower(&c, &mut values, &catalog).expect("fits");
+    let written: Vec<_> = commands.iter().filter_map(|command| command.accesses.last()).collect();
     assert_eq!(written.len(), 4);
     let mut end = 0;
     for access in written {
@@ -101,7 +102,7 @@ fn images_are_written_in_windows() {
     }
     assert_eq!(end, 7 * 33_480);
     // One image that no binding spans is refused before anything is recorded.
-    let shape = graph.value(c.output).shape;
+    let shape = values.value(c.output).shape;
     assert!(check_result(shape, &catalog.limits).is_ok());
     let small = Limits { storage_range_bytes: 33_480, ..catalog.limits };
     let refused = check_result(shape, &small);
@@ -109,16 +110,13 @@ fn images_are_written_in_windows() {
 }
 
 /// Parts, units in each, and units in a step of the loop.
-fn split(c: &Convolution, graph: &mut Graph, catalog: &Catalog) -> (u32, u32, u32) {
-    let label = Label { op: LabelName::Op(OP), shape: Shape::default(), dtype: DType::F32 };
-    let launch = Launch { op: OP, label: &label, catalog, load: Load::Buffer };
-    let (mut nodes, scheme) = (Vec::new(), catalog.convolutions(c.rows, 1));
-    let lowering = Lowering { launch, scheme, convolution: c, graph, nodes: &mut nodes };
+fn split(c: &Convolution, catalog: &Catalog) -> (u32, u32, u32) {
+    let (scheme, limits) = (catalog.convolutions(c.rows, 1), &catalog.limits);
     let ((count, chunk), (_, step)) = match direct::Direct::new(c, scheme, catalog) {
-        Some(way) => (lowering.split(&way), way.units()),
+        Some(way) => (c.split(scheme, &way, limits), way.units()),
         None => {
-            let way = tile::Tiles::new(c, scheme, &catalog.limits);
-            (lowering.split(&way), way.units())
+            let way = tile::Tiles::new(c, scheme, limits);
+            (c.split(scheme, &way, limits), way.units())
         }
     };
     (count, chunk, step)
@@ -126,22 +124,22 @@ fn split(c: &Convolution, graph: &mut Graph, catalog: &Catalog) -> (u32, u32, u3
 
 #[test]
 fn sums_are_split_as_long_as_their_parts_fit() {
-    let mut graph = Graph::default();
-    let c = convolution(&mut graph, [1, 512, 8], [8, 8], [3, 3], [1, 1]);
-    assert_eq!(split(&c, &mut graph, &catalog("buffer-tile", |_| ())).0, 8);
+    let mut values = Values::default();
+    let c = convolution(&mut values, [1, 512, 8], [8, 8], [3, 3], [1, 1]);
+    assert_eq!(split(&c, &catalog("buffer-tile", |_| ())).0, 8);
     // An image of a part is 2,048 bytes.
     let three = catalog("buffer-tile", |info| info.limits.storage_range_bytes = 3 * 2048 + 256);
-    assert_eq!(split(&c, &mut graph, &three).0, 3);
+    assert_eq!(split(&c, &three).0, 3);
 }
 
 #[test]
 fn no_loop_is_too_long() {
-    let mut graph = Graph::default();
+    let mut values = Values::default();
     for variant in ["buffer-tile", "buffer-direct", "buffer-tile-64"] {
         let catalog = catalog(variant, roomy);
         for channels in [1, 300, 65_537, 2_000_003] {
-            let c = convolution(&mut graph, [1, channels, 8], [1, 4], [1, 1], [0, 0]);
-            let (count, chunk, step) = split(&c, &mut graph, &catalog);
+            let c = convolution(&mut values, [1, channels, 8], [1, 4], [1, 1], [0, 0]);
+            let (count, chunk, step) = split(&c, &catalog);
             let what = format!("{variant} {channels}: {count} x {chunk}, {step} at a time");
             assert!(chunk.div_ceil(step) <= MOST_ITERATIONS, "{what}");
             assert!(u64::from(count) * u64::from(chunk) >= u64::from(channels), "{what}");
@@ -152,14 +150,14 @@ fn no_loop_is_too_long() {
 
 #[test]
 fn what_would_be_copied_mostly_as_zeros_goes_to_tiles() {
-    let mut graph = Graph::default();
+    let mut values = Values::default();
     let catalog = catalog("buffer-direct", |_| ());
     let mut kernel = |padding: [u32; 2], stride: [u32; 2]| {
-        let mut c = convolution(&mut graph, [1, 8, 8], [16, 16], [3, 3], padding);
+        let mut c = convolution(&mut values, [1, 8, 8], [16, 16], [3, 3], padding);
         c.stride = stride;
         c.result = [0, 1].map(|d| (16 + 2 * padding[d] - 3) / stride[d] + 1);
-        let nodes = lower(&c, &mut graph, &catalog).expect("fits");
-        modules(&nodes).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        let commands = lower(&c, &mut values, &catalog).expect("fits");
+        modules(&commands).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
     };
     assert_eq!(kernel([1, 1], [1, 1]), ["product_pack.buffer", "conv_direct.buffer.plain"]);
     // Three rows of the result, of which two see zeros alone: 120,000 rows would be copied.

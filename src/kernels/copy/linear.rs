@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
-use crate::ir::graph::Work;
+use crate::ir::command::Action;
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
@@ -120,7 +120,7 @@ impl Linear {
         (kernel, together): (Specialized, bool),
         push: &impl bytemuck::NoUninit,
         count: u64,
-    ) -> Result<Work> {
+    ) -> Result<Action> {
         let pipeline = catalog.pipeline(kernel)?;
         let groups = count.div_ceil(self.per_group());
         let x = groups.clamp(1, u64::from(self.limits.groups[0]));
@@ -129,6 +129,6 @@ impl Linear {
         if branch!("linear: digits", together) {
             push.extend_from_slice(bytemuck::bytes_of(&OCTAL));
         }
-        Ok(Work::Dispatch { pipeline, push, groups })
+        Ok(Action::Dispatch { pipeline, push, groups })
     }
 }

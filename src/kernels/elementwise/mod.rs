@@ -9,14 +9,16 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
+use crate::ir::command::{Action, Command};
 use crate::ir::elementwise::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand, dense_strides};
-use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, Work};
 use crate::ir::op_code::OpSet;
 use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::value::{Access, Label, LabelName, Origin, Values};
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
 use crate::kernels::division::Divisions;
 use crate::kernels::elementwise::modules::{map_module, map_module_together};
 use crate::kernels::elementwise::space::{Mode, Space};
+use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::map::{self, Module};
 use crate::kernels::modules::{linear, program};
@@ -78,12 +80,12 @@ impl Map {
     pub(crate) fn lower(
         &self,
         label: &Label,
-        graph: &Graph,
+        values: &Values,
         catalog: &Catalog,
-        out: &mut Vec<Node>,
+        out: &mut Vec<Command>,
     ) -> Result<()> {
         let shape =
-            self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
+            self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
         let elements = shape.elements() as u64;
         if branch!("map: nothing", elements == 0) {
             return Ok(());
@@ -92,10 +94,10 @@ impl Map {
         let variant = catalog.variant(Family::Map, elements);
         let space = Space::collapse(&shape, &self.inputs);
         let modes = space.modes(&self.inputs);
-        let load = self.load_path(label.op.known(), graph, catalog, variant, (&space, &modes))?;
+        let load = self.load_path(label.op.known(), values, catalog, variant, (&space, &modes))?;
         let strided =
             branch!("map: strided", modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar)));
-        let halves = self.halves(graph);
+        let halves = self.halves(values);
         let any_size = map_module(load, self, strided || halves != 0);
         let together = variant.together && load == Load::Texel && halves == 0;
         let together = branch!("map: together", together && whole_subgroups(variant.local_size, limits));
@@ -104,7 +106,7 @@ impl Map {
         if branch!("map: halves", halves != 0) {
             constants.set(map::HALVES, halves);
         }
-        let size = |value| graph.value(value).dtype.size_bytes() as u64;
+        let size = |value| values.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
 
         let per_group = u64::from(variant.local_size * variant.vecs * 4);
@@ -160,8 +162,8 @@ impl Map {
             let mut bytes: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
             let mut accesses: SmallVec<[Access; 4]> = SmallVec::new();
             for (k, (input, mode)) in self.inputs.iter().zip(&modes).enumerate() {
-                let mut access = graph.whole(input.value, false);
-                access.bytes = graph.bytes(graph.root(input.value));
+                let mut access = values.whole(input.value, false);
+                access.bytes = values.bytes(values.root(input.value));
                 let mut offset = u64::from(input.offset);
                 let mut reach = space.reach(k, input.offset);
                 if branch!("map: a dense input", *mode == Mode::Dense) {
@@ -192,38 +194,38 @@ impl Map {
             }
             for k in 0..module.outputs() {
                 let output = self.outputs.get(k).unwrap_or(&self.outputs[0]);
-                let (whole, size) = (graph.whole(output.value, true), size(output.value));
+                let (whole, size) = (values.whole(output.value, true), size(output.value));
                 let bytes = (size * count).next_multiple_of(4);
                 accesses.push(Access { offset: size * first, bytes, ..whole });
             }
             let groups = count.div_ceil(per_group);
             let x = groups.min(u64::from(limits.groups[0]));
             let groups = [x as u32, groups.div_ceil(x) as u32, 1];
-            let work = Work::Dispatch { pipeline, push: bytes, groups };
+            let action = Action::Dispatch { pipeline, push: bytes, groups };
             // Bindings that stand in for none are not counted.
             let written: u64 = self.outputs.iter().map(|output| size(output.value) * count).sum();
             let touched = space.bytes_read(count, &sizes) + written;
-            let in_place = self.in_place(graph, &modes, module.inputs());
-            let node = Node::new(label.clone(), work, accesses).with_in_place(in_place);
-            let node = node.with_continues(branch!("map: continues", first > 0));
-            out.push(node.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
+            let in_place = self.in_place(values, &modes, module.inputs());
+            let command = Command::new(label.clone(), action, accesses).with_in_place(in_place);
+            let command = command.with_continues(branch!("map: continues", first > 0));
+            out.push(command.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
             first += count;
         }
         Ok(())
     }
 
     /// Which inputs and outputs are f16, as the shader has it.
-    fn halves(&self, graph: &Graph) -> u32 {
-        let half = |value| u32::from(graph.value(value).dtype == DType::F16);
+    fn halves(&self, values: &Values) -> u32 {
+        let half = |value| u32::from(values.value(value).dtype == DType::F16);
         let inputs = self.inputs.iter().enumerate().map(|(k, input)| half(input.value) << k);
         let outputs = self.outputs.iter().enumerate().map(|(k, output)| half(output.value) << (8 + k));
         inputs.chain(outputs).sum()
     }
 
     /// A bit for each of a module's inputs that an output may be written over: those that are read element for element.
-    fn in_place(&self, graph: &Graph, modes: &[Mode], inputs: usize) -> u32 {
+    fn in_place(&self, values: &Values, modes: &[Mode], inputs: usize) -> u32 {
         // Halves are loaded together with those of a neighbour, and do not lie where words do.
-        let half = |value| graph.value(value).dtype == DType::F16;
+        let half = |value| values.value(value).dtype == DType::F16;
         let halves = self.outputs.iter().any(|output| half(output.value));
         let dense = |k: usize| {
             let input = &self.inputs[k];
@@ -234,10 +236,10 @@ impl Map {
     }
 
     /// Refuses a program with an input of which more must be seen at once than a binding can span.
-    pub(crate) fn check(&self, op: &'static str, graph: &Graph, catalog: &Catalog) -> Result<()> {
-        let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
+    pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
+        let bytes = |input: &MapInput| values.bytes(values.root(input.value));
         let shape =
-            self.outputs.first().map_or_else(Shape::default, |output| graph.value(output.value).shape);
+            self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
         let large = |input: &MapInput| bytes(input) > catalog.limits.storage_range_bytes;
         if branch!("map: checks nothing", shape.elements() == 0)
             || !branch!("map: checks large ones", self.inputs.iter().any(large))
@@ -247,21 +249,21 @@ impl Map {
         let variant = catalog.variant(Family::Map, shape.elements() as u64);
         let space = Space::collapse(&shape, &self.inputs);
         let modes = space.modes(&self.inputs);
-        self.load_path(op, graph, catalog, variant, (&space, &modes)).map(|_| ())
+        self.load_path(op, values, catalog, variant, (&space, &modes)).map(|_| ())
     }
 
     /// The variant's load path, or storage buffers where a limit of texel buffers is in the way.
     fn load_path(
         &self,
         op: &'static str,
-        graph: &Graph,
+        values: &Values,
         catalog: &Catalog,
         variant: &Variant,
         (space, modes): (&Space, &[Mode]),
     ) -> Result<Load> {
         let limits = &catalog.limits;
         let limit = limits.storage_range_bytes;
-        let bytes = |input: &MapInput| graph.bytes(graph.root(input.value));
+        let bytes = |input: &MapInput| values.bytes(values.root(input.value));
         let fits = self.inputs.iter().all(|input| bytes(input) / 16 < limits.texel_elements)
             && MAX_INPUTS <= limits.texel_bindings as usize;
         if branch!("map: texels wanted", variant.load == Load::Texel) && branch!("map: texels fit", fits) {
@@ -274,7 +276,7 @@ impl Map {
             {
                 continue;
             }
-            let value = graph.value(input.value);
+            let value = values.value(input.value);
             let reach = space.reach(k, input.offset);
             let (_, bytes) = binding(reach, value.dtype.size_bytes() as u64, limits);
             if branch!("map: reaches too far", bytes > limit) {
@@ -331,7 +333,7 @@ const COMMON: (&[OpCode], &[OpCode]) = (
 /// workgroups. Others are made when first used: some 30 ms each on lavapipe, so that all of them in all modes would
 /// keep a core busy for seconds.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
-    let mut nodes = Vec::new();
+    let mut commands = Vec::new();
     let (one, two) = COMMON;
     let per_group = |elements: usize| {
         let variant = catalog.variant(Family::Map, elements as u64);
@@ -341,9 +343,9 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     for elements in
         [few, few.next_multiple_of(per_group(few)), many + few, many.next_multiple_of(per_group(many))]
     {
-        let mut graph = Graph::default();
+        let mut values = Values::default();
         let shape = Shape::from([elements]);
-        let [a, b, output] = [0; 3].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+        let [a, b, output] = [0; 3].map(|_| values.add_value(shape, DType::F32, Origin::Produced));
         let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
         let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
         for (ops, inputs) in [(one, &[a][..]), (two, &[a, b])] {
@@ -356,16 +358,14 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
                 };
                 let operands = [Operand::Input(0), second, Operand::Input(0)];
                 let map = Map::single(op, operands, inputs, smallvec![0; MAX_SCALARS], output);
-                map.lower(&label, &graph, catalog, &mut nodes)?;
+                map.lower(&label, &values, catalog, &mut commands)?;
             }
         }
     }
     let mut keys = Vec::new();
-    for node in nodes {
-        if let Work::Dispatch { pipeline, .. } = node.work
-            && !keys.contains(&pipeline)
-        {
-            keys.push(pipeline);
+    for key in pipelines_of(commands) {
+        if !keys.contains(&key) {
+            keys.push(key);
         }
     }
     Ok(keys)

@@ -9,8 +9,8 @@ use super::shape::parts;
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
-use crate::ir::graph::{Label, LabelName, Origin, ValueId};
 use crate::ir::matmul::Product;
+use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::shape::{DType, Shape};
 
 /// Where a result is made first: whole tiles of columns, and of rows where the epilogue reads nothing by rows.
@@ -39,7 +39,7 @@ impl Lowering<'_> {
             4 * u64::from(rows) * u64::from(pitch) <= limits.storage_range_bytes - limits.offset_alignment;
         (worth && branch!("aside: one result", one) && branch!("aside: fits", fits)).then(|| {
             let shape = Shape::from([rows as usize, pitch as usize]);
-            Aside { value: self.graph.add_value(shape, DType::F32, Origin::Produced), rows, pitch }
+            Aside { value: self.values.add_value(shape, DType::F32, Origin::Produced), rows, pitch }
         })
     }
 
@@ -47,11 +47,11 @@ impl Lowering<'_> {
     /// of the two dimensions, and a tail of the product may have another shape altogether.
     pub(super) fn crop(&mut self, product: &Product, aside: Aside) -> Result<()> {
         let shape = Shape::from([product.m as usize, product.n as usize]);
-        let result = Origin::Alias(self.graph.root(product.output));
-        let result = self.graph.add_value(shape, DType::F32, result);
+        let result = Origin::Alias(self.values.root(product.output));
+        let result = self.values.add_value(shape, DType::F32, result);
         let input = MapInput { value: aside.value, strides: [aside.pitch, 1, 0, 0], offset: 0 };
         let copy = Map::single(OpCode::Copy, [Operand::Input(0); 3], smallvec![input], smallvec![], result);
         let label = Label { op: LabelName::Op("crop"), ..self.label.clone() };
-        copy.lower(&label, self.graph, self.catalog, self.out)
+        copy.lower(&label, self.values, self.catalog, self.out)
     }
 }

@@ -4,10 +4,10 @@ use smallvec::smallvec;
 
 use crate::error::Result;
 use crate::ir::epilogue::{Epilogue, Extra, Source, Step};
-use crate::ir::graph::{Graph, Label, LabelName, Origin, ValueId};
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::op_code::OpCode;
 use crate::ir::pipeline_key::PipelineKey;
+use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::launch::pipelines_of;
 use crate::shape::{DType, Shape};
@@ -67,10 +67,10 @@ pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
 }
 
 fn keys(catalog: &Catalog, examples: impl IntoIterator<Item = Example>) -> Result<Vec<PipelineKey>> {
-    let (mut graph, mut nodes) = (Graph::default(), Vec::new());
+    let (mut values, mut commands) = (Values::default(), Vec::new());
     for Example { m, n, k, along_k, dtype, then } in examples {
         let mut value = |rows: u32, columns: u32, dtype| {
-            graph.add_value(Shape::from([rows as usize, columns as usize]), dtype, Origin::Produced)
+            values.add_value(Shape::from([rows as usize, columns as usize]), dtype, Origin::Produced)
         };
         let (lhs, rhs) = (value(m, k, dtype), value(k, n, dtype));
         let (bias, residual, output) =
@@ -88,9 +88,9 @@ fn keys(catalog: &Catalog, examples: impl IntoIterator<Item = Example>) -> Resul
             output,
         };
         let label = Label { op: LabelName::Op("prewarm"), shape: Shape::default(), dtype };
-        product.lower(&label, &mut graph, catalog, &mut nodes)?;
+        product.lower(&label, &mut values, catalog, &mut commands)?;
     }
-    Ok(pipelines_of(nodes))
+    Ok(pipelines_of(commands))
 }
 
 impl Then {

@@ -3,10 +3,10 @@
 use super::Lowering;
 use crate::error::Result;
 use crate::ir::branches::branch;
-use crate::ir::graph::{Graph, ValueId};
 use crate::ir::matmul::{Factor, Product};
+use crate::ir::value::{ValueId, Values};
 use crate::kernels::pack::Pack;
-use crate::shape::DType;
+use crate::shape::{DType, Shape};
 
 /// Of k at a time, in tiles of many rows: faster than 4, and takes twice as long to compile.
 pub(super) const LONG_STEP: u32 = 8;
@@ -42,7 +42,7 @@ pub(super) enum Packing {
 }
 
 /// A factor where it is; the kernel says what rows it reads there.
-fn unpacked(factor: &Factor, graph: &Graph, k: u32) -> Operand {
+fn unpacked(factor: &Factor, values: &Values, k: u32) -> Operand {
     Operand {
         value: factor.value,
         row: 0,
@@ -51,35 +51,35 @@ fn unpacked(factor: &Factor, graph: &Graph, k: u32) -> Operand {
         width: 0,
         depth: k,
         along_k: factor.along_k,
-        half: graph.value(factor.value).dtype == DType::F16,
+        half: values.value(factor.value).dtype == DType::F16,
         loose: false,
     }
 }
 
 /// The operand as it lies in memory, if kernels can read that: every row must begin at a multiple of four elements,
 /// and be one, unless the kernel takes the last few of k one by one.
-pub(super) fn in_place(factor: &Factor, graph: &Graph, across: u32, k: u32, tail: bool) -> Option<Operand> {
+pub(super) fn in_place(factor: &Factor, values: &Values, across: u32, k: u32, tail: bool) -> Option<Operand> {
     let along_k = branch!("operand: along k", factor.along_k);
     let (rows, length) = if along_k { (across, k) } else { (k, across) };
     let whole = branch!("operand: rows of fours", length % 4 == 0)
         || (branch!("operand: one row", rows == 1) && (tail || !factor.along_k));
     let aligned = branch!("operand: batches at fours", factor.batch.iter().all(|stride| stride % 4 == 0));
-    let operand = Operand { row: length / 4, width: length.div_ceil(4), ..unpacked(factor, graph, k) };
+    let operand = Operand { row: length / 4, width: length.div_ceil(4), ..unpacked(factor, values, k) };
     (whole && aligned).then_some(operand)
 }
 
 /// A right-hand side as it lies in memory, for kernels that take four rows of all its `n` columns at a time: together they are whole
 /// groups of four, wherever rows begin.
-pub(super) fn by_fours(factor: &Factor, graph: &Graph, [n, k]: [u32; 2]) -> Option<Operand> {
+pub(super) fn by_fours(factor: &Factor, values: &Values, [n, k]: [u32; 2]) -> Option<Operand> {
     let aligned = k % 4 == 0 && factor.batch.iter().all(|stride| stride % 4 == 0);
-    let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(factor, graph, k) };
+    let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(factor, values, k) };
     branch!("operand: by fours", !factor.along_k && aligned).then_some(operand)
 }
 
 /// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
-pub(super) fn loose(factor: &Factor, graph: &Graph, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
+pub(super) fn loose(factor: &Factor, values: &Values, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
     let operand =
-        Operand { row: n, panel: columns, width: n.div_ceil(4), loose: true, ..unpacked(factor, graph, k) };
+        Operand { row: n, panel: columns, width: n.div_ceil(4), loose: true, ..unpacked(factor, values, k) };
     (branch!("operand: loose across k", !factor.along_k)
         && branch!("operand: loose alone", factor.batch == [0; 2])
         && branch!("operand: loose words", !operand.half))
@@ -96,15 +96,17 @@ fn pitch(elements: u32) -> u32 {
     }
 }
 
-impl Lowering<'_> {
-    /// Packs a factor of `across` rows or columns.
-    pub(super) fn pack(
-        &mut self,
-        product: &Product,
-        factor: &Factor,
-        across: u32,
-        packing: Packing,
-    ) -> Result<Operand> {
+/// Where an operand is read: where it is, or in a copy that is made first.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source {
+    InPlace(Operand),
+    /// The copy, and the operand as it is in it but for its value, which is not there yet.
+    Packed(Pack, Operand),
+}
+
+impl Source {
+    /// A factor of `across` rows or columns, packed.
+    pub(super) fn packed(product: &Product, factor: &Factor, across: u32, packing: Packing) -> Source {
         let k = product.k;
         let along_k = match packing {
             Packing::AsIs => factor.along_k,
@@ -141,20 +143,46 @@ impl Lowering<'_> {
             batch: distinct,
             strides: factor.batch,
         };
-        let value = pack.lower(self.load, self.label, self.graph, self.catalog, self.out)?;
+        // What is too large for these is refused before it is read.
         let size = pack.vecs() as u32;
         let inner = if branch!("pack: inner shared", factor.batch[1] == 0) { 0 } else { size };
-        let outer = if branch!("pack: outer shared", factor.batch[0] == 0) { 0 } else { distinct[1] * size };
-        Ok(Operand {
-            value,
+        let outer = if branch!("pack: outer shared", factor.batch[0] == 0) {
+            0
+        } else {
+            distinct[1].wrapping_mul(size)
+        };
+        let operand = Operand {
+            value: factor.value,
             row: pack.panel_vecs,
-            panel: pack.panel_rows * pack.panel_vecs,
+            panel: pack.panel_rows.wrapping_mul(pack.panel_vecs),
             batch: [outer, inner],
             width: pack.panels * pack.panel_vecs,
             depth: if branch!("pack: padded along k", along_k) { width } else { panel_rows },
             along_k,
             half: false,
             loose: false,
-        })
+        };
+        Source::Packed(pack, operand)
+    }
+
+    /// What is bound: its shape and size.
+    pub(super) fn binding(&self, values: &Values) -> (Shape, u64) {
+        match self {
+            Source::InPlace(operand) => values.binding(operand.value),
+            Source::Packed(pack, _) => (pack.shape(), 4 * pack.shape().elements() as u64),
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// The operand as the kernel reads it, packed if it has to be.
+    pub(super) fn operand(&mut self, source: Source) -> Result<Operand> {
+        match source {
+            Source::InPlace(operand) => Ok(operand),
+            Source::Packed(pack, operand) => {
+                let value = pack.lower(self.load, self.label, self.values, self.catalog, self.out)?;
+                Ok(Operand { value, ..operand })
+            }
+        }
     }
 }

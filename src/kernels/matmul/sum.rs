@@ -4,8 +4,9 @@ use smallvec::smallvec;
 
 use super::Push;
 use crate::error::Result;
+use crate::ir::command::Command;
 use crate::ir::epilogue::{Epilogue, PushResult};
-use crate::ir::graph::{Access, Graph, Node, ValueId};
+use crate::ir::value::{Access, ValueId, Values};
 use crate::kernels::catalog::Load;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
@@ -31,11 +32,11 @@ impl Parts {
     pub(crate) fn sum(
         &self,
         launch: &Launch<'_>,
-        graph: &Graph,
+        values: &Values,
         result: PushResult,
         epilogue: &Epilogue,
         target: Access,
-    ) -> Result<Node> {
+    ) -> Result<Command> {
         let vecs = self.pitch / 4;
         let push = Push {
             k: self.count,
@@ -55,9 +56,9 @@ impl Parts {
             (Load::Texel, true) => product_sum::Module::TexelPlain,
             (Load::Texel, false) => product_sum::Module::TexelAll,
         });
-        let [x0, x1] = epilogue.inputs(self.value).map(|value| graph.whole(value, false));
-        let accesses = smallvec![graph.whole(self.value, false), x0, x1, target];
+        let [x0, x1] = epilogue.inputs(self.value).map(|value| values.whole(value, false));
+        let accesses = smallvec![values.whole(self.value, false), x0, x1, target];
         let tiles = u64::from(self.rows) * u64::from(result.n.div_ceil(4 * LOCAL_SIZE));
-        launch.node(graph, kernel, bytemuck::bytes_of(&push), (tiles, self.batches), accesses)
+        launch.command(values, kernel, bytemuck::bytes_of(&push), (tiles, self.batches), accesses)
     }
 }

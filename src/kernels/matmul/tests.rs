@@ -6,19 +6,20 @@ use super::Push;
 use super::schemes::{SCHEMES, Scheme, Tile};
 use super::shape::{MOST_ITERATIONS, Window, parts, simplified, windows};
 use crate::error::Error;
+use crate::ir::command::{Action, Command};
 use crate::ir::epilogue::{Epilogue, Extra, Source, Step};
-use crate::ir::graph::{Graph, Label, LabelName, Node, Origin, Work};
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::op_code::OpCode;
+use crate::ir::value::{Label, LabelName, Origin, Values};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::modules::constants::Constant;
 use crate::kernels::modules::{product_dot, tile};
 use crate::shape::{DType, Shape};
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 
-fn product(graph: &mut Graph, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product {
+fn product(values: &mut Values, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product {
     let mut value = |extents: [u32; 4]| {
-        graph.add_value(Shape::from(extents.map(|e| e as usize)), DType::F32, Origin::Produced)
+        values.add_value(Shape::from(extents.map(|e| e as usize)), DType::F32, Origin::Produced)
     };
     let [outer, inner] = batch;
     let strides = |rows: u32, columns: u32| match batch {
@@ -50,32 +51,32 @@ fn catalog(variant: &str, change: impl FnOnce(&mut DeviceInfo)) -> Catalog {
     Catalog::new(&info, &wanted).expect("there is such a variant")
 }
 
-fn lower(product: &Product, graph: &mut Graph, catalog: &Catalog) -> Result<Vec<Node>, Error> {
+fn lower(product: &Product, values: &mut Values, catalog: &Catalog) -> Result<Vec<Command>, Error> {
     let label = Label { op: LabelName::Op("matmul"), shape: Shape::default(), dtype: DType::F32 };
-    let mut nodes = Vec::new();
-    product.lower(&label, graph, catalog, &mut nodes)?;
-    Ok(nodes)
+    let mut commands = Vec::new();
+    product.lower(&label, values, catalog, &mut commands)?;
+    Ok(commands)
 }
 
 /// The module of each dispatch, and its constant by this name.
-fn modules<F, T>(nodes: &[Node], constant: Constant<F, T>) -> Vec<(String, Option<u32>)> {
-    let of = |node: &Node| match &node.work {
-        Work::Dispatch { pipeline, .. } => {
+fn modules<F, T>(commands: &[Command], constant: Constant<F, T>) -> Vec<(String, Option<u32>)> {
+    let of = |command: &Command| match &command.action {
+        Action::Dispatch { pipeline, .. } => {
             let constant = pipeline.specialization.iter().find(|(known, _)| *known == constant.id());
             Some((pipeline.kernel.name().to_owned(), constant.map(|(_, bits)| *bits)))
         }
         _ => None,
     };
-    nodes.iter().filter_map(of).collect()
+    commands.iter().filter_map(of).collect()
 }
 
 #[test]
 fn parts_cover_k_and_no_loop_is_too_long() {
-    let mut graph = Graph::default();
+    let mut values = Values::default();
     for (scheme, tile) in tiles() {
         for k in [0, 1, 63, 64, 65, 1000, 65_537, 1_041_004, 20_000_000, i32::MAX as u32] {
             for [m, n] in [[1, 1], [5, 5], [1, 4096], [4096, 3], [4096, 4096]] {
-                let split = parts(&product(&mut graph, [m, n, k], [1, 1]), &tile, scheme);
+                let split = parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme);
                 let what = format!("{} {tile:?} {m}x{n}x{k}: {split:?}", scheme.name);
                 assert!(split.count >= 1 && split.chunk.is_multiple_of(64) && split.chunk > 0, "{what}");
                 let covered = u64::from(split.count) * u64::from(split.chunk);
@@ -97,10 +98,10 @@ fn parts_cover_k_and_no_loop_is_too_long() {
 
 #[test]
 fn k_is_split_while_tiles_are_few_and_parts_are_worth_it() {
-    let mut graph = Graph::default();
+    let mut values = Values::default();
     let scheme = SCHEMES.iter().find(|scheme| scheme.name == "buffer-shared").expect("the GPUs' own");
     let tile = Tile::Shared { m: 32, n: 32, k: 16, frame: 4 };
-    let mut count = |m, n, k| parts(&product(&mut graph, [m, n, k], [1, 1]), &tile, scheme).count;
+    let mut count = |m, n, k| parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme).count;
     // Never more than eight, never less than 256 of k, and none where tiles are enough.
     assert_eq!(count(32, 32, 100_000), 8);
     assert_eq!(count(32, 32, 1024), 4);
@@ -111,7 +112,7 @@ fn k_is_split_while_tiles_are_few_and_parts_are_worth_it() {
 
 #[test]
 fn windows_cover_the_result_once_and_fit_bindings() {
-    let mut graph = Graph::default();
+    let mut values = Values::default();
     let mut limits = DeviceInfo::example(DeviceKind::Discrete).limits;
     limits.storage_range_bytes = 1 << 16;
     for (shape, batch) in [
@@ -123,7 +124,7 @@ fn windows_cover_the_result_once_and_fit_bindings() {
         ([1, 3, 8], [1, 70_000]),
     ] {
         for (tile_rows, count) in [(1, 1), (32, 1), (32, 4), (4, 8)] {
-            let product = product(&mut graph, shape, batch);
+            let product = product(&mut values, shape, batch);
             let row_bytes = 4 * u64::from(product.n.next_multiple_of(4));
             let all = windows(&product, tile_rows, count, row_bytes, &limits).expect("fits");
             let mut covered = Vec::new();
@@ -140,7 +141,7 @@ fn windows_cover_the_result_once_and_fit_bindings() {
             assert!(whole.eq(covered), "{shape:?} {batch:?}");
         }
     }
-    let wide = product(&mut graph, [64, 1 << 14, 8], [1, 1]);
+    let wide = product(&mut values, [64, 1 << 14, 8], [1, 1]);
     assert_eq!(windows(&wide, 32, 1, 1 << 16, &limits), None);
 }
 
@@ -148,18 +149,18 @@ fn windows_cover_the_result_once_and_fit_bindings() {
 #[test]
 fn parts_of_later_windows_know_their_rows() {
     let catalog = catalog("buffer-tile-32", |info| info.limits.storage_range_bytes = 600_064);
-    let mut graph = Graph::default();
-    let product = product(&mut graph, [288, 288, 512], [1, 1]);
-    let nodes = lower(&product, &mut graph, &catalog).expect("operands fit");
-    let modules: Vec<_> = modules(&nodes, tile::TILE_M).into_iter().map(|(module, _)| module).collect();
+    let mut values = Values::default();
+    let product = product(&mut values, [288, 288, 512], [1, 1]);
+    let commands = lower(&product, &mut values, &catalog).expect("operands fit");
+    let modules: Vec<_> = modules(&commands, tile::TILE_M).into_iter().map(|(module, _)| module).collect();
     let each = ["product_tile.buffer.plain", "product_sum.buffer.plain"];
     assert_eq!(modules, [each, each].concat());
-    let push = |node: &Node| match &node.work {
-        Work::Dispatch { push, .. } => bytemuck::pod_read_unaligned::<Push>(push),
+    let push = |command: &Command| match &command.action {
+        Action::Dispatch { push, .. } => bytemuck::pod_read_unaligned::<Push>(push),
         _ => Push::default(),
     };
-    for (first_row, rows, pair) in [(0, 256, &nodes[..2]), (256, 32, &nodes[2..])] {
-        assert!(pair.iter().all(|node| push(node).result.first_row == first_row));
+    for (first_row, rows, pair) in [(0, 256, &commands[..2]), (256, 32, &commands[2..])] {
+        assert!(pair.iter().all(|command| push(command).result.first_row == first_row));
         // Parts lie as many rows apart as the window has; their sum goes to its own rows of the result.
         assert_eq!(push(&pair[0]).result.c_batch, rows * 288);
         let (offset, bytes) =
@@ -168,8 +169,8 @@ fn parts_of_later_windows_know_their_rows() {
         assert_eq!(offset + bytes, 4 * 288 * u64::from(first_row + rows));
     }
     // An operand that no binding spans is refused, with its size.
-    let long = super::tests::product(&mut graph, [300, 8, 512], [1, 1]);
-    let refused = lower(&long, &mut graph, &catalog);
+    let long = super::tests::product(&mut values, [300, 8, 512], [1, 1]);
+    let refused = lower(&long, &mut values, &catalog);
     assert!(matches!(refused, Err(Error::Binding { op: "matmul", bytes: 614_400, .. })), "{refused:?}");
 }
 
@@ -181,9 +182,9 @@ fn tiles_are_large_where_there_are_enough_of_them() {
         info.limits.shared_bytes = 1 << 15;
     };
     let tile_of = |catalog: &Catalog, [m, n, k]: [u32; 3]| {
-        let mut graph = Graph::default();
-        let product = product(&mut graph, [m, n, k], [1, 1]);
-        let all = modules(&lower(&product, &mut graph, catalog).expect("fits"), tile::TILE_M);
+        let mut values = Values::default();
+        let product = product(&mut values, [m, n, k], [1, 1]);
+        let all = modules(&lower(&product, &mut values, catalog).expect("fits"), tile::TILE_M);
         all.into_iter().find(|(module, _)| module != "product_pack.buffer").expect("a kernel")
     };
     let all = catalog("buffer-shared", roomy);
@@ -221,9 +222,9 @@ fn tiles_are_large_where_there_are_enough_of_them() {
 #[test]
 fn operands_that_stand_in_for_others_are_not_counted() {
     let catalog = catalog("buffer-shared", |_| ());
-    let mut graph = Graph::default();
-    let mut square = product(&mut graph, [64, 64, 32], [1, 1]);
-    let mut bytes = |product: &Product| lower(product, &mut graph, &catalog).expect("fits")[0].cost.bytes;
+    let mut values = Values::default();
+    let mut square = product(&mut values, [64, 64, 32], [1, 1]);
+    let mut bytes = |product: &Product| lower(product, &mut values, &catalog).expect("fits")[0].cost.bytes;
     assert_eq!(bytes(&square), Some(4 * (64 * 32 + 32 * 64 + 64 * 64)));
     square.rhs = square.lhs;
     assert_eq!(bytes(&square), Some(4 * (64 * 32 + 64 * 64)), "a matrix times its own transpose");
@@ -233,10 +234,10 @@ fn operands_that_stand_in_for_others_are_not_counted() {
 fn few_columns_are_read_where_they_are_unless_k_ends_within_four() {
     let catalog = catalog("buffer-shared", |_| ());
     let dispatches = |shape: [u32; 3], along_k: bool| {
-        let mut graph = Graph::default();
-        let mut product = product(&mut graph, shape, [1, 1]);
+        let mut values = Values::default();
+        let mut product = product(&mut values, shape, [1, 1]);
         product.rhs.along_k = along_k;
-        let along = modules(&lower(&product, &mut graph, &catalog).expect("fits"), product_dot::ALONG_K);
+        let along = modules(&lower(&product, &mut values, &catalog).expect("fits"), product_dot::ALONG_K);
         let last = along.last().cloned().expect("a kernel");
         assert_eq!(last.0, "product_dot.buffer.plain");
         (along.len(), last.1 == Some(1))
@@ -272,9 +273,9 @@ fn only_what_a_device_can_run_is_up_for_choice() {
 
 #[test]
 fn products_become_what_kernels_like_better() {
-    let mut graph = Graph::default();
+    let mut values = Values::default();
     // A batch that shares its right-hand side is one tall matrix.
-    let mut shared = product(&mut graph, [5, 7, 9], [2, 3]);
+    let mut shared = product(&mut values, [5, 7, 9], [2, 3]);
     shared.rhs.batch = [0; 2];
     let extra = Extra { value: shared.output, batch: [3 * 35, 35], row: 7, column: 1, half: false };
     shared.epilogue = Epilogue {
@@ -301,7 +302,7 @@ fn products_become_what_kernels_like_better() {
     assert_eq!(simplified(&across).batch, [2, 3]);
 
     // A row times a transposed matrix is that matrix times a column; what was a column of the epilogue is a row.
-    let mut row = product(&mut graph, [1, 40, 9], [1, 1]);
+    let mut row = product(&mut values, [1, 40, 9], [1, 1]);
     row.rhs.along_k = true;
     row.epilogue.extras = smallvec![Extra { batch: [0; 2], row: 0, ..extra }];
     let (lhs, rhs) = (row.lhs.value, row.rhs.value);

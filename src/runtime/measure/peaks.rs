@@ -8,18 +8,24 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::Result;
-use crate::ir::graph::{Access, Label, LabelName, Node, ValueId, Work};
+use crate::ir::command::{Action, Command, Lowered};
+use crate::ir::value::{Access, Label, LabelName, Origin, ValueId};
 use crate::kernels::catalog::{Family, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::peak;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::core::Core;
 use crate::runtime::disk_cache;
+use crate::runtime::execute::execute;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::{Bandwidth, PeakStore, Peaks};
+use crate::runtime::profile::probe::Wish;
 use crate::runtime::recording::Recording;
+use crate::runtime::submission::Submission;
 use crate::runtime::tensor::Tensor;
+use crate::schedule::program::Program;
 use crate::shape::{DType, Shape};
+use crate::vk::raw::HostSync;
 
 /// Working sets, smallest first: within caches, and beyond them.
 const WORKING_SETS: [u64; 3] = [256 << 10, 4 << 20, 64 << 20];
@@ -78,19 +84,31 @@ impl Ground {
         Ok(Ground { set: zeros(bytes)?, out: zeros(16)?, gpu, bytes })
     }
 
-    fn bench(&self) -> Result<Bench> {
-        let mut r = Recording::new(self.gpu.core().clone());
-        r.time_on_host();
-        let (set, out) = (r.resolve("peak", &self.set)?, r.resolve("peak", &self.out)?);
-        Ok(Bench { r, set, out, bytes: self.bytes })
+    fn bench(&self) -> Bench {
+        let mut lowered = Lowered::default();
+        let mut value = |tensor: &Tensor, version| {
+            lowered.values.add_value(tensor.shape(), DType::U32, Origin::Tensor(version))
+        };
+        let (set, out) = (value(&self.set, 0), value(&self.out, 1));
+        Bench { core: self.gpu.core().clone(), lowered, set, out, bytes: self.bytes }
+    }
+
+    /// Hands commands over, with nothing noted but when.
+    fn submit(&self, lowered: Lowered) -> Result<Submission> {
+        let core = self.gpu.core();
+        let lease = |tensor: &Tensor| tensor.storage.settled("peak", tensor.shape()).map(|(lease, _)| lease);
+        let leases = vec![lease(&self.set)?, lease(&self.out)?];
+        let program = Program::of(lowered, leases.len());
+        let sent = execute(core, program, &[], leases, Wish::host_only(), HostSync::default())?;
+        Ok(Submission::new(core.clone(), sent))
     }
 
     /// How long some work takes, by the host's clock, from the moment before it is handed to the driver. Whatever
     /// disturbs this makes it longer, so the shortest is nearest to the truth, and a peak is never too high.
     fn time(&self, record: impl Fn(&mut Bench) -> Result<()>) -> Result<f64> {
-        let mut bench = self.bench()?;
+        let mut bench = self.bench();
         record(&mut bench)?;
-        let submission = bench.r.end_recording()?;
+        let submission = self.submit(bench.lowered)?;
         submission.wait()?;
         let now = self.gpu.core().profiler.now_ns();
         Ok(now.saturating_sub(submission.submitted_ns().unwrap_or(now)) as f64)
@@ -122,9 +140,10 @@ impl Ground {
     }
 }
 
-/// A recording over the ground.
+/// Commands over the ground.
 struct Bench {
-    r: Recording,
+    core: Arc<Core>,
+    lowered: Lowered,
     set: ValueId,
     out: ValueId,
     bytes: u64,
@@ -132,13 +151,17 @@ struct Bench {
 
 impl Bench {
     fn whole(&self, value: ValueId, write: bool) -> Access {
-        self.r.graph().whole(value, write)
+        self.lowered.values.whole(value, write)
+    }
+
+    fn push(&mut self, bytes: u64, action: Action, accesses: SmallVec<[Access; 4]>) {
+        self.lowered.commands.push(Command::new(label(bytes), action, accesses));
     }
 
     /// Writes the whole working set.
     fn fill(&mut self) {
         let access = self.whole(self.set, true);
-        self.r.push(Node::new(label(self.bytes), Work::Fill { word: 0 }, smallvec![access]));
+        self.push(self.bytes, Action::Fill { word: 0 }, smallvec![access]);
     }
 
     /// Copies one half of the working set to the other.
@@ -146,11 +169,11 @@ impl Bench {
         let half = self.bytes / 2;
         let from = Access { bytes: half, ..self.whole(self.set, false) };
         let to = Access { offset: half, bytes: half, ..self.whole(self.set, true) };
-        self.r.push(Node::new(label(half), Work::Copy, smallvec![from, to]));
+        self.push(half, Action::Copy, smallvec![from, to]);
     }
 
     fn dispatch(&mut self, kind: Kind, groups: u32, rounds: u32) -> Result<()> {
-        let core = self.r.core();
+        let core = &self.core;
         let constants = Constants::<peak::File>::new(LOCAL_SIZE).with(peak::KIND, kind as u32);
         let pipeline = core.catalog.pipeline(constants.of(
             match core.catalog.variant(Family::Map, self.bytes / 4).load {
@@ -161,9 +184,9 @@ impl Bench {
         let mask = (self.bytes / 16 - 1) as u32;
         let push = Push { rounds, mask, factor: 0.5, summand: 1.0 };
         let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
-        let work = Work::Dispatch { pipeline, push, groups: [groups, 1, 1] };
+        let action = Action::Dispatch { pipeline, push, groups: [groups, 1, 1] };
         let accesses = smallvec![self.whole(self.set, false), self.whole(self.out, true)];
-        self.r.push(Node::new(label(self.bytes), work, accesses));
+        self.push(self.bytes, action, accesses);
         Ok(())
     }
 }

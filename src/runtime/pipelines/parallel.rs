@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
-use crate::ir::graph::{Graph, Work};
+use crate::ir::command::Lowered;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::runtime::pipelines::Pipelines;
 use crate::vk::pipeline::Pipeline;
@@ -61,13 +61,10 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The pipelines of a graph, each once, in the order of their first use.
-pub(crate) fn needed(graph: &Graph) -> Vec<&PipelineKey> {
+/// The pipelines of commands, each once, in the order of their first use.
+pub(crate) fn needed(lowered: &Lowered) -> Vec<&PipelineKey> {
     let mut seen = FxHashSet::default();
-    let keys = graph.nodes.iter().filter_map(|node| match &node.work {
-        Work::Dispatch { pipeline, .. } => Some(pipeline),
-        _ => None,
-    });
+    let keys = lowered.commands.iter().filter_map(|command| command.action.pipeline());
     keys.filter(|key| seen.insert(*key)).collect()
 }
 

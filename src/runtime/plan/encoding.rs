@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::error::Result;
 use crate::runtime::commands::{BlockUse, Replay};
 use crate::runtime::core::Core;
-use crate::runtime::execute::{encode_nodes, finish};
+use crate::runtime::execute::{encode_commands, finish};
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::Probe;
@@ -21,7 +21,7 @@ pub(super) const COPIES: usize = 8;
 
 /// Nodes that share a command buffer.
 pub(super) struct Segment {
-    pub(super) nodes: Range<usize>,
+    pub(super) commands: Range<usize>,
     /// The blocks from outside that they use.
     pub(super) binds: Vec<usize>,
 }
@@ -149,7 +149,8 @@ impl Encoding<'_> {
             }
             let buffer = |block: usize| &self.block(block).block().buffer;
             // Its pipelines were made with the plan.
-            let _ = encode_nodes(self.core, slot, self.program, segment.nodes.clone(), buffer, self.probe)?;
+            let _ =
+                encode_commands(self.core, slot, self.program, segment.commands.clone(), buffer, self.probe)?;
             if i + 1 == self.segments.len() { finish(slot, self.probe)? } else { slot.end()? }
         }
         copy.bound = Some(self.blocks.iter().map(serial_of).collect());

@@ -23,6 +23,13 @@ pub(crate) struct Wish {
     pub(crate) begun_ns: Option<u64>,
 }
 
+impl Wish {
+    /// When it is submitted is noted, without any timestamp on the device.
+    pub(crate) fn host_only() -> Wish {
+        Wish { mode: Profiling::Timeline, host_only: true, begun_ns: None }
+    }
+}
+
 /// Writes timestamps while commands are encoded. Off, it does nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {

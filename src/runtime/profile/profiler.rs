@@ -193,7 +193,7 @@ pub(crate) mod trace {
     }
 
     /// A dispatch that is being encoded.
-    pub(crate) fn dispatch(label: &crate::ir::graph::Label) {
+    pub(crate) fn dispatch(label: &crate::ir::value::Label) {
         tracing::trace!(target: "tidemill", %label, "dispatch");
     }
 }
@@ -208,7 +208,7 @@ pub(crate) mod trace {
         Entered
     }
 
-    pub(crate) fn dispatch(_: &crate::ir::graph::Label) {}
+    pub(crate) fn dispatch(_: &crate::ir::value::Label) {}
 }
 
 impl Drop for SpanGuard<'_> {

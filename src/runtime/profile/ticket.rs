@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use super::Profiling;
 use super::clock::Anchor;
 use crate::error::{ProfileError, Result};
-use crate::ir::graph::{Cost, Label, Work};
+use crate::ir::command::{Action, Cost};
+use crate::ir::value::Label;
 use crate::runtime::pipelines::Making;
 use crate::schedule::program::Program;
 use crate::vk::command::CommandSlot;
@@ -40,31 +41,24 @@ pub(crate) struct HostTimes {
 impl RowPlan {
     /// The rows of a program, each alone if it is `isolated`.
     pub(crate) fn all(program: &Program, isolated: bool) -> Arc<[RowPlan]> {
-        let mut rows: Vec<RowPlan> = Vec::with_capacity(program.graph.nodes.len());
+        let mut rows: Vec<RowPlan> = Vec::with_capacity(program.lowered.commands.len());
         // The first row since the last barrier: rows since then may overlap each other.
         let mut side_by_side = 0;
         let close = |group: &mut [RowPlan]| {
             let several = group.len() > 1;
             group.iter_mut().for_each(|row| row.overlaps = several);
         };
-        for (node, &barrier) in program.graph.nodes.iter().zip(&program.barriers) {
+        for (command, &barrier) in program.lowered.commands.iter().zip(&program.barriers) {
             if barrier || isolated {
                 close(&mut rows[side_by_side..]);
                 side_by_side = rows.len();
             }
-            let (kernel, groups) = match &node.work {
-                Work::Dispatch { pipeline, groups, .. } => (pipeline.kernel.name().to_owned(), *groups),
-                Work::Copy => ("copy".to_owned(), [0; 3]),
-                Work::Fill { .. } => ("fill".to_owned(), [0; 3]),
-                Work::Map(_)
-                | Work::Product(_)
-                | Work::Convolution(_)
-                | Work::Reduce(_)
-                | Work::Softmax(_) => {
-                    unreachable!("lowered before")
-                }
+            let groups = match &command.action {
+                Action::Dispatch { groups, .. } => *groups,
+                Action::Copy | Action::Fill { .. } => [0; 3],
             };
-            let (label, cost) = (node.label.clone(), node.cost);
+            let kernel = command.action.name().to_owned();
+            let (label, cost) = (command.label.clone(), command.cost);
             rows.push(RowPlan { label, kernel, groups, cost, barrier, overlaps: false });
         }
         close(&mut rows[side_by_side..]);

@@ -7,11 +7,12 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
+use crate::ir::command::{Action, Command};
 use crate::ir::elementwise::Map;
-use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
+use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::reduction::Finish;
 use crate::kernels::axis::span::{
@@ -19,6 +20,7 @@ use crate::kernels::axis::span::{
 };
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::kernels::division::division;
+use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{lanes, monoid, reduce_columns, reduce_merge, reduce_rows};
 use crate::shape::{DType, Shape};
@@ -163,25 +165,38 @@ struct PushMerge {
 struct Lowering<'a> {
     reduce: &'a Reduce,
     label: &'a Label,
-    graph: &'a mut Graph,
+    values: &'a mut Values,
     catalog: &'a Catalog,
     variant: &'static Variant,
     dtype: DType,
-    nodes: &'a mut Vec<Node>,
+    commands: &'a mut Vec<Command>,
 }
 
 impl Reduce {
+    /// Refuses a reduction of which a binding would have to span more than it can: states, or a part of the input.
+    pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
+        let variant = catalog.variant(Family::Reduce, values.value(self.input).shape.elements() as u64);
+        let cutting = Cutting { reduce: self, values, catalog, variant };
+        if cutting.is_short() {
+            return Ok(());
+        }
+        let (geometry, cut) = (self.geometry, cutting.cut());
+        cutting.check_states(geometry, cut.parts, label.shape)?;
+        let layout = Layout { geometry, cut, out_bytes: STATE_BYTES };
+        layout.check(cutting.windowed(cutting.load()), label.shape, self.op, &catalog.limits)
+    }
+
     /// Appends the dispatches that carry it out: one; where rows or columns are long and few, more that join parts.
     pub(crate) fn lower(
         &self,
         label: &Label,
-        graph: &mut Graph,
+        values: &mut Values,
         catalog: &Catalog,
-        nodes: &mut Vec<Node>,
+        commands: &mut Vec<Command>,
     ) -> Result<()> {
-        let (shape, dtype) = (graph.value(self.input).shape, graph.value(self.input).dtype);
+        let (shape, dtype) = (values.value(self.input).shape, values.value(self.input).dtype);
         let variant = catalog.variant(Family::Reduce, shape.elements() as u64);
-        Lowering { reduce: self, label, graph, catalog, variant, dtype, nodes }.run()
+        Lowering { reduce: self, label, values, catalog, variant, dtype, commands }.run()
     }
 
     /// Whether it can run this program as it loads: it reduces whole rows of one input, and not many short ones, which
@@ -195,14 +210,92 @@ impl Reduce {
     }
 }
 
+/// What is decided before anything is appended: how a reduction is read and cut.
+struct Cutting<'a> {
+    reduce: &'a Reduce,
+    values: &'a Values,
+    catalog: &'a Catalog,
+    variant: &'static Variant,
+}
+
+impl Cutting<'_> {
+    fn cut(&self) -> Cut {
+        if self.reduce.geometry.is_rows() { self.cut_rows() } else { self.cut_columns() }
+    }
+
+    /// Refuses more states than a binding can span.
+    fn check_states(&self, geometry: Geometry, parts: u64, shape: Shape) -> Result<()> {
+        let states = geometry.results() * parts;
+        let (bytes, limit) = (states * STATE_BYTES, self.catalog.limits.storage_range_bytes);
+        if parts > 1 && branch!("reduce: too many states", bytes > limit) {
+            return Err(Error::Binding { op: self.reduce.op, shape, bytes, limit });
+        }
+        Ok(())
+    }
+
+    fn windowed(&self, load: Load) -> bool {
+        let bytes = self.values.bytes(self.values.root(self.reduce.input));
+        load == Load::Buffer && bytes > self.catalog.limits.storage_range_bytes
+    }
+
+    fn load(&self) -> Load {
+        let mut inputs = prologue::inputs(self.reduce.head.as_ref(), self.reduce.input);
+        inputs.extend(self.reduce.second);
+        let sizes: SmallVec<[u64; 4]> =
+            inputs.iter().map(|&input| self.values.bytes(self.values.root(input))).collect();
+        load_of(self.variant.load, &sizes, &self.catalog.limits)
+    }
+
+    fn cut_rows(&self) -> Cut {
+        let Geometry { outer, extent, .. } = self.reduce.geometry;
+        let habits = habits(self.variant.tree);
+        if branch!("reduce: uncut", extent <= habits.narrow) {
+            return Cut { chunk: extent, parts: 1 };
+        }
+        let team = Team::new(self.variant, self.catalog, false, true);
+        let grain = 4 * BLOCK * u64::from(team.lanes);
+        let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
+        let mut most = grain * MOST_BLOCKS;
+        if branch!("reduce: rows in windows", self.windowed(self.load())) {
+            // A part must fit a binding.
+            let limits = &self.catalog.limits;
+            most = most.min((limits.storage_range_bytes - limits.offset_alignment) / (4 * grain) * grain);
+        }
+        Cut::new(extent, parts, grain, most)
+    }
+
+    fn cut_columns(&self) -> Cut {
+        let Geometry { outer, extent, inner } = self.reduce.geometry;
+        let habits = habits(self.variant.tree);
+        let mut most = BLOCK * MOST_BLOCKS;
+        if branch!("reduce: columns in windows", self.windowed(self.load())) {
+            // A part must fit a binding.
+            let limits = &self.catalog.limits;
+            let rows = (limits.storage_range_bytes - limits.offset_alignment) / (4 * inner);
+            most = most.min(if branch!("reduce: blocks fit", rows >= BLOCK) {
+                rows / BLOCK * BLOCK
+            } else {
+                rows.max(1)
+            });
+        }
+        let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
+        Cut::new(extent, parts, BLOCK.min(most), most)
+    }
+}
+
 impl Lowering<'_> {
+    fn cutting(&self) -> Cutting<'_> {
+        let Lowering { reduce, catalog, variant, .. } = *self;
+        Cutting { reduce, values: self.values, catalog, variant }
+    }
+
     fn run(mut self) -> Result<()> {
-        if branch!("reduce: short", self.is_short()) {
+        if branch!("reduce: short", self.cutting().is_short()) {
             return self.short();
         }
         let geometry = self.reduce.geometry;
         let is_rows = branch!("reduce: rows", geometry.is_rows());
-        let cut = if is_rows { self.cut_rows() } else { self.cut_columns()? };
+        let cut = self.cutting().cut();
         let target = self.target(geometry, cut.parts)?;
         if is_rows {
             self.rows(cut, target)?;
@@ -230,64 +323,13 @@ impl Lowering<'_> {
         if branch!("reduce: to the output", parts == 1) {
             return Ok(self.reduce.output);
         }
+        self.cutting().check_states(geometry, parts, self.label.shape)?;
         let states = geometry.results() * parts;
-        let (bytes, limit) = (states * STATE_BYTES, self.catalog.limits.storage_range_bytes);
-        if branch!("reduce: too many states", bytes > limit) {
-            let (op, shape) = (self.reduce.op, self.label.shape);
-            return Err(Error::Binding { op, shape, bytes, limit });
-        }
-        Ok(self.graph.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced))
+        Ok(self.values.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced))
     }
 
     fn narrow_merge(&self) -> bool {
         self.reduce.geometry.results() >= habits(self.variant.tree).column_lanes
-    }
-
-    fn windowed(&self, load: Load) -> bool {
-        let bytes = self.graph.bytes(self.graph.root(self.reduce.input));
-        load == Load::Buffer && bytes > self.catalog.limits.storage_range_bytes
-    }
-
-    fn load(&self) -> Load {
-        let mut inputs = prologue::inputs(self.reduce.head.as_ref(), self.reduce.input);
-        inputs.extend(self.reduce.second);
-        load_of(self.variant.load, self.graph, &inputs, &self.catalog.limits)
-    }
-
-    fn cut_rows(&self) -> Cut {
-        let Geometry { outer, extent, .. } = self.reduce.geometry;
-        let habits = habits(self.variant.tree);
-        if branch!("reduce: uncut", extent <= habits.narrow) {
-            return Cut { chunk: extent, parts: 1 };
-        }
-        let team = Team::new(self.variant, self.catalog, false, true);
-        let grain = 4 * BLOCK * u64::from(team.lanes);
-        let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
-        let mut most = grain * MOST_BLOCKS;
-        if branch!("reduce: rows in windows", self.windowed(self.load())) {
-            // A part must fit a binding.
-            let limits = &self.catalog.limits;
-            most = most.min((limits.storage_range_bytes - limits.offset_alignment) / (4 * grain) * grain);
-        }
-        Cut::new(extent, parts, grain, most)
-    }
-
-    fn cut_columns(&self) -> Result<Cut> {
-        let Geometry { outer, extent, inner } = self.reduce.geometry;
-        let habits = habits(self.variant.tree);
-        let mut most = BLOCK * MOST_BLOCKS;
-        if branch!("reduce: columns in windows", self.windowed(self.load())) {
-            // A part must fit a binding.
-            let limits = &self.catalog.limits;
-            let rows = (limits.storage_range_bytes - limits.offset_alignment) / (4 * inner);
-            most = most.min(if branch!("reduce: blocks fit", rows >= BLOCK) {
-                rows / BLOCK * BLOCK
-            } else {
-                rows.max(1)
-            });
-        }
-        let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
-        Ok(Cut::new(extent, parts, BLOCK.min(most), most))
     }
 
     /// Sets the constants of `glsl/lib/monoid.glsl`.
@@ -313,7 +355,7 @@ impl Lowering<'_> {
         let (limits, habits) = (&self.catalog.limits, habits(self.variant.tree));
         let narrow = geometry.extent <= habits.narrow;
         let team = Team::new(self.variant, self.catalog, narrow, cut.chunk >= habits.wide);
-        let load = self.load();
+        let load = self.cutting().load();
         branch!("reduce: headed", head.is_some());
         let module = match head {
             Some(_) => headed_module(load, self.variant.tree),
@@ -328,13 +370,15 @@ impl Lowering<'_> {
         let pipeline = self.catalog.pipeline(constants.of(module))?;
         let out_bytes = self.out_bytes(target);
         let layout = Layout { geometry, cut, out_bytes };
-        for Slab { begin, units, .. } in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
+        for Slab { begin, units, .. } in
+            layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)?
+        {
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let elements = words.end - words.start;
             let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
             for input in prologue::inputs(head.as_ref(), self.reduce.input) {
                 // Those that are not one element for all have the same size, and windows that begin at the same place.
-                let window = input_window(self.graph, input, words.clone(), load, limits);
+                let window = input_window(self.values, input, words.clone(), load, limits);
                 accesses.push(window.access);
                 origin = window.origin.max(origin);
             }
@@ -345,11 +389,11 @@ impl Lowering<'_> {
                 let means = begin / cut.parts..(begin + units - 1) / cut.parts + 1;
                 let dot = branch!("reduce: dot", self.reduce.reduction == Reduction::Dot);
                 let words = if dot { words } else { means };
-                let window = input_window(self.graph, second, words, load, limits);
+                let window = input_window(self.values, second, words, load, limits);
                 accesses.push(window.access);
                 origin2 = window.origin;
             }
-            let out = output_window(self.graph, target, begin..begin + units, out_bytes, limits);
+            let out = output_window(self.values, target, begin..begin + units, out_bytes, limits);
             accesses.push(out.access);
             let (magic, shift) = division(cut.parts as u32);
             let push = PushRows {
@@ -368,11 +412,11 @@ impl Lowering<'_> {
             let groups = grid(team.groups(units), limits);
             let mut push = SmallVec::from_slice(bytemuck::bytes_of(&push));
             push.extend(head.iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
-            let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
+            let action = Action::Dispatch { pipeline: pipeline.clone(), push, groups };
             let flops = elements + head.as_ref().map_or(0, |head| head.flops(self.dtype, elements));
             let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
-            let node = Node::new(self.label.clone(), work, accesses);
-            self.nodes.push(node.with_flops(flops).with_bytes(bytes));
+            let command = Command::new(self.label.clone(), action, accesses);
+            self.commands.push(command.with_flops(flops).with_bytes(bytes));
         }
         Ok(())
     }
@@ -386,30 +430,30 @@ impl Lowering<'_> {
             geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
         let local_size =
             if branch!("reduce: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
-        let load = self.load();
+        let load = self.cutting().load();
         let mut constants = Constants::<reduce_columns::File>::new(local_size);
         self.set_monoid(target, &mut constants);
         constants.set(reduce_columns::ALIGNED, branch!("reduce: columns of four", inner % 4 == 0));
         let pipeline = self.catalog.pipeline(constants.of(columns_module(load, second.is_some())))?;
         let out_bytes = self.out_bytes(target);
         let layout = Layout { geometry, cut, out_bytes };
-        for slab in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
+        for slab in layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)? {
             let Slab { begin, units, first_four, fours } = slab;
             let end = begin + units;
             let words = layout.elements(begin).start..layout.elements(end - 1).end;
-            let first = input_window(self.graph, input, words, load, limits);
+            let first = input_window(self.values, input, words, load, limits);
             let mut accesses = smallvec![first.access];
             let (mut origin2, mut last2) = (0, 0);
             branch!("reduce: columns and a second", second.is_some());
             if let Some(second) = second {
                 let means = begin / cut.parts * inner..((end - 1) / cut.parts + 1) * inner;
-                let window = input_window(self.graph, second, means, load, limits);
+                let window = input_window(self.values, second, means, load, limits);
                 accesses.push(window.access);
                 (origin2, last2) = (window.origin, window.last);
             }
             let columns = 4 * first_four..(4 * (first_four + fours)).min(inner);
             let results = begin * inner + columns.start..(end - 1) * inner + columns.end;
-            let out = output_window(self.graph, target, results, out_bytes, limits);
+            let out = output_window(self.values, target, results, out_bytes, limits);
             accesses.push(out.access);
             let divisions = [division(fours as u32), division(cut.parts as u32)];
             let push = PushColumns {
@@ -432,9 +476,9 @@ impl Lowering<'_> {
             };
             let groups = grid((units * fours).div_ceil(u64::from(local_size)), limits);
             let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
-            let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
+            let action = Action::Dispatch { pipeline: pipeline.clone(), push, groups };
             let flops = first.access.bytes / 4;
-            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
+            self.commands.push(Command::new(self.label.clone(), action, accesses).with_flops(flops));
         }
         Ok(())
     }
@@ -442,7 +486,7 @@ impl Lowering<'_> {
     fn merge(&mut self, view: Geometry, cut: Cut, from: ValueId, target: ValueId) -> Result<()> {
         let limits = &self.catalog.limits;
         let team = Team::new(self.variant, self.catalog, self.narrow_merge(), cut.chunk >= 256);
-        let load = load_of(self.variant.load, self.graph, &[from], limits);
+        let load = load_of(self.variant.load, &[self.values.bytes(from)], limits);
         let mut constants =
             Constants::<reduce_merge::File>::new(team.local_size).with(lanes::LANES, team.lanes);
         self.set_monoid(target, &mut constants);
@@ -455,14 +499,14 @@ impl Lowering<'_> {
             inner: view.inner as u32,
             count: self.reduce.geometry.extent as u32,
         };
-        let work = Work::Dispatch {
+        let action = Action::Dispatch {
             pipeline: self.catalog.pipeline(constants.of(merge_module(load, self.variant.tree)))?,
             push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
             groups: grid(team.groups(units), limits),
         };
-        let accesses = smallvec![self.graph.whole(from, false), self.graph.whole(target, true)];
-        let flops = self.graph.bytes(from) / 4;
-        self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
+        let accesses = smallvec![self.values.whole(from, false), self.values.whole(target, true)];
+        let flops = self.values.bytes(from) / 4;
+        self.commands.push(Command::new(self.label.clone(), action, accesses).with_flops(flops));
         Ok(())
     }
 }
@@ -507,20 +551,16 @@ fn merge_module(load: Load, tree: Tree) -> reduce_merge::Module {
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let mut keys: Vec<PipelineKey> = Vec::new();
     for (extents, axis) in [([1 << 20, 1], None), ([64, 1024], Some(1))] {
-        let mut graph = Graph::default();
+        let mut values = Values::default();
         let shape = Shape::from(extents);
-        let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+        let [input, output] = [0; 2].map(|_| values.add_value(shape, DType::F32, Origin::Produced));
         let geometry = axis.map_or(Geometry::whole(&shape), |axis| Geometry::along(&shape, axis));
         let reduction = Reduction::Sum;
         let reduce = Reduce { op: "prewarm", reduction, input, second: None, head: None, geometry, output };
         let label = Label { op: LabelName::Op(reduce.op), shape, dtype: DType::F32 };
-        let mut nodes = Vec::new();
-        reduce.lower(&label, &mut graph, catalog, &mut nodes)?;
-        for node in nodes {
-            if let Work::Dispatch { pipeline, .. } = node.work {
-                keys.push(pipeline);
-            }
-        }
+        let mut commands = Vec::new();
+        reduce.lower(&label, &mut values, catalog, &mut commands)?;
+        keys.extend(pipelines_of(commands));
     }
     Ok(keys)
 }

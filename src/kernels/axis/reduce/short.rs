@@ -2,10 +2,10 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Lowering, NARROW_GROUP};
+use super::{Cutting, Lowering, NARROW_GROUP};
 use crate::error::Result;
 use crate::ir::branches::branch;
-use crate::ir::graph::{Node, Work};
+use crate::ir::command::{Action, Command};
 use crate::kernels::axis::span::{Geometry, grid};
 use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::Constants;
@@ -31,24 +31,26 @@ pub(super) fn is_worth_it(geometry: Geometry) -> bool {
         && branch!("short: many", geometry.outer >= FEWEST)
 }
 
-impl Lowering<'_> {
+impl Cutting<'_> {
     /// Whether the rows are short and many, and no window is needed.
     pub(super) fn is_short(&self) -> bool {
         let geometry = self.reduce.geometry;
         let limits = &self.catalog.limits;
-        let bytes = self.graph.bytes(self.graph.root(self.reduce.input));
+        let bytes = self.values.bytes(self.values.root(self.reduce.input));
         let groups = geometry.outer.div_ceil(4 * u64::from(NARROW_GROUP));
         is_worth_it(geometry)
             && branch!("short: fits", bytes <= limits.storage_range_bytes)
             && groups <= u64::from(limits.groups[0]) * u64::from(limits.groups[1])
     }
+}
 
+impl Lowering<'_> {
     pub(super) fn short(&mut self) -> Result<()> {
         let (input, second, output) = (self.reduce.input, self.reduce.second, self.reduce.output);
         let (rows, extent) = (self.reduce.geometry.outer, self.reduce.geometry.extent);
         let limits = &self.catalog.limits;
         let local_size = NARROW_GROUP.min(limits.invocations);
-        let module = match (self.load(), second.is_some()) {
+        let module = match (self.cutting().load(), second.is_some()) {
             (Load::Texel, false) => reduce_short::Module::Texel1,
             (Load::Texel, true) => reduce_short::Module::Texel2,
             (Load::Buffer, false) => reduce_short::Module::Buffer1,
@@ -58,15 +60,15 @@ impl Lowering<'_> {
         self.set_monoid(output, &mut constants);
         constants.set(reduce_short::EXTENT, extent as u32);
         let push = Push { rows: rows as u32, last: ((rows * extent).div_ceil(4) - 1) as u32 };
-        let work = Work::Dispatch {
+        let action = Action::Dispatch {
             pipeline: self.catalog.pipeline(constants.of(module))?,
             push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
             groups: grid(rows.div_ceil(4 * u64::from(local_size)), limits),
         };
-        let mut accesses = smallvec![self.graph.whole(input, false)];
-        accesses.extend(second.map(|means| self.graph.whole(means, false)));
-        accesses.push(self.graph.whole(output, true));
-        self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(rows * extent));
+        let mut accesses = smallvec![self.values.whole(input, false)];
+        accesses.extend(second.map(|means| self.values.whole(means, false)));
+        accesses.push(self.values.whole(output, true));
+        self.commands.push(Command::new(self.label.clone(), action, accesses).with_flops(rows * extent));
         Ok(())
     }
 }

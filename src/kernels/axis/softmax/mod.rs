@@ -6,10 +6,11 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
+use crate::ir::command::{Action, Command};
 use crate::ir::elementwise::Map;
-use crate::ir::graph::{Access, Graph, Label, LabelName, Node, Origin, ValueId, Work};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::softmax::Softmax;
+use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
@@ -162,24 +163,43 @@ struct PushColumns {
 struct Lowering<'a> {
     softmax: &'a Softmax,
     label: &'a Label,
-    graph: &'a mut Graph,
+    values: &'a mut Values,
     catalog: &'a Catalog,
     variant: &'static Variant,
-    nodes: &'a mut Vec<Node>,
+    commands: &'a mut Vec<Command>,
 }
 
 impl Softmax {
+    /// Refuses a softmax of which a binding would have to span more than it can: states, or a part of the input.
+    pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
+        let variant = catalog.variant(Family::Softmax, values.value(self.input).shape.elements() as u64);
+        let cutting = Cutting { softmax: self, values, catalog, variant };
+        let cut = cutting.cut();
+        let layout = Layout { geometry: self.geometry, cut, out_bytes: 4 * cut.chunk };
+        let read_with = |states| {
+            let windowed = cutting.windowed(cutting.load(states));
+            layout.check(windowed, label.shape, self.op, &catalog.limits)
+        };
+        if cut.parts == 1 {
+            return read_with(None);
+        }
+        // States are made by one dispatch, and joined by one that reads the input again.
+        cutting.check_states(cut, label.shape)?;
+        read_with(None)?;
+        read_with(Some(cutting.state_bytes(cut)))
+    }
+
     /// Appends the dispatches that carry it out: one, or two where rows or columns are long.
     pub(crate) fn lower(
         &self,
         label: &Label,
-        graph: &mut Graph,
+        values: &mut Values,
         catalog: &Catalog,
-        nodes: &mut Vec<Node>,
+        commands: &mut Vec<Command>,
     ) -> Result<()> {
-        let elements = graph.value(self.input).shape.elements() as u64;
+        let elements = values.value(self.input).shape.elements() as u64;
         let variant = catalog.variant(Family::Softmax, elements);
-        Lowering { softmax: self, label, graph, catalog, variant, nodes }.run()
+        Lowering { softmax: self, label, values, catalog, variant, commands }.run()
     }
 
     /// Whether it can run this program as it loads: rows that are not long are loaded once, or twice where a device's
@@ -215,30 +235,32 @@ enum Kind {
     Headed,
 }
 
-impl Lowering<'_> {
-    fn run(mut self) -> Result<()> {
-        let geometry = self.softmax.geometry;
-        let cut =
-            if branch!("softmax: rows", geometry.is_rows()) { self.cut_rows() } else { self.cut_columns() };
-        if branch!("softmax: one part", cut.parts == 1) {
-            return self.stage(Mode::Sweeps, cut, None);
-        }
-        let states = geometry.results() * cut.parts;
-        let (bytes, limit) = (16 * states, self.catalog.limits.storage_range_bytes);
-        if branch!("softmax: too many states", bytes > limit) {
-            return Err(Error::Binding { op: self.softmax.op, shape: self.label.shape, bytes, limit });
-        }
-        let states = self.graph.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced);
-        self.stage(Mode::Parts, cut, Some(states))?;
-        self.stage(Mode::Join, cut, Some(states))
+/// What is decided before anything is appended: how a softmax is read and cut.
+struct Cutting<'a> {
+    softmax: &'a Softmax,
+    values: &'a Values,
+    catalog: &'a Catalog,
+    variant: &'static Variant,
+}
+
+impl Cutting<'_> {
+    fn cut(&self) -> Cut {
+        let is_rows = self.softmax.geometry.is_rows();
+        if branch!("softmax: rows", is_rows) { self.cut_rows() } else { self.cut_columns() }
     }
 
-    fn stage(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
-        if branch!("softmax: a stage of rows", self.softmax.geometry.is_rows()) {
-            self.rows(mode, cut, states)
-        } else {
-            self.columns(mode, cut, states)
+    /// The size of the states of all parts.
+    fn state_bytes(&self, cut: Cut) -> u64 {
+        16 * self.softmax.geometry.results() * cut.parts
+    }
+
+    /// Refuses more states than a binding can span.
+    fn check_states(&self, cut: Cut, shape: Shape) -> Result<()> {
+        let (bytes, limit) = (self.state_bytes(cut), self.catalog.limits.storage_range_bytes);
+        if branch!("softmax: too many states", bytes > limit) {
+            return Err(Error::Binding { op: self.softmax.op, shape, bytes, limit });
         }
+        Ok(())
     }
 
     fn cut_rows(&self) -> Cut {
@@ -271,16 +293,51 @@ impl Lowering<'_> {
     }
 
     fn windowed(&self, load: Load) -> bool {
-        let bytes = |&input: &ValueId| self.graph.bytes(self.graph.root(input));
+        let bytes = |&input: &ValueId| self.values.bytes(self.values.root(input));
         let largest =
             prologue::inputs(self.softmax.head.as_ref(), self.softmax.input).iter().map(bytes).max();
         load == Load::Buffer && largest.unwrap_or(0) > self.catalog.limits.storage_range_bytes
     }
 
+    /// How it is read, together with states of this size.
+    fn load(&self, states: Option<u64>) -> Load {
+        let inputs = prologue::inputs(self.softmax.head.as_ref(), self.softmax.input);
+        let sizes = inputs.iter().map(|&input| self.values.bytes(self.values.root(input)));
+        let sizes: SmallVec<[u64; 4]> = sizes.chain(states).collect();
+        load_of(self.variant.load, &sizes, &self.catalog.limits)
+    }
+}
+
+impl Lowering<'_> {
+    fn cutting(&self) -> Cutting<'_> {
+        let Lowering { softmax, catalog, variant, .. } = *self;
+        Cutting { softmax, values: self.values, catalog, variant }
+    }
+
+    /// How it is read, together with these states.
     fn load(&self, states: Option<ValueId>) -> Load {
-        let mut inputs = prologue::inputs(self.softmax.head.as_ref(), self.softmax.input);
-        inputs.extend(states);
-        load_of(self.variant.load, self.graph, &inputs, &self.catalog.limits)
+        self.cutting().load(states.map(|states| self.values.bytes(states)))
+    }
+
+    fn run(mut self) -> Result<()> {
+        let geometry = self.softmax.geometry;
+        let cut = self.cutting().cut();
+        if branch!("softmax: one part", cut.parts == 1) {
+            return self.stage(Mode::Sweeps, cut, None);
+        }
+        self.cutting().check_states(cut, self.label.shape)?;
+        let states = geometry.results() * cut.parts;
+        let states = self.values.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced);
+        self.stage(Mode::Parts, cut, Some(states))?;
+        self.stage(Mode::Join, cut, Some(states))
+    }
+
+    fn stage(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
+        if branch!("softmax: a stage of rows", self.softmax.geometry.is_rows()) {
+            self.rows(mode, cut, states)
+        } else {
+            self.columns(mode, cut, states)
+        }
     }
 
     fn rows(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
@@ -325,7 +382,7 @@ impl Lowering<'_> {
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
         let layout = Layout { geometry, cut, out_bytes };
-        let slabs = layout.slabs(self.windowed(load), self.label.shape, op, limits)?;
+        let slabs = layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)?;
         let rows = Rows { pipeline, load, layout, join, target, parts: cut.parts, octal: None };
         for slab in slabs {
             let groups = grid(slab.units.div_ceil(u64::from(local_size / team.lanes)), limits);
@@ -344,13 +401,13 @@ impl Lowering<'_> {
         let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
         for input in prologue::inputs(head, self.softmax.input) {
             // Those that are not one element for all have the same size, and windows that begin at the same place.
-            let window = input_window(self.graph, input, words.clone(), *load, limits);
+            let window = input_window(self.values, input, words.clone(), *load, limits);
             accesses.push(window.access);
             origin = window.origin.max(origin);
         }
         let spare = accesses[0].bytes * prologue::unused_inputs(head);
-        accesses.extend(rows.join.map(|states| self.graph.whole(states, false)));
-        let out = output_window(self.graph, rows.target, words, 4, limits);
+        accesses.extend(rows.join.map(|states| self.values.whole(states, false)));
+        let out = output_window(self.values, rows.target, words, 4, limits);
         accesses.push(out.access);
         let (magic, shift) = division(layout.cut.parts as u32);
         let push = PushRows {
@@ -367,11 +424,11 @@ impl Lowering<'_> {
         let mut push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
         push.extend(head.into_iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
         push.extend(rows.octal.into_iter().flatten().flat_map(u32::to_ne_bytes));
-        let work = Work::Dispatch { pipeline: rows.pipeline.clone(), push, groups };
+        let action = Action::Dispatch { pipeline: rows.pipeline.clone(), push, groups };
         let flops = elements + head.map_or(0, |head| head.flops(self.label.dtype, elements));
         let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
-        let node = Node::new(self.label.clone(), work, accesses);
-        self.nodes.push(node.with_flops(flops).with_bytes(bytes));
+        let command = Command::new(self.label.clone(), action, accesses);
+        self.commands.push(command.with_flops(flops).with_bytes(bytes));
     }
 
     fn columns(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
@@ -396,17 +453,17 @@ impl Lowering<'_> {
         let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
         let layout = Layout { geometry, cut, out_bytes };
-        for slab in layout.slabs(self.windowed(load), self.label.shape, op, limits)? {
+        for slab in layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)? {
             let Slab { begin, units, first_four, fours } = slab;
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
-            let first = input_window(self.graph, input, words.clone(), load, limits);
+            let first = input_window(self.values, input, words.clone(), load, limits);
             // Some of the columns are a slab only where a part has one row.
             let results = if branch!("softmax: some columns", 4 * fours < inner) {
                 words.start + 4 * first_four..words.start + (4 * (first_four + fours)).min(inner)
             } else {
                 words
             };
-            let out = output_window(self.graph, target, results, 4, limits);
+            let out = output_window(self.values, target, results, 4, limits);
             let divisions = [division(fours as u32), division(cut.parts as u32)];
             let push = PushColumns {
                 units: units as u32,
@@ -424,13 +481,13 @@ impl Lowering<'_> {
                 last: first.last,
             };
             let mut accesses = smallvec![first.access];
-            accesses.extend(join.map(|states| self.graph.whole(states, false)));
+            accesses.extend(join.map(|states| self.values.whole(states, false)));
             accesses.push(out.access);
             let groups = grid((units * fours).div_ceil(u64::from(local_size)), limits);
             let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
-            let work = Work::Dispatch { pipeline: pipeline.clone(), push, groups };
+            let action = Action::Dispatch { pipeline: pipeline.clone(), push, groups };
             let flops = first.access.bytes / 4;
-            self.nodes.push(Node::new(self.label.clone(), work, accesses).with_flops(flops));
+            self.commands.push(Command::new(self.label.clone(), action, accesses).with_flops(flops));
         }
         Ok(())
     }
@@ -461,13 +518,13 @@ fn columns_module(load: Load, join: bool) -> softmax_columns::Module {
 
 /// The pipeline of softmax over rows of 1024.
 pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
-    let mut graph = Graph::default();
+    let mut values = Values::default();
     let shape = Shape::from([4096, 1024]);
-    let [input, output] = [0; 2].map(|_| graph.add_value(shape, DType::F32, Origin::Produced));
+    let [input, output] = [0; 2].map(|_| values.add_value(shape, DType::F32, Origin::Produced));
     let geometry = Geometry::along(&shape, 1);
     let softmax = Softmax { op: "prewarm", logarithm: false, input, head: None, geometry, output };
     let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
-    let mut nodes = Vec::new();
-    softmax.lower(&label, &mut graph, catalog, &mut nodes)?;
-    Ok(pipelines_of(nodes))
+    let mut commands = Vec::new();
+    softmax.lower(&label, &mut values, catalog, &mut commands)?;
+    Ok(pipelines_of(commands))
 }

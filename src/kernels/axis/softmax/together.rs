@@ -3,8 +3,8 @@
 use super::{Lowering, Mode, Rows, Team};
 use crate::error::Result;
 use crate::ir::branches::branch;
-use crate::ir::graph::ValueId;
 use crate::ir::softmax::Softmax;
+use crate::ir::value::ValueId;
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{Cut, Layout, Slab};
 use crate::kernels::catalog::{Load, Tree};
@@ -51,7 +51,7 @@ impl Lowering<'_> {
         }
         let blocks = Cut { chunk: taken, parts: geometry.extent / taken };
         let layout = Layout { geometry, cut: blocks, out_bytes: 4 * taken };
-        let slabs = layout.slabs(self.windowed(load), self.label.shape, op, limits)?;
+        let slabs = layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)?;
         // There may be no subgroup too many.
         let rows_of = |local_size: u32| u64::from(local_size / team.lanes);
         let even = |local_size: u32| {

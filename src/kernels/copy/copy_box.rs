@@ -1,11 +1,13 @@
-//! Dense tensors put into boxes of larger ones, for concatenation, stacking and padding: dispatches of `glsl/place.comp`, and
-//! copies where a box is one run of bytes.
+//! Dense tensors copied into boxes of larger ones, for concatenation, stacking and padding: dispatches of `glsl/place.comp`,
+//! and copies where a box is one run of bytes.
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::Result;
 use crate::ir::branches::branch;
-use crate::ir::graph::{Access, Graph, Label, Node, ValueId, Work};
+use crate::ir::command::{Action, Command};
+use crate::ir::copy::CopyBox;
+use crate::ir::value::{Access, Label, Values};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::Divisions;
@@ -165,31 +167,20 @@ impl Piece {
     }
 }
 
-/// What is put where.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) input: ValueId,
-    /// The input's shape: its own, or with a new dimension of one.
-    pub(super) shape: Shape,
-    pub(super) output: ValueId,
-    /// Where its first element goes.
-    pub(super) corner: [usize; MAX_RANK],
-}
-
-impl Place {
-    /// Appends the nodes that do it.
-    pub(super) fn lower(
+impl CopyBox {
+    /// Appends the commands that carry it out.
+    pub(crate) fn lower(
         &self,
         label: &Label,
-        graph: &Graph,
+        values: &Values,
         catalog: &Catalog,
-        nodes: &mut Vec<Node>,
+        commands: &mut Vec<Command>,
     ) -> Result<()> {
         let elements = self.shape.elements() as u64;
         if branch!("place: nothing", elements == 0) {
             return Ok(());
         }
-        let (from, to) = (graph.whole(self.input, false), graph.whole(self.output, true));
+        let (from, to) = (values.whole(self.input, false), values.whole(self.output, true));
         let linear = Linear::new(catalog, elements, &[from.bytes]);
         let limits = &catalog.limits;
         // A window begins up to one alignment early.
@@ -201,7 +192,7 @@ impl Place {
             output: if to.bytes > limits.storage_range_bytes { window } else { u64::MAX },
         };
         let (mut together, mut pieces) = (Vec::new(), Vec::new());
-        let piece = Piece::new(&self.shape, &graph.value(self.output).shape, &self.corner);
+        let piece = Piece::new(&self.shape, &values.value(self.output).shape, &self.corner);
         if let Some(rest) = piece.cut_together(&linear, room, &mut together) {
             rest.cut(room, &mut pieces);
         }
@@ -211,7 +202,7 @@ impl Place {
             if piece.is_run() {
                 let from = Access { offset: 4 * piece.from, bytes: 4 * count, ..from };
                 let to = Access { offset: 4 * piece.to, bytes: 4 * count, ..to };
-                nodes.push(Node::new(label.clone(), Work::Copy, smallvec![from, to]));
+                commands.push(Command::new(label.clone(), Action::Copy, smallvec![from, to]));
                 continue;
             }
             let bind = |whole: Access, begin: u64, elements: u64| {
@@ -252,9 +243,9 @@ impl Place {
                 .with(place::DIMS, piece.extents.len() as u32);
             // A first group of four may begin before the first element.
             let walked = count + u64::from(first % 4);
-            let work = linear.dispatch(catalog, (constants.of(module), together), &push, walked)?;
-            let node = Node::new(label.clone(), work, smallvec![source, target]);
-            nodes.push(node.with_bytes(8 * count));
+            let action = linear.dispatch(catalog, (constants.of(module), together), &push, walked)?;
+            let command = Command::new(label.clone(), action, smallvec![source, target]);
+            commands.push(command.with_bytes(8 * count));
         }
         Ok(())
     }

@@ -1,0 +1,55 @@
+//! Operations that move or make elements and compute nothing else, as they are recorded.
+
+use super::value::ValueId;
+use crate::shape::{MAX_RANK, Shape};
+
+/// All of a value, into another of the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    pub(crate) input: ValueId,
+    pub(crate) output: ValueId,
+}
+
+/// A dense tensor of words into a box of a larger one. Several of them, and a fill, may write parts of one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopyBox {
+    pub(crate) input: ValueId,
+    /// The input's shape: its own, or with a new dimension of one.
+    pub(crate) shape: Shape,
+    pub(crate) output: ValueId,
+    /// Where its first element goes.
+    pub(crate) corner: [usize; MAX_RANK],
+}
+
+/// Rows of a table by their numbers, words all of them; a number outside the table gives zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gather {
+    /// Its rows are its slices along the first dimension.
+    pub(crate) table: ValueId,
+    pub(crate) rows: ValueId,
+    pub(crate) output: ValueId,
+}
+
+/// What elements are made from their places alone; numbers as in `glsl/generate.comp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    IotaU32 = 0,
+    IotaF32 = 1,
+    Uniform = 2,
+    Normal = 3,
+}
+
+/// Counts and random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generate {
+    pub(crate) sequence: Sequence,
+    pub(crate) seed: u64,
+    pub(crate) output: ValueId,
+}
+
+/// Equal words. The output has some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fill {
+    pub(crate) word: u32,
+    pub(crate) output: ValueId,
+}

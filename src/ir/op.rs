@@ -1,0 +1,124 @@
+//! The operations that can be recorded.
+
+use crate::ir::conv2d::{Convolution, PackWeights};
+use crate::ir::copy::{Copy, CopyBox, Fill, Gather, Generate};
+use crate::ir::dispatch::KernelDispatch;
+use crate::ir::elementwise::Map;
+use crate::ir::epilogue::Epilogue;
+use crate::ir::matmul::Product;
+use crate::ir::reduce::Reduce;
+use crate::ir::softmax::Softmax;
+use crate::ir::value::ValueId;
+
+/// An operation: what is to be made of which values, with no choice of kernels.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// A list of elementwise operations.
+    Elementwise(Map),
+    Matmul(Box<Product>),
+    Conv2d(Box<Convolution>),
+    /// The weights of a convolution in the order of the kernels.
+    PackWeights(PackWeights),
+    Reduce(Box<Reduce>),
+    Softmax(Box<Softmax>),
+    /// All of a value.
+    Copy(Copy),
+    /// A dense tensor into a box of a larger one.
+    CopyBox(Box<CopyBox>),
+    Gather(Gather),
+    Generate(Generate),
+    Fill(Fill),
+    /// A kernel of a user's own.
+    Dispatch(Box<KernelDispatch>),
+}
+
+impl Op {
+    /// Names every value that it reads or writes (`true`), in the order of its operands, outputs last. An alias is named as it is.
+    pub(crate) fn touches(&self, mut note: impl FnMut(ValueId, bool)) {
+        match self {
+            Op::Elementwise(map) => {
+                map.inputs.iter().for_each(|input| note(input.value, false));
+                map.outputs.iter().for_each(|output| note(output.value, true));
+            }
+            Op::Matmul(product) => {
+                [product.lhs, product.rhs].iter().for_each(|operand| note(operand.value, false));
+                extras(&product.epilogue, &mut note);
+                note(product.output, true);
+            }
+            Op::Conv2d(convolution) => {
+                [convolution.input, convolution.weights].iter().for_each(|&value| note(value, false));
+                extras(&convolution.epilogue, &mut note);
+                note(convolution.output, true);
+            }
+            Op::PackWeights(pack) => {
+                note(pack.weights, false);
+                note(pack.output, true);
+            }
+            Op::Reduce(reduce) => {
+                headed(reduce.input, reduce.head.as_ref(), &mut note);
+                reduce.second.iter().for_each(|&second| note(second, false));
+                note(reduce.output, true);
+            }
+            Op::Softmax(softmax) => {
+                headed(softmax.input, softmax.head.as_ref(), &mut note);
+                note(softmax.output, true);
+            }
+            Op::Copy(copy) => {
+                note(copy.input, false);
+                note(copy.output, true);
+            }
+            Op::CopyBox(copy) => {
+                note(copy.input, false);
+                note(copy.output, true);
+            }
+            Op::Gather(gather) => {
+                note(gather.table, false);
+                note(gather.rows, false);
+                note(gather.output, true);
+            }
+            Op::Generate(generate) => note(generate.output, true),
+            Op::Fill(fill) => note(fill.output, true),
+            Op::Dispatch(dispatch) => {
+                dispatch.arguments.iter().for_each(|argument| note(argument.value, argument.write));
+            }
+        }
+    }
+}
+
+fn extras(epilogue: &Epilogue, note: &mut impl FnMut(ValueId, bool)) {
+    epilogue.extras.iter().for_each(|extra| note(extra.value, false));
+}
+
+/// What an operation along an axis reads: a value, or the inputs of what makes its elements.
+fn headed(input: ValueId, head: Option<&Map>, note: &mut impl FnMut(ValueId, bool)) {
+    match head {
+        Some(head) => head.inputs.iter().for_each(|input| note(input.value, false)),
+        None => note(input, false),
+    }
+}
+
+/// Each operation's own type becomes an `Op` by `into`.
+macro_rules! from_own_type {
+    ($($variant:ident($own:ty) $(by $boxed:ident)?),* $(,)?) => {
+        $(impl From<$own> for Op {
+            fn from(op: $own) -> Op {
+                Op::$variant($($boxed::new)?(op))
+            }
+        })*
+    };
+}
+
+from_own_type! {
+    Elementwise(Map),
+    Matmul(Product) by Box,
+    Conv2d(Convolution) by Box,
+    PackWeights(PackWeights),
+    Reduce(Reduce) by Box,
+    Softmax(Softmax) by Box,
+    Copy(Copy),
+    CopyBox(CopyBox) by Box,
+    Gather(Gather),
+    Generate(Generate),
+    Fill(Fill),
+    Dispatch(KernelDispatch) by Box,
+}

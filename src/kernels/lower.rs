@@ -1,0 +1,70 @@
+//! Lowering: operations become dispatches, copies and fills. The one place that knows every family; how each does it stands in that
+//! family's folder.
+
+use smallvec::smallvec;
+
+use crate::error::Result;
+use crate::ir::command::{Action, Command, Lowered};
+use crate::ir::graph::{Graph, Node};
+use crate::ir::op::Op;
+use crate::ir::value::Values;
+use crate::kernels::catalog::Catalog;
+
+/// Turns the operations of a graph into commands. It may add values of its own behind the recorded ones.
+pub(crate) fn lower(graph: Graph, catalog: &Catalog) -> Result<Lowered> {
+    let Graph { mut values, nodes } = graph;
+    let mut commands = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        lower_op(node, &mut values, catalog, &mut commands)?;
+    }
+    Ok(Lowered { values, commands })
+}
+
+/// Appends the commands that carry an operation out.
+fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut Vec<Command>) -> Result<()> {
+    let Node { label, op } = node;
+    match op {
+        Op::Elementwise(map) => map.lower(&label, values, catalog, commands)?,
+        Op::Matmul(product) => product.lower(&label, values, catalog, commands)?,
+        Op::Conv2d(convolution) => convolution.lower(&label, values, catalog, commands)?,
+        Op::PackWeights(pack) => pack.lower(&label, values, catalog, commands)?,
+        Op::Reduce(reduce) => reduce.lower(&label, values, catalog, commands)?,
+        Op::Softmax(softmax) => softmax.lower(&label, values, catalog, commands)?,
+        Op::CopyBox(copy) => copy.lower(&label, values, catalog, commands)?,
+        Op::Gather(gather) => gather.lower(&label, values, catalog, commands)?,
+        Op::Generate(generate) => generate.lower(&label, values, catalog, commands)?,
+        Op::Copy(copy) => {
+            let accesses = smallvec![values.whole(copy.input, false), values.whole(copy.output, true)];
+            commands.push(Command::new(label, Action::Copy, accesses));
+        }
+        Op::Fill(fill) => {
+            let accesses = smallvec![values.whole(fill.output, true)];
+            commands.push(Command::new(label, Action::Fill { word: fill.word }, accesses));
+        }
+        Op::Dispatch(dispatch) => {
+            let arguments = dispatch.arguments.iter();
+            let accesses = arguments.map(|argument| values.whole(argument.value, argument.write)).collect();
+            let (pipeline, push, groups) = (dispatch.pipeline, dispatch.push, dispatch.groups);
+            let action = Action::Dispatch { pipeline, push, groups };
+            commands.push(Command::new(label, action, accesses).with_cost(dispatch.cost));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an operation if one of its bindings would have to span more than the device allows, however it is cut. What passes can
+/// be lowered as it is; together with others it may ask for more.
+pub(crate) fn check(node: &Node, values: &Values, catalog: &Catalog) -> Result<()> {
+    let name = node.label.op.known();
+    match &node.op {
+        Op::Elementwise(map) => map.check(name, values, catalog),
+        Op::Matmul(product) => product.check(values, catalog),
+        Op::Conv2d(convolution) => convolution.check(values, catalog),
+        Op::PackWeights(pack) => pack.check(values, catalog),
+        Op::Reduce(reduce) => reduce.check(&node.label, values, catalog),
+        Op::Softmax(softmax) => softmax.check(&node.label, values, catalog),
+        Op::Gather(gather) => gather.check(name, values, catalog),
+        // Whoever records a user's kernel has checked its arguments; the others are cut as they need be.
+        Op::Dispatch(_) | Op::Copy(_) | Op::CopyBox(_) | Op::Generate(_) | Op::Fill(_) => Ok(()),
+    }
+}

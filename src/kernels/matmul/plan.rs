@@ -1,0 +1,171 @@
+//! What is decided of a product before anything is appended: tile, load path, and which operands are packed. Pure, so that sizes are
+//! checked by it when the product is recorded.
+
+use super::operand::{LONG_STEP, Packing, Source, by_fours, in_place, loose};
+use super::schemes::{self, Scheme, Tile};
+use super::shape::{Window, parts, simplified, windows};
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::matmul::{Factor, Product};
+use crate::ir::value::Values;
+use crate::kernels::catalog::{Catalog, Load};
+use crate::vk::physical::Limits;
+
+/// How a product is carried out.
+pub(super) struct Plan {
+    /// The product in the shape that kernels like.
+    pub(super) product: Product,
+    pub(super) scheme: &'static Scheme,
+    pub(super) load: Load,
+    pub(super) tile: Tile,
+    /// Both operands; none where k is 0.
+    pub(super) operands: Option<[Source; 2]>,
+}
+
+impl Plan {
+    pub(super) fn new(recorded: &Product, values: &Values, catalog: &Catalog) -> Plan {
+        let product = simplified(recorded);
+        let scheme = catalog.products(product.m, product.n);
+        let load = product.load(values, catalog, scheme);
+        let tile = product.tile(catalog, scheme);
+        let nothing = branch!("product: of nothing", product.k == 0);
+        let operands = (!nothing).then(|| operands(&product, &tile, scheme, values));
+        Plan { product, scheme, load, tile, operands }
+    }
+
+    /// The windows of the result, one dispatch each.
+    pub(super) fn windows(&self, values: &Values, limits: &Limits) -> Result<Vec<Window>> {
+        let (product, tile_rows) = (&self.product, self.tile.extents().0);
+        let count = parts(product, &self.tile, self.scheme).count;
+        let padded_n = product.n.next_multiple_of(4);
+        let split = branch!("product: split", count > 1);
+        let row_bytes = 4 * u64::from(if split { padded_n } else { product.n });
+        let too_large = || Error::Binding {
+            op: "matmul",
+            shape: values.value(product.output).shape,
+            bytes: row_bytes * u64::from(tile_rows) * u64::from(count),
+            limit: limits.storage_range_bytes,
+        };
+        windows(product, tile_rows, count, row_bytes, limits).ok_or_else(too_large)
+    }
+}
+
+impl Product {
+    /// Refuses a product of which a binding would have to span more than it can: an operand, its copy, or a row of tiles.
+    pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
+        let plan = Plan::new(self, values, catalog);
+        let operands = plan.operands.iter().flatten();
+        for source in operands.clone() {
+            if let Source::Packed(pack, _) = source {
+                pack.check(plan.load, values, catalog)?;
+            }
+        }
+        plan.windows(values, &catalog.limits)?;
+        let extras = plan.product.epilogue.extras.iter();
+        let extras = extras.map(|extra| values.binding(extra.value));
+        let inputs = operands.map(|source| source.binding(values)).chain(extras);
+        catalog.check_inputs("matmul", plan.load, inputs)
+    }
+
+    /// The tile that the scheme's rules give, as this device can run it.
+    fn tile(&self, catalog: &Catalog, scheme: &Scheme) -> Tile {
+        let (shuffles, limits) = (catalog.shuffles, &catalog.limits);
+        let rules = scheme.rules.iter();
+        let tile = rules
+            .filter(|rule| rule.tile.runs_with(shuffles, limits))
+            .map(|rule| (rule, rule.tile.on_subgroups_of(limits.subgroup_size)))
+            .find(|(rule, tile)| {
+                let (rows, columns) = tile.extents();
+                let tiles = u64::from(self.m.div_ceil(rows)) * u64::from(self.n.div_ceil(columns));
+                branch!("rule: rows", self.m <= rule.most_rows)
+                    && branch!("rule: columns", self.n <= rule.most_columns)
+                    && branch!("rule: tiles", tiles * u64::from(self.batches()) >= rule.least_tiles)
+            })
+            .map(|(_, tile)| tile);
+        tile.unwrap_or(schemes::SMALLEST)
+    }
+
+    /// The scheme's load path, where the inputs allow it.
+    fn load(&self, values: &Values, catalog: &Catalog, scheme: &Scheme) -> Load {
+        let inputs =
+            [self.lhs.value, self.rhs.value].into_iter().chain(self.epilogue.extras.iter().map(|e| e.value));
+        catalog.load_of(scheme.load, values, inputs)
+    }
+}
+
+/// Where the kernel reads each operand.
+fn operands(product: &Product, tile: &Tile, scheme: &Scheme, values: &Values) -> [Source; 2] {
+    let &Product { m, n, k, .. } = product;
+    match *tile {
+        Tile::Shared { .. } => {
+            let lhs = in_place(&product.lhs, values, m, k, false);
+            let rhs = in_place(&product.rhs, values, n, k, false);
+            branch!("tile: lhs in place", lhs.is_some());
+            branch!("tile: rhs in place", rhs.is_some());
+            let a =
+                lhs.map_or_else(|| Source::packed(product, &product.lhs, m, Packing::AsIs), Source::InPlace);
+            let b =
+                rhs.map_or_else(|| Source::packed(product, &product.rhs, n, Packing::AsIs), Source::InPlace);
+            [a, b]
+        }
+        Tile::Dot { .. } => {
+            let along = |factor: &Factor, across| {
+                in_place(factor, values, across, k, false).filter(|operand| operand.along_k)
+            };
+            let lhs = along(&product.lhs, m);
+            let rhs = along(&product.rhs, n);
+            branch!("dot: rhs along k", rhs.is_some());
+            let rhs = rhs.or_else(|| by_fours(&product.rhs, values, [n, k]));
+            branch!("dot: lhs in place", lhs.is_some());
+            branch!("dot: rhs in place", rhs.is_some());
+            let a = lhs.map_or_else(
+                || Source::packed(product, &product.lhs, m, Packing::AlongK(4)),
+                Source::InPlace,
+            );
+            let b = rhs.map_or_else(
+                || Source::packed(product, &product.rhs, n, Packing::AlongK(4)),
+                Source::InPlace,
+            );
+            [a, b]
+        }
+        Tile::Rows { .. } => {
+            let (rows, columns) = tile.extents();
+            let tail = tile.takes_tails();
+            let lhs = in_place(&product.lhs, values, m, k, tail).filter(|operand| operand.along_k);
+            let rhs = in_place(&product.rhs, values, n, k, tail).filter(|operand| !operand.along_k);
+            branch!("rows: lhs in place", lhs.is_some());
+            branch!("rows: rhs in place", rhs.is_some());
+            let rhs = rhs.filter(|_| branch!("rows: tail", tail) || branch!("rows: k of fours", k % 4 == 0));
+            let elements = u64::from(k) * u64::from(n);
+            let worth = branch!("rows: panel elements", elements >= scheme.panel_elements)
+                && branch!("rows: panel tiles", m.div_ceil(rows) >= scheme.panel_tiles)
+                && branch!("rows: panels", n > columns);
+            let rhs = rhs.filter(|_| !worth);
+            let tiles = u64::from(m.div_ceil(rows)) * u64::from(n.div_ceil(columns));
+            let little =
+                branch!("rows: little", tiles * u64::from(k) <= scheme.loose_depth) && (tail || k % 4 == 0);
+            let rhs = rhs.or_else(|| loose(&product.rhs, values, [n, k], columns).filter(|_| little));
+            branch!("rows: loose", rhs.is_some_and(|rhs| rhs.loose));
+            // With the right-hand side packed, so is the other one where that makes steps along k long ones.
+            let lengthens = branch!("rows: long steps", tile.takes_long_steps())
+                && branch!("rows: k of no long steps", k % LONG_STEP != 0)
+                && branch!("rows: rhs packed", rhs.is_none());
+            let lhs =
+                lhs.filter(|_| !lengthens || branch!("rows: few columns", n < scheme.long_step_columns));
+            let a = lhs.map_or_else(
+                || Source::packed(product, &product.lhs, m, Packing::AlongK(LONG_STEP)),
+                Source::InPlace,
+            );
+            let b = match rhs {
+                Some(mut rhs) => {
+                    if branch!("rows: no panels", rhs.panel == 0) {
+                        rhs.panel = columns / 4;
+                    }
+                    Source::InPlace(rhs)
+                }
+                None => Source::packed(product, &product.rhs, n, Packing::Panels(columns)),
+            };
+            [a, b]
+        }
+    }
+}
