@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{ValueId, Values};
+use crate::kernels::bindings::texel_fits;
 use crate::kernels::conv2d::schemes as convolutions;
 use crate::kernels::matmul::schemes::{self, SCHEMES, Scheme};
 use crate::kernels::modules::Module;
@@ -339,7 +340,7 @@ impl Catalog {
         values: &Values,
         inputs: impl IntoIterator<Item = ValueId>,
     ) -> Load {
-        let fits = |id: ValueId| values.bytes(values.root(id)) / 16 < self.limits.texel_elements;
+        let fits = |id: ValueId| texel_fits(values, id, &self.limits);
         if branch!("load: texels wanted", wanted == Load::Texel)
             && branch!("load: texel bindings", self.limits.texel_bindings >= 4)
             && branch!("load: texels fit", inputs.into_iter().all(fits))

@@ -7,6 +7,7 @@ use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command, Cost};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, Values};
+use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Specialized;
 
@@ -33,9 +34,9 @@ impl Launch<'_> {
         let read = accesses.iter().filter(|access| !access.write);
         let read = read.map(|access| (values.value(access.value).shape, access.bytes));
         self.catalog.check_inputs(self.op, self.load, read)?;
-        let x = tiles.clamp(1, u64::from(self.catalog.limits.groups[0]));
-        branch!("launch: wraps", tiles > x);
-        let groups = [x as u32, tiles.div_ceil(x) as u32, z];
+        let [x, y, _] = grid(tiles, &self.catalog.limits);
+        branch!("launch: wraps", y > 1);
+        let groups = [x, y, z];
         let pipeline = self.catalog.pipeline(kernel)?;
         let push = SmallVec::from_slice(push);
         let bytes = bytes_touched(values, &accesses);

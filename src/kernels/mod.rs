@@ -5,6 +5,7 @@
 //! pipeline and takes no memory.
 
 pub(crate) mod axis;
+pub(crate) mod bindings;
 pub(crate) mod bounds;
 pub(crate) mod catalog;
 pub(crate) mod conv2d;

@@ -8,6 +8,7 @@ use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
+use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::product_pack;
@@ -177,12 +178,10 @@ impl Pack {
             let blocks = count * unit_blocks;
             let push =
                 Push { first: first * unit_blocks, count: blocks, first_vec: first_vec as u32, ..push };
-            let groups = blocks.div_ceil(LOCAL_SIZE);
-            let x = groups.min(limits.groups[0]);
             let action = Action::Dispatch {
                 pipeline: pipeline.clone(),
                 push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
-                groups: [x, groups.div_ceil(x), 1],
+                groups: grid(u64::from(blocks.div_ceil(LOCAL_SIZE)), limits),
             };
             let label = Label { op: LabelName::Op("pack"), ..label.clone() };
             out.push(Command::new(label, action, smallvec![source, Access { offset, bytes, ..whole }]));

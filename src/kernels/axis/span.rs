@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::value::{Access, ValueId, Values};
+use crate::kernels::bindings::{self, texel_bytes_fit, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::shape::Shape;
 pub(crate) use crate::shape::axes::Geometry;
@@ -67,7 +68,7 @@ impl Layout {
 
     /// Bytes that a window may span, wherever it begins.
     fn range(limits: &Limits) -> u64 {
-        (limits.storage_range_bytes - limits.offset_alignment) / 16 * 16
+        window_bytes(limits) / 16 * 16
     }
 
     /// Refuses a part of the input that no window can span, if inputs are bound in windows.
@@ -119,7 +120,7 @@ impl Layout {
 
 /// How inputs of these sizes can be read.
 pub(crate) fn load_of(wanted: Load, inputs: &[u64], limits: &Limits) -> Load {
-    let fits = inputs.iter().all(|bytes| bytes / 16 < limits.texel_elements);
+    let fits = inputs.iter().all(|bytes| texel_bytes_fit(*bytes, limits));
     match wanted {
         Load::Texel
             if branch!("span: texels fit", fits)
@@ -164,16 +165,8 @@ pub(crate) fn output_window(
 }
 
 fn window(whole: Access, elements: std::ops::Range<u64>, bytes: u64, limits: &Limits) -> Window {
-    let offset = elements.start * bytes / limits.offset_alignment * limits.offset_alignment;
-    let size = elements.end * bytes - offset;
-    let access = Access { offset, bytes: size, ..whole };
-    Window { access, origin: (offset / bytes) as u32, last: (size.div_ceil(16) - 1) as u32 }
-}
-
-/// A grid of at least so many workgroups.
-pub(crate) fn grid(groups: u64, limits: &Limits) -> [u32; 3] {
-    let x = groups.clamp(1, u64::from(limits.groups[0]));
-    [x as u32, groups.div_ceil(x).max(1) as u32, 1]
+    let (access, _) = bindings::window(whole, elements.start * bytes..elements.end * bytes, limits);
+    Window { access, origin: (access.offset / bytes) as u32, last: (access.bytes.div_ceil(16) - 1) as u32 }
 }
 
 /// Invocations that may share a row by shuffles.
@@ -288,13 +281,5 @@ mod tests {
         assert_eq!(load(most + 1, 4, Load::Texel), Load::Buffer, "too many");
         assert_eq!(load(1, 4 * texel_elements + 4, Load::Texel), Load::Buffer, "too large");
         assert_eq!(load(2, 4 * texel_elements + 4, Load::Texel), Load::Buffer, "the second is too large");
-    }
-
-    #[test]
-    fn grids_hold_enough_groups() {
-        for groups in [1, 2, 65_535, 65_536, 65_537, 10_000_000] {
-            let [x, y, z] = grid(groups, &limits());
-            assert!(u64::from(x) * u64::from(y) * u64::from(z) >= groups && x <= 65_535 && y <= 65_535);
-        }
     }
 }

@@ -15,6 +15,7 @@ use crate::ir::command::Command;
 use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::value::{Access, Label, Origin, ValueId, Values};
+use crate::kernels::bindings::{window, window_bytes};
 use crate::kernels::catalog::{Catalog, Family, Load};
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
@@ -87,11 +88,6 @@ pub(crate) fn check_result(result: Shape, limits: &Limits) -> Result<()> {
     } else {
         Ok(())
     }
-}
-
-/// What one dispatch may write: a binding may have to begin a little before it.
-fn window_bytes(limits: &Limits) -> u64 {
-    limits.storage_range_bytes - limits.offset_alignment
 }
 
 /// A kernel with its tile and its share of the sums, for one dispatch of some images.
@@ -284,10 +280,9 @@ impl Lowering<'_> {
         while first < c.images {
             branch!("convolution: later window", first > 0);
             let images = most.min(c.images - first);
-            let byte = 4 * u64::from(first) * u64::from(rows) * u64::from(n);
-            let offset = byte / limits.offset_alignment * limits.offset_alignment;
-            let bytes = 4 * u64::from(images) * u64::from(rows) * u64::from(n) + (byte - offset);
-            let target = Access { offset, bytes, ..self.values.whole(c.output, true) };
+            let image = 4 * u64::from(rows) * u64::from(n);
+            let bytes = u64::from(first) * image..u64::from(first + images) * image;
+            let (target, early) = window(self.values.whole(c.output, true), bytes, &limits);
             let result = PushResult {
                 m: rows,
                 n,
@@ -296,7 +291,7 @@ impl Lowering<'_> {
                 batch_inner: c.images,
                 c_row: n,
                 c_batch: rows * n,
-                c_base: ((byte - offset) / 4) as u32,
+                c_base: (early / 4) as u32,
                 alpha: 1.0,
                 ..PushResult::default()
             };

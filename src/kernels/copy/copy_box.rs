@@ -8,6 +8,7 @@ use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::ir::copy::CopyBox;
 use crate::ir::value::{Access, Label, Values};
+use crate::kernels::bindings::{self, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::Divisions;
@@ -184,7 +185,7 @@ impl CopyBox {
         let linear = Linear::new(catalog, elements, &[from.bytes]);
         let limits = &catalog.limits;
         // A window begins up to one alignment early.
-        let window = (limits.storage_range_bytes - limits.offset_alignment) / 4;
+        let window = window_bytes(limits) / 4;
         let input_windowed = linear.load == Load::Buffer && from.bytes > limits.storage_range_bytes;
         let most = linear.most_elements();
         let room = Room {
@@ -206,9 +207,8 @@ impl CopyBox {
                 continue;
             }
             let bind = |whole: Access, begin: u64, elements: u64| {
-                let offset = 4 * begin / limits.offset_alignment * limits.offset_alignment;
-                let access = Access { offset, bytes: 4 * (begin + elements) - offset, ..whole };
-                (access, (begin - offset / 4) as u32)
+                let (access, early) = bindings::window(whole, 4 * begin..4 * (begin + elements), limits);
+                (access, (early / 4) as u32)
             };
             let (source, first) =
                 if input_windowed { bind(from, piece.from, count) } else { (from, piece.from as u32) };

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::command::Action;
+use crate::kernels::bindings::{grid, texel_bytes_fit};
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
@@ -29,7 +30,7 @@ impl Linear {
         let limits = catalog.limits;
         let variant = catalog.variant(Family::Map, elements);
         let fits = input_bytes.len() <= limits.texel_bindings as usize
-            && input_bytes.iter().all(|bytes| bytes / 16 < limits.texel_elements);
+            && input_bytes.iter().all(|bytes| texel_bytes_fit(*bytes, &limits));
         let texels = branch!("linear: texels wanted", variant.load == Load::Texel)
             && branch!("linear: texels fit", fits);
         let load = if texels { Load::Texel } else { Load::Buffer };
@@ -122,9 +123,7 @@ impl Linear {
         count: u64,
     ) -> Result<Action> {
         let pipeline = catalog.pipeline(kernel)?;
-        let groups = count.div_ceil(self.per_group());
-        let x = groups.clamp(1, u64::from(self.limits.groups[0]));
-        let groups = [x as u32, groups.div_ceil(x) as u32, 1];
+        let groups = grid(count.div_ceil(self.per_group()), &self.limits);
         let mut push = SmallVec::from_slice(bytemuck::bytes_of(push));
         if branch!("linear: digits", together) {
             push.extend_from_slice(bytemuck::bytes_of(&OCTAL));

@@ -14,6 +14,7 @@ use crate::ir::elementwise::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Ope
 use crate::ir::op_code::OpSet;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, Values};
+use crate::kernels::bindings::{grid, texel_fits, window};
 use crate::kernels::catalog::{Catalog, Family, Load, Variant};
 use crate::kernels::division::Divisions;
 use crate::kernels::elementwise::modules::{map_module, map_module_together};
@@ -26,10 +27,10 @@ use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::vk::physical::Limits;
 
-/// Where the storage binding of some elements begins, and its size: both in bytes.
-fn binding(elements: Range<u64>, size: u64, limits: &Limits) -> (u64, u64) {
-    let offset = size * elements.start / limits.offset_alignment * limits.offset_alignment;
-    (offset, (size * elements.end - offset).next_multiple_of(4))
+/// The storage binding of some elements, in whole words.
+fn binding(whole: Access, elements: Range<u64>, size: u64, limits: &Limits) -> Access {
+    let (access, _) = window(whole, size * elements.start..size * elements.end, limits);
+    Access { bytes: access.bytes.next_multiple_of(4), ..access }
 }
 
 /// The push constants of `glsl/map.comp`, before those of the inputs.
@@ -177,7 +178,7 @@ impl Map {
                         access.bytes > limits.storage_range_bytes
                     );
                 if branch!("map: buffers", load == Load::Buffer) && branch!("map: moves", moves) {
-                    (access.offset, access.bytes) = binding(reach, sizes[k], limits);
+                    access = binding(access, reach, sizes[k], limits);
                     offset -= access.offset / sizes[k];
                 }
                 PushInput { strides: space.strides[k], offset: offset as u32 }.append(module, &mut bytes);
@@ -198,9 +199,7 @@ impl Map {
                 let bytes = (size * count).next_multiple_of(4);
                 accesses.push(Access { offset: size * first, bytes, ..whole });
             }
-            let groups = count.div_ceil(per_group);
-            let x = groups.min(u64::from(limits.groups[0]));
-            let groups = [x as u32, groups.div_ceil(x) as u32, 1];
+            let groups = grid(count.div_ceil(per_group), limits);
             let action = Action::Dispatch { pipeline, push: bytes, groups };
             // Bindings that stand in for none are not counted.
             let written: u64 = self.outputs.iter().map(|output| size(output.value) * count).sum();
@@ -264,7 +263,7 @@ impl Map {
         let limits = &catalog.limits;
         let limit = limits.storage_range_bytes;
         let bytes = |input: &MapInput| values.bytes(values.root(input.value));
-        let fits = self.inputs.iter().all(|input| bytes(input) / 16 < limits.texel_elements)
+        let fits = self.inputs.iter().all(|input| texel_fits(values, input.value, limits))
             && MAX_INPUTS <= limits.texel_bindings as usize;
         if branch!("map: texels wanted", variant.load == Load::Texel) && branch!("map: texels fit", fits) {
             return Ok(Load::Texel);
@@ -278,7 +277,8 @@ impl Map {
             }
             let value = values.value(input.value);
             let reach = space.reach(k, input.offset);
-            let (_, bytes) = binding(reach, value.dtype.size_bytes() as u64, limits);
+            let whole = values.whole(input.value, false);
+            let bytes = binding(whole, reach, value.dtype.size_bytes() as u64, limits).bytes;
             if branch!("map: reaches too far", bytes > limit) {
                 return Err(Error::Binding { op, shape: value.shape, bytes, limit });
             }

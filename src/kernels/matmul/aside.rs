@@ -11,6 +11,7 @@ use crate::ir::branches::branch;
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
 use crate::ir::matmul::Product;
 use crate::ir::value::{Label, LabelName, Origin, ValueId};
+use crate::kernels::bindings::window_bytes;
 use crate::shape::{DType, Shape};
 
 /// Where a result is made first: whole tiles of columns, and of rows where the epilogue reads nothing by rows.
@@ -35,8 +36,7 @@ impl Lowering<'_> {
         let one = product.batches() == 1 && parts(product, &tile, self.scheme).count == 1;
         // As `windows` counts: what is made aside is one.
         let limits = &self.catalog.limits;
-        let fits =
-            4 * u64::from(rows) * u64::from(pitch) <= limits.storage_range_bytes - limits.offset_alignment;
+        let fits = 4 * u64::from(rows) * u64::from(pitch) <= window_bytes(limits);
         (worth && branch!("aside: one result", one) && branch!("aside: fits", fits)).then(|| {
             let shape = Shape::from([rows as usize, pitch as usize]);
             Aside { value: self.values.add_value(shape, DType::F32, Origin::Produced), rows, pitch }

@@ -17,7 +17,8 @@ use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::matmul::Product;
-use crate::ir::value::{Access, Label, LabelName, Origin, Values};
+use crate::ir::value::{Label, LabelName, Origin, Values};
+use crate::kernels::bindings;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::launch::Launch;
 use crate::kernels::modules::product_rows;
@@ -138,16 +139,14 @@ impl<'a> Lowering<'a> {
         for window in plan.windows(self.values, &limits)? {
             let Window { first_batch, batches, first_row, rows } = window;
             let (m, n) = (u64::from(product.m), u64::from(product.n));
-            let byte = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;
-            let offset = byte / limits.offset_alignment * limits.offset_alignment;
-            let bytes = 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n + (byte - offset);
+            let begin = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;
+            let end = begin + 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n;
+            let (in_place, early) =
+                bindings::window(self.values.whole(product.output, true), begin..end, &limits);
             branch!("product: later window", first_row + first_batch > 0);
             let (target, extents, c_row) = match aside {
                 Some(aside) => (self.values.whole(aside.value, true), [aside.rows, aside.pitch], aside.pitch),
-                None => {
-                    let target = Access { offset, bytes, ..self.values.whole(product.output, true) };
-                    (target, [rows, product.n], product.n)
-                }
+                None => (in_place, [rows, product.n], product.n),
             };
             let tiles_m = rows.div_ceil(tile_rows);
             let result = PushResult {
@@ -158,7 +157,7 @@ impl<'a> Lowering<'a> {
                 batch_inner: product.batch[1],
                 c_row,
                 c_batch: product.m * product.n,
-                c_base: ((byte - offset) / 4) as u32,
+                c_base: (early / 4) as u32,
                 alpha: product.alpha,
                 ..PushResult::default()
             };

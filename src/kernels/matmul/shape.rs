@@ -5,6 +5,7 @@ use super::schemes::{Scheme, Tile};
 use crate::ir::branches::branch;
 use crate::ir::epilogue::Epilogue;
 use crate::ir::matmul::Product;
+use crate::kernels::bindings::window_bytes;
 use crate::kernels::catalog::Load;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
@@ -232,7 +233,7 @@ pub(super) fn windows(
     limits: &Limits,
 ) -> Option<Vec<Window>> {
     // A binding may have to begin a little before its window.
-    let rows = (limits.storage_range_bytes - limits.offset_alignment) / (row_bytes * u64::from(parts));
+    let rows = window_bytes(limits) / (row_bytes * u64::from(parts));
     let (m, all) = (product.m, product.batches());
     if branch!("product: window of batches", rows >= u64::from(m)) {
         let most = (rows / u64::from(m)).min(u64::from(limits.groups[2] / parts)).min(u64::from(all)) as u32;

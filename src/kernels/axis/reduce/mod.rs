@@ -16,8 +16,9 @@ use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::reduction::Finish;
 use crate::kernels::axis::span::{
-    Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
+    Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
 };
+use crate::kernels::bindings::{grid, window_bytes};
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
@@ -259,7 +260,7 @@ impl Cutting<'_> {
         if branch!("reduce: rows in windows", self.windowed(self.load())) {
             // A part must fit a binding.
             let limits = &self.catalog.limits;
-            most = most.min((limits.storage_range_bytes - limits.offset_alignment) / (4 * grain) * grain);
+            most = most.min(window_bytes(limits) / (4 * grain) * grain);
         }
         Cut::new(extent, parts, grain, most)
     }
@@ -271,7 +272,7 @@ impl Cutting<'_> {
         if branch!("reduce: columns in windows", self.windowed(self.load())) {
             // A part must fit a binding.
             let limits = &self.catalog.limits;
-            let rows = (limits.storage_range_bytes - limits.offset_alignment) / (4 * inner);
+            let rows = window_bytes(limits) / (4 * inner);
             most = most.min(if branch!("reduce: blocks fit", rows >= BLOCK) {
                 rows / BLOCK * BLOCK
             } else {

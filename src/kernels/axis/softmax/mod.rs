@@ -13,8 +13,9 @@ use crate::ir::softmax::Softmax;
 use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{
-    Cut, Geometry, Layout, Slab, grid, input_window, load_of, output_window, subgroup,
+    Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
 };
+use crate::kernels::bindings::{grid, window_bytes};
 use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
@@ -289,7 +290,7 @@ impl Cutting<'_> {
     /// Bytes that a window may span, wherever it begins.
     fn range(&self) -> u64 {
         let limits = &self.catalog.limits;
-        (limits.storage_range_bytes - limits.offset_alignment) / 16 * 16
+        window_bytes(limits) / 16 * 16
     }
 
     fn windowed(&self, load: Load) -> bool {
