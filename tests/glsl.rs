@@ -510,6 +510,11 @@ fn long_sums_and_deep_sources_compile_or_are_refused_on_any_stack() {
         "levels of nesting: 257, 256 are the most",
     );
     refused(compile(map(&format!("1.0; // {}", "x".repeat(1 << 20)))), "bytes of source: ");
+    // A directive in the middle of a statement ends nothing.
+    let terms = format!("{}\n#pragma a\n", "+1".repeat(30_000));
+    refused(compile(map(&format!("x[i]{}", terms.repeat(16)))), "words and signs in a statement: ");
+    let directive = format!("#line 1 {}1\n", "(".repeat(300_000));
+    refused(compile(with(&directive, "x[i]")), "levels of nesting: 257, 256 are the most");
     // As deep as the limits allow; whatever becomes of it, the process lives.
     let _ = compile(map(&format!("x[i]{}", " + 1.0".repeat(32_000))));
     let _ = compile(map(&format!("1.0; {}y[0] = 1.0", "if (x[0] == 1.0) y[0] = 2.0; else ".repeat(20_000))));

@@ -57,24 +57,50 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Refuses what would take the compiler too deep.
-pub(super) fn check_nesting(file: &str, text: &str) -> Result<(), GlslError> {
-    let (mut depth, mut deepest, mut statement) = (0usize, 0usize, 0usize);
-    for token in tokens(text) {
+/// How deep and how long the code is at some place.
+#[derive(Default)]
+struct Extent {
+    /// Levels of nesting.
+    depth: usize,
+    /// Words and signs of the statement so far.
+    statement: usize,
+}
+
+impl Extent {
+    fn add(&mut self, token: &str) {
         match token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            "(" | "[" | "{" => self.depth += 1,
+            ")" | "]" | "}" => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-        deepest = deepest.max(depth);
         // Blocks end statements; the braces of an initializer are part of one.
-        let ends = matches!(token, ";" | "#") || (token == "}" && depth == 0);
-        statement = if ends { 0 } else { statement + 1 };
-        if deepest > MOST_NESTING {
-            return Err(too_large(format!("{file}: levels of nesting"), deepest, MOST_NESTING));
+        let ends = token == ";" || (token == "}" && self.depth == 0);
+        self.statement = if ends { 0 } else { self.statement + 1 };
+    }
+}
+
+/// Refuses what would take the compiler too deep.
+pub(super) fn check_nesting(file: &str, text: &str) -> Result<(), GlslError> {
+    // A directive may stand in the middle of a statement, and ends nothing of it.
+    let (mut code, mut directive) = (Extent::default(), None);
+    let mut begins_line = true;
+    for token in tokens(text) {
+        if token == "\n" {
+            (begins_line, directive) = (true, None);
+            continue;
         }
-        if statement > MOST_TOKENS {
-            return Err(too_large(format!("{file}: words and signs in a statement"), statement, MOST_TOKENS));
+        if begins_line && token == "#" {
+            directive = Some(Extent::default());
+        }
+        begins_line = false;
+        let extent = directive.as_mut().unwrap_or(&mut code);
+        extent.add(token);
+        if extent.depth > MOST_NESTING {
+            return Err(too_large(format!("{file}: levels of nesting"), extent.depth, MOST_NESTING));
+        }
+        if extent.statement > MOST_TOKENS {
+            let what = format!("{file}: words and signs in a statement");
+            return Err(too_large(what, extent.statement, MOST_TOKENS));
         }
     }
     Ok(())
@@ -98,5 +124,19 @@ mod tests {
         assert!(check_nesting("x", "// ((((\n/* { [ */ void main() {}").is_ok());
         let behind = |text: &str| check_nesting("x", &format!("f({text}, {});", deep(MOST_NESTING)));
         assert!(behind("1").is_err() && behind("\"/*\"").is_err() && behind("\"//\"").is_err());
+    }
+
+    #[test]
+    fn directives_end_no_statement_and_close_nothing() {
+        let sum = format!("float y = 1{};", " + 1\n#pragma a\n".repeat(MOST_TOKENS / 2));
+        assert!(check_nesting("x", &sum).is_err());
+        let (open, close) = ("(".repeat(MOST_NESTING), ")".repeat(MOST_NESTING));
+        assert!(check_nesting("x", &format!("f{open}\n#pragma {close}\n(1){close};")).is_err());
+        // They have the same limits, each for itself.
+        assert!(check_nesting("x", &format!("#line 1 {}\n", "-".repeat(MOST_TOKENS))).is_err());
+        assert!(check_nesting("x", &format!("#line 1 ({open}\n")).is_err());
+        assert!(check_nesting("x", &format!("#pragma {open}\n").repeat(1000)).is_ok());
+        // Only at the beginning of a line is it one.
+        assert!(check_nesting("x", &format!("f # {open}(")).is_err());
     }
 }
