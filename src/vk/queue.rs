@@ -1,5 +1,6 @@
 //! One queue and its timeline.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ash::vk;
@@ -87,11 +88,14 @@ impl Queue {
         let queue = self.raw.lock();
         let Some(host) = &self.device.host_queue else { return Ok(call(*queue)) };
         let (mut call, mut result) = (Some(call), None);
-        host.lock.with_queue(&mut || {
-            if let Some(call) = call.take() {
-                result = Some(call(*queue));
-            }
-        });
+        // A lock that panics after the call would have us forget what the queue has been given.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            host.lock.with_queue(&mut || {
+                if let Some(call) = call.take() {
+                    result = Some(call(*queue));
+                }
+            });
+        }));
         result.ok_or(HostError::QueueLock.into())
     }
 

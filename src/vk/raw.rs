@@ -71,7 +71,8 @@ impl fmt::Debug for Entry {
 /// }
 /// ```
 pub trait QueueLock: Send + Sync {
-    /// Takes the lock, calls `call` once, and gives the lock back. `call` does not panic, and does not come by here again.
+    /// Takes the lock, calls `call` once, and gives the lock back. `call` does not panic, and does not come by here again. A panic here
+    /// goes no further: what was called stands, and without a call it is [`HostError::QueueLock`](crate::HostError::QueueLock).
     fn with_queue(&self, call: &mut dyn FnMut());
 }
 

@@ -186,6 +186,36 @@ fn host_and_engine_share_the_queue_from_several_threads() {
     gpu.close().unwrap();
 }
 
+/// Panics before or after the call, or not at all.
+struct PanickingLock(AtomicU64);
+
+impl QueueLock for PanickingLock {
+    fn with_queue(&self, call: &mut dyn FnMut()) {
+        let when = self.0.swap(0, Ordering::Relaxed);
+        assert_ne!(when, 1, "before the call");
+        call();
+        assert_ne!(when, 2, "after the call");
+    }
+}
+
+#[test]
+fn a_lock_that_panics_loses_no_submission() {
+    let host = Host::new(Made::Full);
+    let lock = Arc::new(PanickingLock(AtomicU64::new(0)));
+    let gpu = Accelerator::from_raw(host.offer(host.handles(), lock.clone()), &config()).unwrap();
+    let x = gpu.upload(&[1.0f32; 100], [100]).unwrap();
+    for _ in 0..3 {
+        lock.0.store(1, Ordering::Relaxed);
+        let error = gpu.run(|r| r.neg(&x)).unwrap_err();
+        assert!(matches!(error, Error::Host(HostError::QueueLock)), "{error}");
+        lock.0.store(2, Ordering::Relaxed);
+        let y = gpu.run(|r| r.add(&x, &x)).unwrap();
+        assert_eq!(y.read::<f32>().unwrap(), [2.0; 100], "the queue has it");
+    }
+    drop(x);
+    gpu.close().unwrap();
+}
+
 /// Forgets what it was given.
 struct LazyLock(AtomicBool);
 
