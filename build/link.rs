@@ -32,7 +32,7 @@ pub(crate) fn check(root: &Path, out: &Path) -> Result<(), Vec<String>> {
     }
 }
 
-fn refusal(root: &Path, said: &str) -> Vec<String> {
+pub(crate) fn refusal(root: &Path, said: &str) -> Vec<String> {
     let why = said.lines().find(|line| line.contains("undefined")).unwrap_or_else(|| said.trim()).trim();
     vec![
         format!("feature `shaderc`: the system's shaderc does not link: {why}"),

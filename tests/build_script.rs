@@ -10,6 +10,9 @@ mod fnv1a;
 mod items;
 #[path = "../build/kernels.rs"]
 mod kernels;
+#[allow(dead_code, reason = "the trial itself is the build's")]
+#[path = "../build/link.rs"]
+mod link;
 #[path = "../build/manifest.rs"]
 mod manifest;
 
@@ -259,4 +262,30 @@ fn damaged_modules_are_told_from_whole_ones() {
     assert_eq!(manifest::damage(&whole), None);
     assert!(manifest::damage(&whole[..19]).is_some());
     assert!(manifest::damage(b"version https://git-lfs.github.com/spec/v1\n....").is_some());
+}
+
+/// Of a program that does not link for want of what the system's shaderc was built from.
+#[test]
+fn a_shaderc_that_does_not_link_is_refused_with_the_way_out() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let said =
+        "/usr/bin/ld: libshaderc.so: undefined reference to `glslang::x'\ncollect2: error: ld returned 1";
+    let lines = link::refusal(root, said);
+    assert!(
+        lines[0].ends_with("does not link: /usr/bin/ld: libshaderc.so: undefined reference to `glslang::x'")
+    );
+    // What it names is there, in the package, too.
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("a file of the crate");
+    for (path, packed) in
+        [("scripts/shaderc-archive.sh", "/scripts/shaderc-archive.sh"), ("docs/shaderc.md", "/docs/*.md")]
+    {
+        let named = root.join(path).display().to_string();
+        assert!(lines.iter().any(|line| line.contains(&named)), "{path}: {lines:?}");
+        assert!(read(path).len() > 100 && read("Cargo.toml").contains(&format!("\"{packed}\"")), "{path}");
+    }
+    // The page has the same packages and the same setting.
+    let page = read("docs/shaderc.md");
+    for line in lines.iter().filter(|line| line.contains("apt-get") || line.contains("export")) {
+        assert!(page.contains(line.trim()), "{line}");
+    }
 }
