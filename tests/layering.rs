@@ -251,8 +251,6 @@ fn knots(modules: &Modules, folder: &[String]) -> BTreeSet<BTreeSet<String>> {
 
 /// The circles that there are, with what keeps them. No other may come, and one that is untied leaves the list.
 const KNOTS: &[(&str, &[&str])] = &[
-    // The catalog lists every family's variants, and families ask the catalog for them.
-    ("kernels", &["axis", "catalog", "conv2d", "elementwise", "launch", "matmul", "pack", "variant_table"]),
     // What an accelerator is, and the threads that keep it alive while they work for it.
     ("runtime", &["background", "core", "wakers"]),
     // The types that users hold give each other: a tensor its accelerator, an accelerator recordings, a recording plans.

@@ -41,12 +41,14 @@ mod tests {
     use crate::ir::pipeline_key::PipelineKey;
     use crate::ir::value::ValueId;
     use crate::kernels::catalog::Catalog;
+    use crate::kernels::families;
     use crate::kernels::modules::generate;
     use crate::vk::physical::{DeviceInfo, DeviceKind};
 
     /// Users' kernels may read and write anything.
     fn kernel(b: &mut Build, reads: &[ValueId], writes: &[ValueId]) {
-        let catalog = Catalog::new(&DeviceInfo::example(DeviceKind::Cpu), &[]).expect("its own variants");
+        let catalog = Catalog::new(families::ALL, &DeviceInfo::example(DeviceKind::Cpu), &[])
+            .expect("its own variants");
         let kernel = catalog.kernel(generate::Module::Only.into()).expect("there is one").clone();
         let reads = reads.iter().map(|&value| Argument { value, write: false });
         let writes = writes.iter().map(|&value| Argument { value, write: true });

@@ -1,5 +1,6 @@
-//! The catalog: which kernels there are, in which variants, and which one a device gets.
+//! The catalog: what a family of kernels declares, and which of its variants a device gets.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
@@ -9,11 +10,9 @@ use crate::ir::branches::branch;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{ValueId, Values};
 use crate::kernels::bindings::texel_fits;
-use crate::kernels::conv2d::schemes as convolutions;
-use crate::kernels::matmul::schemes::{self, SCHEMES, Scheme};
 use crate::kernels::modules::Module;
 use crate::kernels::modules::constants::Specialized;
-use crate::kernels::variant_table::{Choices, Class, Winner};
+use crate::kernels::variant::{Abilities, AnyVariant, Class, Suits, Winner};
 use crate::shape::Shape;
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, Limits};
@@ -21,115 +20,71 @@ use crate::vk::physical::{DeviceInfo, Limits};
 /// How a kernel reads its inputs: from storage buffers on GPUs, from storage texel buffers on software drivers.
 pub(crate) use crate::kernels::modules::Load;
 
-/// Kernels that do the same job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Family {
-    /// Elementwise programs.
-    Map,
-    /// Reductions.
-    Reduce,
-    /// Softmax and its logarithm.
-    Softmax,
-}
-
-/// How the invocations of a workgroup join their partial results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Tree {
-    /// They have none in common.
-    Apart,
-    /// Through shared memory: GPUs, and devices without shuffles.
-    Shared,
-    /// By shuffles inside a subgroup: software drivers.
-    Shuffle,
-}
-
-/// One way of doing a family's job.
+/// Kernels that do the same job: all that the rest of the crate knows of them. Each family's folder declares one, and `families.rs`
+/// lists them.
 #[derive(Debug)]
-pub(crate) struct Variant {
-    pub(crate) family: Family,
+pub(crate) struct Family<V: 'static> {
+    /// What it is called by users and on disk.
     pub(crate) name: &'static str,
-    pub(crate) load: Load,
-    pub(crate) tree: Tree,
-    /// Invocations of a workgroup.
-    pub(crate) local_size: u32,
-    /// Groups of four elements per invocation; most of them, where that depends on the shape.
-    pub(crate) vecs: u32,
-    /// Whether the invocations of a subgroup store together where they can: `glsl/lib/together.glsl`.
-    pub(crate) together: bool,
-    suits: Suits,
+    /// The classes of shapes that it tells apart: the first so many of [`Class::ALL`].
+    pub(crate) classes: &'static [Class],
+    /// Of those that suit a device alike, the first that it can run is its default.
+    pub(crate) variants: &'static [V],
+    /// The operands of a problem in the middle of a class, for the tuner. Software drivers (the flag) get less to do, so that
+    /// the slowest candidate takes tenths of a second.
+    pub(crate) problem: fn(Class, bool) -> Vec<Shape>,
+    /// The pipelines to make ahead: what common calls ask for.
+    pub(crate) prewarm: fn(&Catalog) -> Result<Vec<PipelineKey>>,
+    /// The pipelines by which the chosen variant is judged.
+    pub(crate) inspected: fn(&Catalog) -> Result<Vec<PipelineKey>>,
 }
 
-/// What kind of device a variant or a scheme is the default for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suits {
-    Gpu,
-    Software,
-    /// Nobody's default: for the tuner.
-    Candidate,
-    /// Nobody's choice: comes to every branch of the lowering with small shapes.
-    Tests,
+/// A family, whatever its variants are made of.
+pub(crate) trait AnyFamily: fmt::Debug + Sync {
+    fn name(&self) -> &'static str;
+
+    fn classes(&self) -> &'static [Class];
+
+    fn variants(&self) -> Vec<&'static dyn AnyVariant>;
+
+    fn problem(&self, class: Class, software: bool) -> Vec<Shape>;
+
+    fn prewarm(&self, catalog: &Catalog) -> Result<Vec<PipelineKey>>;
+
+    fn inspected(&self, catalog: &Catalog) -> Result<Vec<PipelineKey>>;
 }
 
-impl Suits {
-    /// What a device's defaults suit. Those of software drivers need texel views of the engine's format.
-    pub(crate) fn of(device: &DeviceInfo) -> Suits {
-        match device.workarounds.texel_loads && device.features.storage_texel {
-            true => Suits::Software,
-            false => Suits::Gpu,
-        }
+impl<V: AnyVariant> AnyFamily for Family<V> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn classes(&self) -> &'static [Class] {
+        self.classes
+    }
+
+    fn variants(&self) -> Vec<&'static dyn AnyVariant> {
+        self.variants.iter().map(|variant| variant as &dyn AnyVariant).collect()
+    }
+
+    fn problem(&self, class: Class, software: bool) -> Vec<Shape> {
+        (self.problem)(class, software)
+    }
+
+    fn prewarm(&self, catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+        (self.prewarm)(catalog)
+    }
+
+    fn inspected(&self, catalog: &Catalog) -> Result<Vec<PipelineKey>> {
+        (self.inspected)(catalog)
     }
 }
 
-/// Every variant there is.
-static VARIANTS: &[Variant] = &[
-    // 64 lanes x 8 is what `bench elementwise` likes best on lavapipe.
-    variant(Family::Map, "texel-together", Load::Texel, Tree::Apart, 64, 8, Suits::Software).together(),
-    variant(Family::Map, "texel-64x8", Load::Texel, Tree::Apart, 64, 8, Suits::Software),
-    variant(Family::Map, "buffer-256x1", Load::Buffer, Tree::Apart, 256, 1, Suits::Gpu),
-    variant(Family::Map, "buffer-64x8", Load::Buffer, Tree::Apart, 64, 8, Suits::Candidate),
-    variant(Family::Reduce, "texel-shuffle", Load::Texel, Tree::Shuffle, 64, 8, Suits::Software),
-    variant(Family::Reduce, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
-    variant(Family::Reduce, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 8, Suits::Candidate),
-    // 40 texels in each of 8 lanes hold a row of 1024 wherever it begins.
-    variant(Family::Softmax, "texel-together", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software)
-        .together(),
-    variant(Family::Softmax, "texel-shuffle", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software),
-    variant(Family::Softmax, "buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
-    variant(Family::Softmax, "buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 40, Suits::Candidate),
-];
+/// Every family there is.
+pub(crate) type Families = &'static [&'static dyn AnyFamily];
 
-/// A row of the table.
-const fn variant(
-    family: Family,
-    name: &'static str,
-    load: Load,
-    tree: Tree,
-    local_size: u32,
-    vecs: u32,
-    suits: Suits,
-) -> Variant {
-    Variant { family, name, load, tree, local_size, vecs, together: false, suits }
-}
-
-impl Variant {
-    const fn together(mut self) -> Variant {
-        self.together = true;
-        self
-    }
-}
-
-impl Family {
-    /// All of them, each at its own place.
-    pub(crate) const ALL: &[Family] = &[Family::Map, Family::Reduce, Family::Softmax];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Family::Map => "map",
-            Family::Reduce => "reduce",
-            Family::Softmax => "softmax",
-        }
-    }
-}
+/// The places, in its family's table, of the variants for each class.
+type Choice = [usize; Class::ALL.len()];
 
 /// A kernel variant, as [`Accelerator::variants`](crate::Accelerator::variants) lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,98 +103,104 @@ pub struct VariantInfo {
 /// The kernels and the chosen variants of one accelerator.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    /// What is used now, and what the device would use without tuning.
-    choices: RwLock<Choices>,
-    defaults: Choices,
+    pub(crate) families: Families,
+    /// What is used now, and what the device would use without tuning: for each family.
+    choices: RwLock<Vec<Choice>>,
+    defaults: Vec<Choice>,
     /// Families whose variant the user has asked for: tuning leaves them alone.
     fixed: Vec<String>,
-    /// Those that the device can run.
-    possible: Vec<&'static Variant>,
     /// Whether kernels may load through texel views.
     texels: bool,
     /// Whether kernels may shuffle among the invocations of a subgroup: the device can, and its size is known.
     pub(crate) shuffles: bool,
-    /// Whether the subgroups of products and convolutions store together: `glsl/lib/together.glsl`.
+    /// Whether subgroups can store together, and
+    can_store_together: bool,
+    /// whether those of products and convolutions do: `glsl/lib/together.glsl`.
     pub(crate) together: bool,
     kernels: Arc<[OnceLock<Kernel>]>,
     pub(crate) limits: Limits,
 }
 
 impl Catalog {
-    pub(crate) fn new(device: &DeviceInfo, wanted: &[(String, String)]) -> Result<Catalog> {
+    pub(crate) fn new(
+        families: Families,
+        device: &DeviceInfo,
+        wanted: &[(String, String)],
+    ) -> Result<Catalog> {
+        let all = || {
+            let names = |family: &'static dyn AnyFamily| {
+                family.variants().into_iter().map(|variant| (family.name(), variant.name()))
+            };
+            families.iter().flat_map(move |family| names(*family))
+        };
         for (family, name) in wanted {
-            if !all_variants().any(|known| known == (family.as_str(), name.as_str())) {
-                let known = all_variants().map(|(family, name)| format!("{family} {name}")).collect();
+            if !all().any(|known| known == (family.as_str(), name.as_str())) {
+                let known = all().map(|(family, name)| format!("{family} {name}")).collect();
                 return Err(Error::NoSuchVariant { wanted: format!("{family} {name}"), known });
             }
         }
-        let suits = Suits::of(device);
         let shuffles = device.shuffles();
-        let together = shuffles && device.features.subgroup_extended_types && device.features.int64;
-        // A variant that is asked for by name is taken in any case, and its kernels say what they lack.
-        let possible = |v: &Variant| {
-            (v.load != Load::Texel || device.features.storage_texel)
-                && (v.tree != Tree::Shuffle || shuffles)
-                && (!v.together || together)
-                && v.local_size <= device.limits.invocations.min(device.limits.local_size[0])
-        };
-        let choose = |family: Family| {
-            let of_family = || VARIANTS.iter().filter(move |v| v.family == family);
-            let asked = wanted.iter().rev().find(|(f, _)| f == family.name());
-            let asked = asked.and_then(|(_, name)| of_family().find(|v| v.name == name));
-            let suited = |suits: Suits| {
-                let fast = |v: &&Variant| !v.together || device.workarounds.uniform_stores;
-                of_family().filter(fast).find(move |v| v.suits == suits && possible(v))
-            };
-            let default = suited(suits).or_else(|| suited(Suits::Gpu)).or_else(|| suited(Suits::Candidate));
-            asked.or(default).unwrap_or(&VARIANTS[0])
-        };
-        let linear = [choose(Family::Map), choose(Family::Reduce), choose(Family::Softmax)];
-        let defaults =
-            Choices::new(linear, schemes::choose(device, wanted), convolutions::choose(device, wanted));
-        Ok(Catalog {
-            choices: RwLock::new(defaults),
-            defaults,
+        let can_store_together = shuffles && device.features.subgroup_extended_types && device.features.int64;
+        let mut catalog = Catalog {
+            families,
+            choices: RwLock::default(),
+            defaults: Vec::new(),
             fixed: wanted.iter().map(|(family, _)| family.clone()).collect(),
-            possible: VARIANTS.iter().filter(|v| possible(v)).collect(),
             texels: device.features.storage_texel,
             shuffles,
-            together: together && device.workarounds.uniform_stores,
+            can_store_together,
+            together: can_store_together && device.workarounds.uniform_stores,
             kernels: Module::all().map(|_| OnceLock::new()).collect(),
             limits: device.limits,
-        })
+        };
+        // A variant that is asked for by name is taken in any case, and its kernels say what they lack.
+        let choose = |family: &'static dyn AnyFamily| {
+            let asked = wanted.iter().rev().find(|(known, _)| known == family.name());
+            let place = |name: &String| family.variants().iter().position(|v| v.name() == name);
+            let chosen = asked.and_then(|(_, name)| place(name));
+            [chosen.unwrap_or_else(|| catalog.default_of(family, device)); Class::ALL.len()]
+        };
+        catalog.defaults = families.iter().map(|family| choose(*family)).collect();
+        catalog.choices = RwLock::new(catalog.defaults.clone());
+        Ok(catalog)
     }
 
-    /// The chosen variant of a family, for work on so many elements.
-    pub(crate) fn variant(&self, family: Family, elements: u64) -> &'static Variant {
-        self.choices.read().variant(family, Class::of_elements(elements))
+    /// The place of the variant that a device gets if neither the user nor tuning has found another.
+    fn default_of(&self, family: &'static dyn AnyFamily, device: &DeviceInfo) -> usize {
+        let fast = |variant: &dyn AnyVariant| !variant.stores_together() || device.workarounds.uniform_stores;
+        let suited =
+            |suits: Suits| self.possible(family).into_iter().find(|(_, v)| v.suits() == suits && fast(*v));
+        let found = suited(Suits::of(device)).or_else(|| suited(Suits::Gpu));
+        found.or_else(|| suited(Suits::Candidate)).map_or(0, |(place, _)| place)
     }
 
-    /// The chosen way of carrying out products whose result has `m` rows and `n` columns.
-    pub(crate) fn products(&self, m: u32, n: u32) -> &'static Scheme {
-        self.choices.read().products(Class::of_product(m, n))
+    /// The variants of a family that the device can run, with their places.
+    fn possible(&self, family: &'static dyn AnyFamily) -> Vec<(usize, &'static dyn AnyVariant)> {
+        let Catalog { texels, shuffles, can_store_together: together, ref limits, .. } = *self;
+        let device = Abilities { texels, shuffles, together, limits };
+        family.variants().into_iter().enumerate().filter(|(_, v)| v.runs_with(&device)).collect()
     }
 
-    /// The chosen way of carrying out convolutions with so many channels of the result in a group, and so many elements.
-    pub(crate) fn convolutions(&self, rows: u32, elements: u64) -> &'static convolutions::Scheme {
-        self.choices.read().convolutions(Class::of_convolution(rows, elements))
+    /// The place of a family.
+    fn place(&self, family: &str) -> Option<usize> {
+        self.families.iter().position(|known| known.name() == family)
+    }
+
+    /// The chosen variant of a family for a class of shapes.
+    pub(crate) fn variant<V: AnyVariant>(&self, family: &Family<V>, class: Class) -> &'static V {
+        let chosen = self.place(family.name).map_or(0, |place| self.choices.read()[place][class as usize]);
+        &family.variants[chosen]
     }
 
     /// Uses what tuning has found, where the user has not asked for something else and the device can run it. Where
     /// nothing was found the default holds.
     pub(crate) fn adopt(&self, winners: &[Winner]) {
-        let mut choices = self.defaults;
+        let mut choices = self.defaults.clone();
         for winner in winners.iter().filter(|winner| !self.is_fixed(winner.family)) {
-            let Winner { family, class, variant } = *winner;
-            if family == schemes::FAMILY {
-                let scheme = self.possible_products().find(|s| s.name == variant);
-                scheme.into_iter().for_each(|scheme| choices.set_products(class, scheme));
-            } else if family == convolutions::FAMILY {
-                let scheme = self.possible_convolutions().find(|s| s.name == variant);
-                scheme.into_iter().for_each(|scheme| choices.set_convolutions(class, scheme));
-            } else {
-                let variant = self.possible.iter().find(|v| v.family.name() == family && v.name == variant);
-                variant.into_iter().for_each(|variant| choices.set_variant(class, variant));
+            let Some(place) = self.place(winner.family) else { continue };
+            let possible = self.possible(self.families[place]);
+            if let Some((variant, _)) = possible.iter().find(|(_, v)| v.name() == winner.variant) {
+                choices[place][winner.class as usize] = *variant;
             }
         }
         *self.choices.write() = choices;
@@ -253,82 +214,75 @@ impl Catalog {
     /// A catalog of the same kernels that uses this variant for all shapes: to try it out.
     pub(crate) fn trying(&self, family: &'static str, variant: &'static str) -> Catalog {
         let catalog = Catalog {
-            choices: RwLock::new(self.defaults),
-            defaults: self.defaults,
+            families: self.families,
+            choices: RwLock::default(),
+            defaults: self.defaults.clone(),
             fixed: Vec::new(),
-            possible: self.possible.clone(),
             texels: self.texels,
             shuffles: self.shuffles,
+            can_store_together: self.can_store_together,
             together: self.together,
             kernels: self.kernels.clone(),
             limits: self.limits,
         };
-        let winner = |&class: &Class| Winner { family, class, variant };
-        catalog.adopt(&Class::all_of(family).iter().map(winner).collect::<Vec<_>>());
+        let winners = Class::ALL.iter().map(|&class| Winner { family, class, variant });
+        catalog.adopt(&winners.collect::<Vec<_>>());
         catalog
     }
 
     /// The families, each with the variants that the device can run and that may win.
-    pub(crate) fn candidates(&self) -> Vec<(&'static str, Vec<&'static str>)> {
-        let mut all = self.all_possible();
-        all.retain(|(.., suits)| *suits != Suits::Tests);
-        let of = |family| all.iter().filter(move |(known, ..)| *known == family).map(|(_, name, _)| *name);
-        families().map(|family| (family, of(family).collect())).collect()
-    }
-
-    fn possible_products(&self) -> impl Iterator<Item = &'static Scheme> {
-        SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles, &self.limits))
-    }
-
-    fn possible_convolutions(&self) -> impl Iterator<Item = &'static convolutions::Scheme> {
-        convolutions::SCHEMES.iter().filter(|s| s.runs_with(self.texels, self.shuffles, &self.limits))
-    }
-
-    /// Family and name of every variant that the device can run, and whose default it is.
-    fn all_possible(&self) -> Vec<(&'static str, &'static str, Suits)> {
-        let linear = self.possible.iter().map(|v| (v.family.name(), v.name, v.suits));
-        let products = self.possible_products().map(|s| (schemes::FAMILY, s.name, s.suits));
-        let convolutions = self.possible_convolutions().map(|s| (convolutions::FAMILY, s.name, s.suits));
-        linear.chain(products).chain(convolutions).collect()
+    pub(crate) fn candidates(&self) -> Vec<(&'static dyn AnyFamily, Vec<&'static str>)> {
+        let of = |family| {
+            let all = self.possible(family).into_iter().filter(|(_, v)| v.suits() != Suits::Tests);
+            (family, all.map(|(_, variant)| variant.name()).collect())
+        };
+        self.families.iter().map(|family| of(*family)).collect()
     }
 
     /// Where something else than the default is used, since tuning has found it.
     pub(crate) fn tuned(&self) -> Vec<Winner> {
-        let all =
-            families().flat_map(|family| Class::all_of(family).iter().map(move |&class| (family, class)));
-        let differs = |&(family, class): &(&'static str, Class)| {
-            self.used(family, class, false) != self.used(family, class, true)
-        };
-        let winner = |(family, class)| Winner { family, class, variant: self.used(family, class, false) };
-        all.filter(differs).map(winner).collect()
+        let mut winners = Vec::new();
+        for &family in self.families {
+            for &class in family.classes() {
+                let variant = self.used(family, class, false);
+                if variant != self.used(family, class, true) {
+                    winners.push(Winner { family: family.name(), class, variant });
+                }
+            }
+        }
+        winners
     }
 
     /// What is used for a class of shapes; by default, or now.
-    pub(crate) fn used(&self, family: &'static str, class: Class, by_default: bool) -> &'static str {
-        let choices = if by_default { self.defaults } else { *self.choices.read() };
-        match Family::ALL.iter().find(|known| known.name() == family) {
-            Some(&family) => choices.variant(family, class).name,
-            None if family == convolutions::FAMILY => choices.convolutions(class).name,
-            None => choices.products(class).name,
-        }
+    pub(crate) fn used(
+        &self,
+        family: &'static dyn AnyFamily,
+        class: Class,
+        by_default: bool,
+    ) -> &'static str {
+        let of =
+            |choices: &[Choice]| self.place(family.name()).map_or(0, |place| choices[place][class as usize]);
+        let chosen = if by_default { of(&self.defaults) } else { of(&self.choices.read()) };
+        family.variants()[chosen].name()
     }
 
     /// Every variant that the device can run, and which are in use.
     pub(crate) fn variants(&self) -> Vec<VariantInfo> {
-        let info = |family: &'static str, name: &'static str| {
-            let classes = Class::all_of(family).iter();
+        let info = |family: &'static dyn AnyFamily, name: &'static str| {
+            let classes = family.classes().iter();
             let uses = |class: &&Class| self.used(family, **class, false) == name;
             let used_for: Vec<&'static str> = classes.filter(uses).map(|class| class.name()).collect();
-            VariantInfo { family, name, in_use: !used_for.is_empty(), used_for }
+            VariantInfo { family: family.name(), name, in_use: !used_for.is_empty(), used_for }
         };
-        self.all_possible().into_iter().map(|(family, name, _)| info(family, name)).collect()
+        let of = |family| self.possible(family).into_iter().map(move |(_, v)| info(family, v.name()));
+        self.families.iter().flat_map(|family| of(*family)).collect()
     }
 
     /// The pipelines to make ahead: what common calls will ask for.
     pub(crate) fn prewarm(&self) -> Result<Vec<PipelineKey>> {
         let mut keys = Vec::new();
-        for family in families() {
-            keys.extend(self.prewarm_family(family)?);
+        for family in self.families {
+            keys.extend(family.prewarm(self)?);
         }
         Ok(keys)
     }
@@ -368,31 +322,12 @@ impl Catalog {
         }
     }
 
-    /// Those of one family. Convolutions have none: their pipelines know the kernel's extents.
-    pub(crate) fn prewarm_family(&self, family: &str) -> Result<Vec<PipelineKey>> {
-        match family {
-            "map" => crate::kernels::elementwise::prewarm(self),
-            "reduce" => crate::kernels::axis::reduce::prewarm(self),
-            "softmax" => crate::kernels::axis::softmax::prewarm(self),
-            schemes::FAMILY => crate::kernels::matmul::prewarm(self),
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    /// The pipelines of one family by which its chosen variant is judged.
-    pub(crate) fn inspected_family(&self, family: &str) -> Result<Vec<PipelineKey>> {
-        match family {
-            schemes::FAMILY => crate::kernels::matmul::inspected(self),
-            convolutions::FAMILY => crate::kernels::conv2d::inspected(self),
-            _ => self.prewarm_family(family),
-        }
-    }
-
-    /// Family and name of the variants that the device can run and that are meant for GPUs, or may win there.
-    pub(crate) fn meant_for_gpus(&self) -> Vec<(&'static str, &'static str)> {
-        let all = self.all_possible().into_iter();
-        let meant = |suits| matches!(suits, Suits::Gpu | Suits::Candidate);
-        all.filter(|(.., suits)| meant(*suits)).map(|(family, name, _)| (family, name)).collect()
+    /// The variants that the device can run and that are meant for GPUs, or may win there, with their families.
+    pub(crate) fn meant_for_gpus(&self) -> Vec<(&'static dyn AnyFamily, &'static str)> {
+        let meant = |(_, v): &(usize, &dyn AnyVariant)| matches!(v.suits(), Suits::Gpu | Suits::Candidate);
+        let of =
+            |family| self.possible(family).into_iter().filter(meant).map(move |(_, v)| (family, v.name()));
+        self.families.iter().flat_map(|family| of(*family)).collect()
     }
 
     /// The kernel of an embedded module; reflected when first asked for.
@@ -412,44 +347,5 @@ impl Catalog {
     pub(crate) fn pipeline(&self, kernel: Specialized) -> Result<PipelineKey> {
         let Specialized { module, specialization } = kernel;
         Ok(PipelineKey { kernel: self.kernel(module)?.clone(), specialization })
-    }
-}
-
-/// The names of all families.
-fn families() -> impl Iterator<Item = &'static str> {
-    Family::ALL.iter().map(|family| family.name()).chain([schemes::FAMILY, convolutions::FAMILY])
-}
-
-/// Family and name of every variant there is.
-fn all_variants() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let products = SCHEMES.iter().map(|s| (schemes::FAMILY, s.name));
-    let convolutions = convolutions::SCHEMES.iter().map(|s| (convolutions::FAMILY, s.name));
-    VARIANTS.iter().map(|v| (v.family.name(), v.name)).chain(products).chain(convolutions)
-}
-
-/// The winner that a file names, if there is such a family, class and variant.
-pub(crate) fn find_winner(family: &str, class: &str, variant: &str) -> Option<Winner> {
-    let (family, variant) = all_variants().find(|known| *known == (family, variant))?;
-    let class = *Class::all_of(family).iter().find(|known| known.name() == class)?;
-    Some(Winner { family, class, variant })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::vk::physical::DeviceKind;
-
-    /// What the thread in the background makes ahead keeps a core busy on drivers that compile slowly.
-    #[test]
-    fn at_most_32_pipelines_are_made_ahead_on_any_kind_of_device() {
-        for kind in [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Cpu] {
-            let mut device = DeviceInfo::example(kind);
-            // Large tensors are read through texel views on the devices that there are.
-            device.limits.texel_elements = 1 << 27;
-            let catalog = Catalog::new(&device, &[]).unwrap();
-            let keys = catalog.prewarm().unwrap();
-            let each: Vec<_> = families().map(|f| (f, catalog.prewarm_family(f).unwrap().len())).collect();
-            assert!((8..=32).contains(&keys.len()), "{} on {kind}: {each:?}", keys.len());
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Which kernels there are, and how operations become dispatches of them.
 //!
-//! This room owns the catalog of variants, the embedded SPIR-V modules, and a folder for each family of operations with its lowering;
-//! `lower.rs` chooses among them. It takes operations and the limits of a device, and gives dispatches, copies and fills. It makes no
-//! pipeline and takes no memory.
+//! This room owns the families of kernels, the catalog of their variants, the embedded SPIR-V modules, and a folder for each family of
+//! operations with its lowering; `lower.rs` chooses among them. It takes operations and the limits of a device, and gives dispatches,
+//! copies and fills. It makes no pipeline and takes no memory.
 
 pub(crate) mod axis;
 pub(crate) mod bindings;
@@ -13,10 +13,11 @@ pub(crate) mod copy;
 pub(crate) mod division;
 pub(crate) mod elementwise;
 pub(crate) mod epilogue;
+pub(crate) mod families;
 pub(crate) mod launch;
 pub(crate) mod lower;
 pub(crate) mod matmul;
 pub(crate) mod modules;
 pub(crate) mod pack;
 pub(crate) mod together;
-pub(crate) mod variant_table;
+pub(crate) mod variant;

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 
 use crate::disk;
 use crate::error::{Error, Result};
-use crate::kernels::catalog::{Catalog, find_winner};
+use crate::kernels::catalog::Catalog;
+use crate::kernels::families::{self, find_winner};
 use crate::runtime::background::Housekeeper;
 use crate::runtime::commands::Job;
 use crate::runtime::config::{CacheDir, Config};
@@ -150,7 +151,7 @@ impl Core {
         let (folder, cache_problem) = cache_folder(&config.cache_dir)?;
         let cache = PipelineCache::new(&device, folder.as_deref())?;
         let application = config.application.clone().unwrap_or_else(pipeline_history::executable);
-        let catalog = Catalog::new(&device.info, &config.variants)?;
+        let catalog = Catalog::new(families::ALL, &device.info, &config.variants)?;
         let folder = folder.filter(|_| !config.untuned);
         let tuned = folder.and_then(|folder| disk_cache::load_tuning(&device.info, &folder, find_winner));
         catalog.adopt(&tuned.unwrap_or_default());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::disk::{self, fnv1a, sealed, unsealed};
-use crate::kernels::variant_table::Winner;
+use crate::kernels::variant::Winner;
 use crate::runtime::config::CacheDir;
 use crate::vk::physical::DeviceInfo;
 
@@ -96,7 +96,7 @@ fn from_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::catalog::find_winner;
+    use crate::kernels::families::find_winner;
     use crate::vk::physical::DeviceKind;
 
     #[test]

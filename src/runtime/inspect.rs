@@ -4,8 +4,8 @@
 use crate::error::Result;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::families;
 use crate::kernels::modules::Module;
-use crate::kernels::variant_table::Class;
 use crate::runtime::config::Config;
 use crate::runtime::core::device_choice;
 use crate::runtime::pipelines::Pipelines;
@@ -68,16 +68,17 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
     let device = Device::with_executables(instance, info)?;
     let pipelines = Pipelines::new(&device, PipelineCache::new(&device, None)?, "");
     let mut compiled: Vec<CompiledKernel> = Vec::new();
-    let all = Catalog::new(&device.info, &[])?;
+    let all = Catalog::new(families::ALL, &device.info, &[])?;
     for (family, variant) in all.meant_for_gpus() {
-        let catalog = Catalog::new(&device.info, &[(family.to_owned(), variant.to_owned())])?;
+        let wanted = [(family.name().to_owned(), variant.to_owned())];
+        let catalog = Catalog::new(families::ALL, &device.info, &wanted)?;
         // Another variant may ask for the very same pipeline, and a default may be one for some shapes alone.
-        let is_used = Class::all_of(family).iter().any(|class| all.used(family, *class, true) == variant);
-        let defaults = if is_used { all.inspected_family(family)? } else { Vec::new() };
+        let is_used = family.classes().iter().any(|class| all.used(family, *class, true) == variant);
+        let defaults = if is_used { family.inspected(&all)? } else { Vec::new() };
         let mut seen = Vec::new();
-        for key in catalog.inspected_family(family)? {
+        for key in family.inspected(&catalog)? {
             if !seen.contains(&key) {
-                let mut one = compile(&pipelines, family, variant, &key)?;
+                let mut one = compile(&pipelines, family.name(), variant, &key)?;
                 // Each catalog reflects modules for itself, so kernels are compared by name.
                 one.default = defaults.iter().any(|default| {
                     default.kernel.name() == key.kernel.name() && default.specialization == key.specialization

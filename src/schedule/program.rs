@@ -166,6 +166,7 @@ mod tests {
     use super::*;
     use crate::ir::build::Build;
     use crate::ir::elementwise::OpCode;
+    use crate::kernels::families;
     use crate::vk::physical::{DeviceInfo, DeviceKind};
 
     /// So many additions of a tensor, one after the other.
@@ -191,7 +192,8 @@ mod tests {
         ] {
             let mut info = DeviceInfo::example(DeviceKind::Cpu);
             info.limits.texel_elements = 1 << 20;
-            let catalog = Catalog::new(&info, &[("map".to_owned(), variant.to_owned())]).unwrap();
+            let catalog =
+                Catalog::new(families::ALL, &info, &[("map".to_owned(), variant.to_owned())]).unwrap();
             let program = Program::new(&catalog, false, additions(10, elements), 1).unwrap();
             let slots = &program.assignment.slots;
             assert_eq!((program.lowered.commands.len(), slots.len()), (nodes, 1), "{variant} {elements}");

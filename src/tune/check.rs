@@ -6,7 +6,7 @@ use super::numbers::numbers;
 /// Columns of a product, or channels of a convolution, that are checked together.
 const CHECKED_TOGETHER: usize = 16;
 /// Rows and columns of a convolution's kernel.
-pub(super) const TAPS: usize = 3;
+pub(super) use crate::kernels::conv2d::family::PROBLEM_TAPS as TAPS;
 
 /// One square image that is convolved with padding that keeps its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

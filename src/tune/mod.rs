@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ProfileError, Result};
-use crate::kernels::catalog::{Catalog, find_winner};
-use crate::kernels::variant_table::{Class, Winner};
+use crate::kernels::catalog::{AnyFamily, Catalog};
+use crate::kernels::families::find_winner;
+use crate::kernels::variant::{Class, Winner};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::disk_cache;
 use crate::runtime::profile::Profiling;
@@ -38,7 +39,7 @@ const LONG_ENOUGH: Duration = Duration::from_millis(300);
 
 /// One class of one family.
 struct Contest {
-    family: &'static str,
+    family: &'static dyn AnyFamily,
     class: Class,
     candidates: Vec<&'static str>,
     default: &'static str,
@@ -99,9 +100,9 @@ impl Accelerator {
                     break 'contests;
                 }
                 let best = tuning.trials[first..].iter().filter_map(|trial| trial.outcome.ns()).min();
-                let outcome = self.try_variant(&problem, contest.family, variant, best)?;
+                let outcome = self.try_variant(&problem, contest.family.name(), variant, best)?;
                 tuning.trials.push(Trial {
-                    family: contest.family,
+                    family: contest.family.name(),
                     class: contest.class.name(),
                     work: problem.name(),
                     variant,
@@ -128,7 +129,7 @@ impl Accelerator {
             if let Some(best) = best_of(trials) {
                 trials[best].is_winner = true;
                 let Contest { family, class, .. } = contest;
-                winners.push(Winner { family, class, variant: trials[best].variant });
+                winners.push(Winner { family: family.name(), class, variant: trials[best].variant });
             }
         }
         self.adopt(&winners);
@@ -139,9 +140,9 @@ impl Accelerator {
     fn contests(&self, options: &TuneOptions) -> Result<Vec<Contest>> {
         let catalog = &self.core().catalog;
         let all = catalog.candidates();
-        let known = |name: &String| all.iter().any(|(family, _)| family == name);
+        let known = |name: &String| all.iter().any(|(family, _)| family.name() == name);
         if let Some(wanted) = options.families.iter().find(|name| !known(name)) {
-            let known = all.iter().map(|(family, _)| (*family).to_owned()).collect();
+            let known = all.iter().map(|(family, _)| family.name().to_owned()).collect();
             return Err(Error::NoSuchVariant { wanted: wanted.clone(), known });
         }
         let wanted =
@@ -149,8 +150,8 @@ impl Accelerator {
         let mut contests = Vec::new();
         // What the user has asked for by name is not up for choice.
         let open = |family: &str| wanted(family) && !catalog.is_fixed(family);
-        for (family, mut candidates) in all.into_iter().filter(|(family, _)| open(family)) {
-            for &class in Class::all_of(family) {
+        for (family, mut candidates) in all.into_iter().filter(|(family, _)| open(family.name())) {
+            for &class in family.classes() {
                 let default = catalog.used(family, class, true);
                 // The default goes first: it is what others are compared with.
                 candidates.sort_by_key(|name| *name != default);

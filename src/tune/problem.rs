@@ -4,188 +4,196 @@
 use super::check::{Images, TAPS, is_convolution, is_product};
 use super::numbers::numbers;
 use crate::Shape;
-use crate::error::Result;
-use crate::kernels::variant_table::Class;
+use crate::error::{Error, Result};
+use crate::kernels::catalog::AnyFamily;
+use crate::kernels::variant::Class;
 use crate::ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::recording::{Recording, Value};
 use crate::runtime::tensor::Tensor;
 
-/// Rows of reductions and softmax.
-const ROW: usize = 1024;
-
-/// The operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    Add { elements: usize },
-    SumRows { rows: usize },
-    Softmax { rows: usize },
-    Product { m: usize, n: usize, k: usize },
-    Convolution(Images),
+/// What is done with the operands that a family declares.
+#[derive(Debug)]
+struct Task {
+    family: &'static str,
+    /// What it is called in tables.
+    name: fn(&[Shape]) -> String,
+    /// What is made once, for all candidates.
+    prepare: fn(&Accelerator, &[Tensor]) -> Result<Option<PreparedWeights>>,
+    record: fn(&Problem, &mut Recording) -> Result<Value>,
+    /// Whether a result is right, to what rounding allows.
+    is_right: fn(&Problem, &[f32]) -> bool,
 }
+
+/// One for each family.
+static TASKS: &[Task] = &[
+    Task {
+        family: "map",
+        name: |shapes| format!("add {}", shapes[0].elements()),
+        prepare: |_, _| Ok(None),
+        record: |problem, r| r.add(&problem.tensors[0], &problem.tensors[1]),
+        is_right: |problem, result| {
+            let sums = problem.host[0].iter().zip(&problem.host[1]).map(|(a, b)| a + b);
+            result.len() == problem.host[0].len() && sums.zip(result).all(|(sum, got)| sum == *got)
+        },
+    },
+    Task {
+        family: "reduce",
+        name: |shapes| format!("sum {}x{}, rows", shapes[0].dims()[0], shapes[0].dims()[1]),
+        prepare: |_, _| Ok(None),
+        record: |problem, r| r.sum(&problem.tensors[0], -1),
+        is_right: |problem, result| {
+            let columns = problem.shapes[0].dims()[1];
+            let near = |row: &[f32], got: f32| {
+                let sum: f64 = row.iter().map(|&x| f64::from(x)).sum();
+                (sum - f64::from(got)).abs() <= 1e-6 * columns as f64
+            };
+            let rows = problem.host[0].chunks_exact(columns);
+            result.len() == rows.len() && rows.zip(result).all(|(row, got)| near(row, *got))
+        },
+    },
+    Task {
+        family: "softmax",
+        name: |shapes| format!("softmax {}x{}, rows", shapes[0].dims()[0], shapes[0].dims()[1]),
+        prepare: |_, _| Ok(None),
+        record: |problem, r| r.softmax(&problem.tensors[0], -1),
+        is_right: |problem, result| {
+            let near = |row: &[f32], got: &[f32]| {
+                let powers: Vec<f64> = row.iter().map(|&x| f64::from(x).exp()).collect();
+                let sum: f64 = powers.iter().sum();
+                powers.iter().zip(got).all(|(power, got)| {
+                    let wanted = power / sum;
+                    (wanted - f64::from(*got)).abs() <= 1e-5 * wanted
+                })
+            };
+            problem.rows_are(result, near)
+        },
+    },
+    Task {
+        family: "matmul",
+        name: |shapes| {
+            let [m, n, k] = product(shapes);
+            format!("matmul {m}x{n}x{k}")
+        },
+        prepare: |_, _| Ok(None),
+        record: |problem, r| r.matmul(&problem.tensors[0], &problem.tensors[1]),
+        is_right: |problem, result| {
+            is_product(product(&problem.shapes), &problem.host[0], &problem.host[1], result)
+        },
+    },
+    Task {
+        family: "conv2d",
+        name: |shapes| {
+            let Images { groups, channels, rows, size } = images(shapes);
+            match groups {
+                1 => format!("conv2d {channels}x{size}x{size} to {rows}, {TAPS}x{TAPS}"),
+                _ => format!("conv2d {groups}x{size}x{size} depthwise, {TAPS}x{TAPS}"),
+            }
+        },
+        prepare: |gpu, tensors| {
+            let groups = images(&[tensors[0].shape(), tensors[1].shape()]).groups;
+            gpu.prepare_weights(&tensors[1], groups).map(Some)
+        },
+        record: |problem, r| {
+            let plain = ConvWeights::from(&problem.tensors[1]);
+            let weights = problem.weights.as_ref().map_or(plain, ConvWeights::from);
+            let how = Conv2d::new().padding([TAPS / 2; 2]).groups(images(&problem.shapes).groups);
+            r.conv2d(&problem.tensors[0], weights, how)
+        },
+        is_right: |problem, result| {
+            is_convolution(images(&problem.shapes), &problem.host[0], &problem.host[1], result)
+        },
+    },
+];
 
 /// A piece of work with its operands, on the device and on the host.
 #[derive(Debug)]
 pub(super) struct Problem {
-    work: Work,
+    task: &'static Task,
+    shapes: Vec<Shape>,
     host: Vec<Vec<f32>>,
     tensors: Vec<Tensor>,
-    /// Of a convolution: laid out once, for all candidates.
     weights: Option<PreparedWeights>,
 }
 
-impl Work {
-    /// A shape for the class. Software drivers get less to do, so that the slowest candidate takes tenths of a second.
-    fn new(family: &str, class: Class, software: bool) -> Work {
-        let large = class == Class::Large;
-        match family {
-            "map" => Work::Add { elements: if large { 1 << 22 } else { 1 << 14 } },
-            "reduce" => Work::SumRows { rows: if large { 2048 } else { 16 } },
-            "softmax" => Work::Softmax { rows: if large { 1024 } else { 16 } },
-            "conv2d" => {
-                let [groups, channels, rows, size] = match (class, software) {
-                    (Class::Thin, true) => [32, 1, 1, 32],
-                    (Class::Thin, false) => [256, 1, 1, 56],
-                    (Class::Large, true) => [1, 32, 64, 32],
-                    (Class::Large, false) => [1, 128, 128, 56],
-                    (_, true) => [1, 16, 32, 14],
-                    (_, false) => [1, 64, 64, 14],
-                };
-                Work::Convolution(Images { groups, channels, rows, size })
-            }
-            _ => {
-                let [m, n, k] = match (class, software) {
-                    (Class::Small, _) => [256, 256, 256],
-                    (Class::Large, true) => [512, 512, 256],
-                    (Class::Large, false) => [2048, 2048, 1024],
-                    (Class::Thin, true) => [32, 1024, 1024],
-                    (Class::Thin, false) => [64, 4096, 2048],
-                    (Class::Row, true) => [1, 1024, 1024],
-                    (Class::Row, false) => [1, 4096, 4096],
-                    (Class::Column, true) => [1024, 1, 1024],
-                    (Class::Column, false) => [4096, 1, 4096],
-                };
-                Work::Product { m, n, k }
-            }
-        }
-    }
+/// Rows, columns and inner extent of a product.
+fn product(shapes: &[Shape]) -> [usize; 3] {
+    [shapes[0].dims()[0], shapes[1].dims()[1], shapes[0].dims()[1]]
+}
 
-    fn operands(self) -> Vec<Shape> {
-        match self {
-            Work::Add { elements } => vec![Shape::from([elements]); 2],
-            Work::SumRows { rows } | Work::Softmax { rows } => vec![Shape::from([rows, ROW])],
-            Work::Product { m, n, k } => vec![Shape::from([m, k]), Shape::from([k, n])],
-            Work::Convolution(Images { groups, channels, rows, size }) => {
-                let images = Shape::from([1, groups * channels, size, size]);
-                vec![images, Shape::from([groups * rows, channels, TAPS, TAPS])]
-            }
-        }
-    }
+/// The images of a convolution.
+fn images(shapes: &[Shape]) -> Images {
+    let (input, kernels) = (shapes[0].dims(), shapes[1].dims());
+    let groups = input[1] / kernels[1];
+    Images { groups, channels: kernels[1], rows: kernels[0] / groups, size: input[2] }
 }
 
 impl Problem {
-    pub(super) fn new(gpu: &Accelerator, family: &str, class: Class) -> Result<Problem> {
-        let work = Work::new(family, class, gpu.device().workarounds.runs_on_host_cores);
+    pub(super) fn new(gpu: &Accelerator, family: &dyn AnyFamily, class: Class) -> Result<Problem> {
+        let task = TASKS.iter().find(|task| task.family == family.name());
+        let task = task.ok_or_else(|| Error::NoSuchVariant {
+            wanted: family.name().to_owned(),
+            known: TASKS.iter().map(|task| task.family.to_owned()).collect(),
+        })?;
+        let shapes = family.problem(class, gpu.device().workarounds.runs_on_host_cores);
         let (mut host, mut tensors) = (Vec::new(), Vec::new());
-        for (i, shape) in work.operands().into_iter().enumerate() {
+        for (i, shape) in shapes.iter().enumerate() {
             let data = numbers(shape.elements(), i as u64 + 1);
-            tensors.push(gpu.upload(&data, shape)?);
+            tensors.push(gpu.upload(&data, *shape)?);
             host.push(data);
         }
-        let weights = match work {
-            Work::Convolution(images) => Some(gpu.prepare_weights(&tensors[1], images.groups)?),
-            _ => None,
-        };
-        Ok(Problem { work, host, tensors, weights })
+        let weights = (task.prepare)(gpu, &tensors)?;
+        Ok(Problem { task, shapes, host, tensors, weights })
     }
 
-    /// What it is called in tables.
     pub(super) fn name(&self) -> String {
-        match self.work {
-            Work::Add { elements } => format!("add {elements}"),
-            Work::SumRows { rows } => format!("sum {rows}x{ROW}, rows"),
-            Work::Softmax { rows } => format!("softmax {rows}x{ROW}, rows"),
-            Work::Product { m, n, k } => format!("matmul {m}x{n}x{k}"),
-            Work::Convolution(Images { groups: 1, channels, rows, size }) => {
-                format!("conv2d {channels}x{size}x{size} to {rows}, {TAPS}x{TAPS}")
-            }
-            Work::Convolution(Images { groups, size, .. }) => {
-                format!("conv2d {groups}x{size}x{size} depthwise, {TAPS}x{TAPS}")
-            }
-        }
+        (self.task.name)(&self.shapes)
     }
 
     pub(super) fn record(&self, r: &mut Recording) -> Result<Value> {
-        let operand = &self.tensors;
-        match self.work {
-            Work::Add { .. } => r.add(&operand[0], &operand[1]),
-            Work::SumRows { .. } => r.sum(&operand[0], -1),
-            Work::Softmax { .. } => r.softmax(&operand[0], -1),
-            Work::Product { .. } => r.matmul(&operand[0], &operand[1]),
-            Work::Convolution(images) => {
-                let plain = ConvWeights::from(&operand[1]);
-                let weights = self.weights.as_ref().map_or(plain, ConvWeights::from);
-                let how = Conv2d::new().padding([TAPS / 2; 2]).groups(images.groups);
-                r.conv2d(&operand[0], weights, how)
-            }
-        }
+        (self.task.record)(self, r)
     }
 
-    /// Whether a result is right, to what rounding allows.
     pub(super) fn is_right(&self, result: &[f32]) -> bool {
-        let rows = |data: &'_ [f32]| data.chunks_exact(ROW).map(<[f32]>::to_vec).collect::<Vec<_>>();
-        match self.work {
-            Work::Add { elements } => {
-                let sums = self.host[0].iter().zip(&self.host[1]).map(|(a, b)| a + b);
-                result.len() == elements && sums.zip(result).all(|(sum, got)| sum == *got)
-            }
-            Work::SumRows { rows: count } => {
-                let near = |row: &Vec<f32>, got: f32| {
-                    let sum: f64 = row.iter().map(|&x| f64::from(x)).sum();
-                    (sum - f64::from(got)).abs() <= 1e-6 * ROW as f64
-                };
-                let rows = rows(&self.host[0]);
-                result.len() == count && rows.iter().zip(result).all(|(row, got)| near(row, *got))
-            }
-            Work::Softmax { rows: count } => {
-                let near = |row: &Vec<f32>, got: &Vec<f32>| {
-                    let powers: Vec<f64> = row.iter().map(|&x| f64::from(x).exp()).collect();
-                    let sum: f64 = powers.iter().sum();
-                    powers.iter().zip(got).all(|(power, got)| {
-                        let wanted = power / sum;
-                        (wanted - f64::from(*got)).abs() <= 1e-5 * wanted
-                    })
-                };
-                let (rows, results) = (rows(&self.host[0]), rows(result));
-                result.len() == count * ROW && rows.iter().zip(&results).all(|(row, got)| near(row, got))
-            }
-            Work::Product { m, n, k } => is_product([m, n, k], &self.host[0], &self.host[1], result),
-            Work::Convolution(images) => is_convolution(images, &self.host[0], &self.host[1], result),
-        }
+        (self.task.is_right)(self, result)
+    }
+
+    /// Whether each row of the result is near what belongs to that row of the first operand.
+    fn rows_are(&self, result: &[f32], near: impl Fn(&[f32], &[f32]) -> bool) -> bool {
+        let columns = self.shapes[0].dims()[1];
+        let mut rows = self.host[0].chunks_exact(columns).zip(result.chunks_exact(columns));
+        result.len() == self.host[0].len() && rows.all(|(row, got)| near(row, got))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::families;
 
     #[test]
-    fn every_shape_is_of_its_class() {
-        let both = ["map", "reduce", "softmax", "matmul", "conv2d"].map(|f| [(f, true), (f, false)]);
-        for (family, software) in both.into_iter().flatten() {
-            for &class in Class::all_of(family) {
-                let found = match Work::new(family, class, software) {
-                    Work::Add { elements } => Class::of_elements(elements as u64),
-                    Work::SumRows { rows } | Work::Softmax { rows } => {
-                        Class::of_elements((rows * ROW) as u64)
+    fn every_family_has_a_task_and_every_shape_is_of_its_class() {
+        for family in families::ALL {
+            let tasks = TASKS.iter().filter(|task| task.family == family.name()).count();
+            assert_eq!(tasks, 1, "{}", family.name());
+            for (&class, software) in
+                family.classes().iter().flat_map(|class| [(class, true), (class, false)])
+            {
+                let shapes = family.problem(class, software);
+                let found = match family.name() {
+                    "matmul" => {
+                        let [m, n, _] = product(&shapes);
+                        Class::of_product(m as u32, n as u32)
                     }
-                    Work::Product { m, n, .. } => Class::of_product(m as u32, n as u32),
-                    Work::Convolution(Images { groups, rows, size, .. }) => {
+                    "conv2d" => {
+                        let Images { groups, rows, size, .. } = images(&shapes);
                         Class::of_convolution(rows as u32, (groups * rows * size * size) as u64)
                     }
+                    _ => Class::of_elements(shapes[0].elements() as u64),
                 };
-                assert_eq!(found, class, "{family}");
+                assert_eq!(found, class, "{}", family.name());
             }
         }
+        assert_eq!(TASKS.len(), families::ALL.len());
     }
 }

@@ -1,6 +1,7 @@
 //! Convolutions: how they become dispatches of `glsl/conv_direct.comp` and `glsl/conv_tile.comp`.
 
 mod direct;
+pub(crate) mod family;
 mod inspected;
 pub(crate) mod schemes;
 #[cfg(test)]
@@ -16,7 +17,8 @@ use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::value::{Access, Label, Origin, ValueId, Values};
 use crate::kernels::bindings::{window, window_bytes};
-use crate::kernels::catalog::{Catalog, Family, Load};
+use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::elementwise;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
 use crate::kernels::matmul::sum::Parts;
@@ -24,11 +26,11 @@ use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::epilogue;
 use crate::kernels::pack::Pack;
 use crate::kernels::together::one_batch;
+use crate::kernels::variant::Class;
 use crate::shape::{DType, Shape, product};
 use crate::vk::physical::Limits;
+use family::FAMILY;
 use schemes::Scheme;
-
-pub(crate) use inspected::inspected;
 
 const OP: &str = "conv2d";
 
@@ -53,7 +55,8 @@ impl PackWeights {
     /// A copy loads as elementwise work does: what is made is the same for every scheme.
     fn load(&self, values: &Values, catalog: &Catalog) -> Load {
         let elements = values.value(self.weights).shape.elements() as u64;
-        catalog.load_of(catalog.variant(Family::Map, elements).load, values, [self.weights])
+        let variant = catalog.variant(&elementwise::family::FAMILY, Class::of_elements(elements));
+        catalog.load_of(variant.load, values, [self.weights])
     }
 
     /// The shape of the output.
@@ -150,7 +153,7 @@ impl Convolution {
     }
 
     fn scheme(&self, catalog: &Catalog) -> &'static Scheme {
-        catalog.convolutions(self.rows, self.results())
+        catalog.variant(&FAMILY, Class::of_convolution(self.rows, self.results()))
     }
 
     /// The scheme's load path, where the inputs allow it.

@@ -1,11 +1,9 @@
 //! The catalog's rows for convolutions: kernels, tiles and when to use which. Data; nothing here decides.
 
-use crate::kernels::catalog::{Load, Suits};
 use crate::kernels::matmul::shape::shared_tile_fits;
-use crate::vk::physical::{DeviceInfo, Limits};
-
-/// What the family is called.
-pub(crate) const FAMILY: &str = "conv2d";
+use crate::kernels::modules::Load;
+use crate::kernels::variant::Suits;
+use crate::vk::physical::Limits;
 
 /// `glsl/conv_direct.comp`: what it can do, and how it likes it.
 #[derive(Clone, Copy, Debug)]
@@ -129,12 +127,4 @@ impl Scheme {
             && (shuffles || self.direct.is_none_or(|d| d.most_rows <= 4))
             && self.tiles.last().is_some_and(|tile| tile.fits(limits))
     }
-}
-
-/// The scheme that was asked for, or the device's default.
-pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
-    let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
-    let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
-    let suits = if device.shuffles() { Suits::of(device) } else { Suits::Gpu };
-    asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
 }

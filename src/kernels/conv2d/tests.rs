@@ -3,6 +3,7 @@
 use super::*;
 use crate::ir::command::Action;
 use crate::ir::value::LabelName;
+use crate::kernels::families;
 use crate::kernels::matmul::shape::MOST_ITERATIONS;
 use crate::kernels::modules::tile::TILE_M;
 use crate::vk::physical::{DeviceInfo, DeviceKind};
@@ -41,7 +42,8 @@ fn convolution(
 fn catalog(variant: &str, change: impl FnOnce(&mut DeviceInfo)) -> Catalog {
     let mut info = DeviceInfo::example(DeviceKind::Discrete);
     change(&mut info);
-    Catalog::new(&info, &[("conv2d".to_owned(), variant.to_owned())]).expect("there is such a variant")
+    Catalog::new(families::ALL, &info, &[("conv2d".to_owned(), variant.to_owned())])
+        .expect("there is such a variant")
 }
 
 fn lower(c: &Convolution, values: &mut Values, catalog: &Catalog) -> Result<Vec<Command>> {
@@ -111,7 +113,7 @@ fn images_are_written_in_windows() {
 
 /// Parts, units in each, and units in a step of the loop.
 fn split(c: &Convolution, catalog: &Catalog) -> (u32, u32, u32) {
-    let (scheme, limits) = (catalog.convolutions(c.rows, 1), &catalog.limits);
+    let (scheme, limits) = (catalog.variant(&FAMILY, Class::of_convolution(c.rows, 1)), &catalog.limits);
     let ((count, chunk), (_, step)) = match direct::Direct::new(c, scheme, catalog) {
         Some(way) => (c.split(scheme, &way, limits), way.units()),
         None => {

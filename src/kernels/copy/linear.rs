@@ -6,11 +6,13 @@ use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::command::Action;
 use crate::kernels::bindings::{grid, texel_bytes_fit};
-use crate::kernels::catalog::{Catalog, Family, Load, Variant};
+use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
+use crate::kernels::elementwise::family::FAMILY;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::modules::linear;
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::kernels::variant::{Class, Variant};
 use crate::shape::Shape;
 use crate::vk::physical::Limits;
 
@@ -28,7 +30,7 @@ impl Linear {
     /// For a kernel that moves or makes so many elements, with inputs of these sizes.
     pub(crate) fn new(catalog: &Catalog, elements: u64, input_bytes: &[u64]) -> Linear {
         let limits = catalog.limits;
-        let variant = catalog.variant(Family::Map, elements);
+        let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
         let fits = input_bytes.len() <= limits.texel_bindings as usize
             && input_bytes.iter().all(|bytes| texel_bytes_fit(*bytes, &limits));
         let texels = branch!("linear: texels wanted", variant.load == Load::Texel)

@@ -1,5 +1,6 @@
 //! Elementwise programs become dispatches of `glsl/map.comp`.
 
+pub(crate) mod family;
 pub(crate) mod modules;
 pub(crate) mod space;
 
@@ -15,7 +16,7 @@ use crate::ir::op_code::OpSet;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, Values};
 use crate::kernels::bindings::{grid, texel_fits, window};
-use crate::kernels::catalog::{Catalog, Family, Load, Variant};
+use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::Divisions;
 use crate::kernels::elementwise::modules::{map_module, map_module_together};
 use crate::kernels::elementwise::space::{Mode, Space};
@@ -24,8 +25,10 @@ use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::map::{self, Module};
 use crate::kernels::modules::{linear, program};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::kernels::variant::{Class, Variant};
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::vk::physical::Limits;
+use family::FAMILY;
 
 /// The storage binding of some elements, in whole words.
 fn binding(whole: Access, elements: Range<u64>, size: u64, limits: &Limits) -> Access {
@@ -92,7 +95,7 @@ impl Map {
             return Ok(());
         }
         let limits = &catalog.limits;
-        let variant = catalog.variant(Family::Map, elements);
+        let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
         let space = Space::collapse(&shape, &self.inputs);
         let modes = space.modes(&self.inputs);
         let load = self.load_path(label.op.known(), values, catalog, variant, (&space, &modes))?;
@@ -245,7 +248,7 @@ impl Map {
         {
             return Ok(());
         }
-        let variant = catalog.variant(Family::Map, shape.elements() as u64);
+        let variant = catalog.variant(&FAMILY, Class::of_elements(shape.elements() as u64));
         let space = Space::collapse(&shape, &self.inputs);
         let modes = space.modes(&self.inputs);
         self.load_path(op, values, catalog, variant, (&space, &modes)).map(|_| ())
@@ -336,7 +339,7 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let mut commands = Vec::new();
     let (one, two) = COMMON;
     let per_group = |elements: usize| {
-        let variant = catalog.variant(Family::Map, elements as u64);
+        let variant = catalog.variant(&FAMILY, Class::of_elements(elements as u64));
         4 * (variant.local_size * variant.vecs) as usize
     };
     let (few, many) = (4usize, 1usize << 20);

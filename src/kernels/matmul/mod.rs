@@ -2,6 +2,7 @@
 
 mod aside;
 mod examples;
+pub(crate) mod family;
 mod operand;
 mod plan;
 pub(crate) mod schemes;
@@ -30,8 +31,6 @@ use plan::Plan;
 use schemes::{Scheme, Tile};
 use shape::{Window, parts};
 use sum::Parts;
-
-pub(crate) use examples::{inspected, prewarm};
 
 /// The push constants of `glsl/lib/product.glsl`.
 #[repr(C)]

@@ -1,6 +1,7 @@
 //! What is decided of a product before anything is appended: tile, load path, and which operands are packed. Pure, so that sizes are
 //! checked by it when the product is recorded.
 
+use super::family::FAMILY;
 use super::operand::{LONG_STEP, Packing, Source, by_fours, in_place, loose};
 use super::schemes::{self, Scheme, Tile};
 use super::shape::{Window, parts, simplified, windows};
@@ -9,6 +10,7 @@ use crate::ir::branches::branch;
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::value::Values;
 use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::variant::Class;
 use crate::vk::physical::Limits;
 
 /// How a product is carried out.
@@ -25,7 +27,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(recorded: &Product, values: &Values, catalog: &Catalog) -> Plan {
         let product = simplified(recorded);
-        let scheme = catalog.products(product.m, product.n);
+        let scheme = catalog.variant(&FAMILY, Class::of_product(product.m, product.n));
         let load = product.load(values, catalog, scheme);
         let tile = product.tile(catalog, scheme);
         let nothing = branch!("product: of nothing", product.k == 0);

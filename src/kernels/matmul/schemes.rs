@@ -1,10 +1,8 @@
 //! The catalog's rows for matrix products: kernels, tiles and when to use which. Data; nothing here decides.
 
-use crate::kernels::catalog::{Load, Suits};
-use crate::vk::physical::{DeviceInfo, Limits};
-
-/// What the family is called.
-pub(crate) const FAMILY: &str = "matmul";
+use crate::kernels::modules::Load;
+use crate::kernels::variant::Suits;
+use crate::vk::physical::Limits;
 
 /// A kernel with its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,11 +211,3 @@ pub(crate) static SCHEMES: &[Scheme] = &[
     cramped("buffer-rows-16", Load::Buffer, &[only(ROWS_16)], 1 << 12),
     cramped("texel-rows-4", Load::Texel, &[only(ROWS_4)], NO_PANELS),
 ];
-
-/// The scheme that was asked for, or the device's default.
-pub(crate) fn choose(device: &DeviceInfo, wanted: &[(String, String)]) -> &'static Scheme {
-    let asked = wanted.iter().rev().find(|(family, _)| family == FAMILY);
-    let asked = asked.and_then(|(_, name)| SCHEMES.iter().find(|s| s.name == name));
-    let suits = if device.shuffles() { Suits::of(device) } else { Suits::Gpu };
-    asked.or_else(|| SCHEMES.iter().find(|s| s.suits == suits)).unwrap_or(&SCHEMES[0])
-}

@@ -12,6 +12,7 @@ use crate::ir::matmul::{Factor, Product};
 use crate::ir::op_code::OpCode;
 use crate::ir::value::{Label, LabelName, Origin, Values};
 use crate::kernels::catalog::Catalog;
+use crate::kernels::families;
 use crate::kernels::modules::constants::Constant;
 use crate::kernels::modules::{product_dot, tile};
 use crate::shape::{DType, Shape};
@@ -48,7 +49,7 @@ fn catalog(variant: &str, change: impl FnOnce(&mut DeviceInfo)) -> Catalog {
     let mut info = DeviceInfo::example(DeviceKind::Discrete);
     change(&mut info);
     let wanted = [("matmul".to_owned(), variant.to_owned())];
-    Catalog::new(&info, &wanted).expect("there is such a variant")
+    Catalog::new(families::ALL, &info, &wanted).expect("there is such a variant")
 }
 
 fn lower(product: &Product, values: &mut Values, catalog: &Catalog) -> Result<Vec<Command>, Error> {
@@ -253,9 +254,10 @@ fn only_what_a_device_can_run_is_up_for_choice() {
     let names = |change: fn(&mut DeviceInfo)| {
         let mut info = DeviceInfo::example(DeviceKind::Discrete);
         change(&mut info);
-        let candidates = Catalog::new(&info, &[]).expect("no wishes").candidates();
-        let of =
-            |family: &str| candidates.iter().find(|(known, _)| *known == family).map(|(_, all)| all.clone());
+        let candidates = Catalog::new(families::ALL, &info, &[]).expect("no wishes").candidates();
+        let of = |name: &str| {
+            candidates.iter().find(|(family, _)| family.name() == name).map(|(_, all)| all.clone())
+        };
         [of("matmul").unwrap_or_default(), of("conv2d").unwrap_or_default()].concat()
     };
     let least = names(|_| ());

@@ -10,9 +10,11 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::Result;
 use crate::ir::command::{Action, Command, Lowered};
 use crate::ir::value::{Access, Label, LabelName, Origin, ValueId};
-use crate::kernels::catalog::{Family, Load};
+use crate::kernels::catalog::Load;
+use crate::kernels::elementwise;
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::peak;
+use crate::kernels::variant::Class;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::core::Core;
 use crate::runtime::disk_cache;
@@ -174,9 +176,10 @@ impl Bench {
 
     fn dispatch(&mut self, kind: Kind, groups: u32, rounds: u32) -> Result<()> {
         let core = &self.core;
+        let class = Class::of_elements(self.bytes / 4);
         let constants = Constants::<peak::File>::new(LOCAL_SIZE).with(peak::KIND, kind as u32);
         let pipeline = core.catalog.pipeline(constants.of(
-            match core.catalog.variant(Family::Map, self.bytes / 4).load {
+            match core.catalog.variant(&elementwise::family::FAMILY, class).load {
                 Load::Texel => peak::Module::Texel,
                 Load::Buffer => peak::Module::Buffer,
             },

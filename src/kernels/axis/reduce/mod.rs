@@ -1,6 +1,7 @@
 //! Reductions: how they become dispatches of `glsl/reduce_rows.comp`, `reduce_columns.comp`, `reduce_merge.comp` and
 //! `reduce_short.comp`.
 
+pub(crate) mod family;
 mod short;
 
 use smallvec::{SmallVec, smallvec};
@@ -19,12 +20,14 @@ use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
 };
 use crate::kernels::bindings::{grid, window_bytes};
-use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
+use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{lanes, monoid, reduce_columns, reduce_merge, reduce_rows};
+use crate::kernels::variant::{Class, Tree, Variant};
 use crate::shape::{DType, Shape};
+use family::FAMILY;
 
 /// Bytes of a part's state.
 const STATE_BYTES: u64 = 16;
@@ -176,7 +179,8 @@ struct Lowering<'a> {
 impl Reduce {
     /// Refuses a reduction of which a binding would have to span more than it can: states, or a part of the input.
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
-        let variant = catalog.variant(Family::Reduce, values.value(self.input).shape.elements() as u64);
+        let elements = values.value(self.input).shape.elements() as u64;
+        let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
         let cutting = Cutting { reduce: self, values, catalog, variant };
         if cutting.is_short() {
             return Ok(());
@@ -196,7 +200,7 @@ impl Reduce {
         commands: &mut Vec<Command>,
     ) -> Result<()> {
         let (shape, dtype) = (values.value(self.input).shape, values.value(self.input).dtype);
-        let variant = catalog.variant(Family::Reduce, shape.elements() as u64);
+        let variant = catalog.variant(&FAMILY, Class::of_elements(shape.elements() as u64));
         Lowering { reduce: self, label, values, catalog, variant, dtype, commands }.run()
     }
 

@@ -1,5 +1,6 @@
 //! Softmax and its logarithm: how they become dispatches of `glsl/softmax_rows.comp` and `softmax_columns.comp`.
 
+pub(crate) mod family;
 mod together;
 
 use smallvec::{SmallVec, smallvec};
@@ -16,12 +17,14 @@ use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
 };
 use crate::kernels::bindings::{grid, window_bytes};
-use crate::kernels::catalog::{Catalog, Family, Load, Tree, Variant};
+use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, softmax, softmax_columns, softmax_rows};
+use crate::kernels::variant::{Class, Tree, Variant};
 use crate::shape::{DType, Shape};
+use family::FAMILY;
 
 /// How a row or column is worked on; numbers as in the shaders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +176,8 @@ struct Lowering<'a> {
 impl Softmax {
     /// Refuses a softmax of which a binding would have to span more than it can: states, or a part of the input.
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
-        let variant = catalog.variant(Family::Softmax, values.value(self.input).shape.elements() as u64);
+        let elements = values.value(self.input).shape.elements() as u64;
+        let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
         let cutting = Cutting { softmax: self, values, catalog, variant };
         let cut = cutting.cut();
         let layout = Layout { geometry: self.geometry, cut, out_bytes: 4 * cut.chunk };
@@ -199,7 +203,7 @@ impl Softmax {
         commands: &mut Vec<Command>,
     ) -> Result<()> {
         let elements = values.value(self.input).shape.elements() as u64;
-        let variant = catalog.variant(Family::Softmax, elements);
+        let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
         Lowering { softmax: self, label, values, catalog, variant, commands }.run()
     }
 

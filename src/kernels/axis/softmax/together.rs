@@ -7,10 +7,11 @@ use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
 use crate::kernels::axis::prologue;
 use crate::kernels::axis::span::{Cut, Layout, Slab};
-use crate::kernels::catalog::{Load, Tree};
+use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, softmax, softmax_rows};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::kernels::variant::Tree;
 
 /// Texels per lane of a block of a long row: enough for the joining of its parts, which every block repeats, to be little.
 const BLOCK_VECS: u32 = 32;

@@ -1,0 +1,225 @@
+//! What a variant of a kernel family is: when it is a device's default, what it needs of one, and which shapes it may be chosen for.
+
+use std::fmt;
+
+use crate::kernels::modules::Load;
+use crate::vk::physical::{DeviceInfo, Limits};
+
+/// What kind of device a variant is the default for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suits {
+    Gpu,
+    Software,
+    /// No device's default: for the tuner.
+    Candidate,
+    /// Never chosen: takes tests to every branch of the lowering with small shapes.
+    Tests,
+}
+
+impl Suits {
+    /// What a device's defaults suit. Those of software drivers need texel views of the engine's format.
+    pub(crate) fn of(device: &DeviceInfo) -> Suits {
+        match device.workarounds.texel_loads && device.features.storage_texel {
+            true => Suits::Software,
+            false => Suits::Gpu,
+        }
+    }
+}
+
+/// What a device can do, as far as variants need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Abilities<'a> {
+    /// Kernels may load through texel views.
+    pub(crate) texels: bool,
+    /// Kernels may shuffle among the invocations of a subgroup: the device can, and its size is known.
+    pub(crate) shuffles: bool,
+    /// The invocations of a subgroup can store to one address: `glsl/lib/together.glsl`.
+    pub(crate) together: bool,
+    pub(crate) limits: &'a Limits,
+}
+
+/// One way of doing a family's job: an entry of its table.
+pub(crate) trait AnyVariant: fmt::Debug + Sync {
+    fn name(&self) -> &'static str;
+
+    fn suits(&self) -> Suits;
+
+    /// Whether such a device can run it, for all shapes.
+    fn runs_with(&self, device: &Abilities<'_>) -> bool;
+
+    /// Whether subgroups store together: such a variant is a default only where the workarounds say that it is faster.
+    fn stores_together(&self) -> bool {
+        false
+    }
+}
+
+/// How the invocations of a workgroup join their partial results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Tree {
+    /// They have none in common.
+    Apart,
+    /// Through shared memory: GPUs, and devices without shuffles.
+    Shared,
+    /// By shuffles inside a subgroup: software drivers.
+    Shuffle,
+}
+
+/// A variant of a family that works through elements or rows one after the other.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub(crate) name: &'static str,
+    pub(crate) load: Load,
+    pub(crate) tree: Tree,
+    /// Invocations of a workgroup.
+    pub(crate) local_size: u32,
+    /// Groups of four elements per invocation; the largest number, where that depends on the shape.
+    pub(crate) vecs: u32,
+    /// Whether the invocations of a subgroup store together where they can: `glsl/lib/together.glsl`.
+    pub(crate) together: bool,
+    suits: Suits,
+}
+
+impl Variant {
+    pub(crate) const fn new(
+        name: &'static str,
+        load: Load,
+        tree: Tree,
+        local_size: u32,
+        vecs: u32,
+        suits: Suits,
+    ) -> Variant {
+        Variant { name, load, tree, local_size, vecs, together: false, suits }
+    }
+
+    pub(crate) const fn together(mut self) -> Variant {
+        self.together = true;
+        self
+    }
+}
+
+impl AnyVariant for Variant {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn suits(&self) -> Suits {
+        self.suits
+    }
+
+    fn runs_with(&self, device: &Abilities<'_>) -> bool {
+        (self.load != Load::Texel || device.texels)
+            && (self.tree != Tree::Shuffle || device.shuffles)
+            && (!self.together || device.together)
+            && self.local_size <= device.limits.invocations.min(device.limits.local_size[0])
+    }
+
+    fn stores_together(&self) -> bool {
+        self.together
+    }
+}
+
+/// Shapes that variants are chosen for apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// Work that is over before all of a device is busy.
+    Small,
+    /// Work that keeps a device busy.
+    Large,
+    /// Products with few rows or few columns; convolutions with few channels in a group.
+    Thin,
+    /// Products of at most four rows.
+    Row,
+    /// Products of at most four columns.
+    Column,
+}
+
+/// Elements from which elementwise work, reductions and softmax are large; of the result of a convolution.
+const LARGE_ELEMENTS: u64 = 1 << 16;
+/// Elements of the result from which a product is large.
+const LARGE_RESULT: u64 = 512 * 512;
+/// Rows or columns up to which a product is thin.
+const THIN: u32 = 64;
+/// And up to which it is nearly a vector. Channels of the result in a group up to which a convolution is thin.
+const VECTOR: u32 = 4;
+
+impl Class {
+    /// All of them. A family tells the first so many apart.
+    pub(crate) const ALL: &[Class] = &[Class::Small, Class::Large, Class::Thin, Class::Row, Class::Column];
+    /// Of families that are chosen by the number of elements alone.
+    pub(crate) const BY_ELEMENTS: &[Class] = &[Class::Small, Class::Large];
+
+    /// Of work on so many elements.
+    pub(crate) fn of_elements(elements: u64) -> Class {
+        if elements < LARGE_ELEMENTS { Class::Small } else { Class::Large }
+    }
+
+    /// Of a product with a result of `m` rows and `n` columns.
+    pub(crate) fn of_product(m: u32, n: u32) -> Class {
+        if n <= VECTOR {
+            Class::Column
+        } else if m <= VECTOR {
+            Class::Row
+        } else if m.min(n) <= THIN {
+            Class::Thin
+        } else if u64::from(m) * u64::from(n) < LARGE_RESULT {
+            Class::Small
+        } else {
+            Class::Large
+        }
+    }
+
+    /// Of a convolution whose groups have so many channels of the result, and whose result has so many elements.
+    pub(crate) fn of_convolution(rows: u32, elements: u64) -> Class {
+        if rows <= VECTOR { Class::Thin } else { Class::of_elements(elements) }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Class::Small => "small",
+            Class::Large => "large",
+            Class::Thin => "thin",
+            Class::Row => "row",
+            Class::Column => "column",
+        }
+    }
+}
+
+/// The variant that measured best for a class of shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Winner {
+    pub(crate) family: &'static str,
+    pub(crate) class: Class,
+    pub(crate) variant: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_fall_into_classes() {
+        assert_eq!(Class::of_elements(65_535), Class::Small);
+        assert_eq!(Class::of_elements(65_536), Class::Large);
+        let products = [
+            ([1, 1], Class::Column),
+            ([4096, 4], Class::Column),
+            ([4, 4096], Class::Row),
+            ([5, 4096], Class::Thin),
+            ([4096, 64], Class::Thin),
+            ([65, 65], Class::Small),
+            ([512, 511], Class::Small),
+            ([512, 512], Class::Large),
+        ];
+        for ([m, n], class) in products {
+            assert_eq!(Class::of_product(m, n), class, "{m} x {n}");
+        }
+        assert_eq!(Class::of_convolution(4, 1 << 20), Class::Thin);
+        assert_eq!(Class::of_convolution(5, 65_535), Class::Small);
+        assert_eq!(Class::of_convolution(5, 65_536), Class::Large);
+    }
+
+    #[test]
+    fn classes_are_places() {
+        assert!(Class::ALL.iter().enumerate().all(|(place, class)| *class as usize == place));
+    }
+}
