@@ -59,6 +59,7 @@
 
 pub mod cpu;
 mod disk;
+mod elementwise_ops;
 mod error;
 mod fnv1a;
 mod fusion;

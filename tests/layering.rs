@@ -73,13 +73,14 @@ fn named_modules(text: &str) -> Vec<String> {
     found
 }
 
-const BASE: &[&str] = &["disk", "error", "fnv1a", "shape", "spirv"];
+const BASE: &[&str] = &["disk", "elementwise_ops", "error", "fnv1a", "shape", "spirv"];
 
 /// Each layer with what it may use.
 fn layers() -> Vec<(&'static str, Vec<&'static str>)> {
     let with = |more: &[&'static str]| [BASE, more].concat();
     vec![
         ("disk.rs", BASE.to_vec()),
+        ("elementwise_ops.rs", BASE.to_vec()),
         ("error.rs", BASE.to_vec()),
         ("fnv1a.rs", BASE.to_vec()),
         ("error", BASE.to_vec()),

@@ -10,46 +10,30 @@ use crate::status::{Failure, tm_status};
 
 /// An operation of one operand: TM_NEG and so on.
 pub type tm_unary_op = u32;
-/// -x; floats and i32.
-pub const TM_NEG: tm_unary_op = 0;
-/// The magnitude; floats and i32.
-pub const TM_ABS: tm_unary_op = 1;
-/// -1, 0 or 1; floats and i32.
-pub const TM_SIGN: tm_unary_op = 2;
-/// The largest whole number that is not above; floats, as all that follow.
-pub const TM_FLOOR: tm_unary_op = 3;
-/// The smallest whole number that is not below.
-pub const TM_CEIL: tm_unary_op = 4;
-/// The nearest whole number.
-pub const TM_ROUND: tm_unary_op = 5;
-/// The square root.
-pub const TM_SQRT: tm_unary_op = 6;
-/// 1 / sqrt(x).
-pub const TM_RSQRT: tm_unary_op = 7;
-/// 1 / x.
-pub const TM_RECIP: tm_unary_op = 8;
-/// e to the power of x.
-pub const TM_EXP: tm_unary_op = 9;
-/// The natural logarithm.
-pub const TM_LOG: tm_unary_op = 10;
-/// The sine.
-pub const TM_SIN: tm_unary_op = 11;
-/// The cosine.
-pub const TM_COS: tm_unary_op = 12;
-/// The larger of x and 0.
-pub const TM_RELU: tm_unary_op = 13;
-/// 1 / (1 + exp(-x)).
-pub const TM_SIGMOID: tm_unary_op = 14;
-/// The hyperbolic tangent.
-pub const TM_TANH: tm_unary_op = 15;
-/// x * sigmoid(x).
-pub const TM_SWISH: tm_unary_op = 16;
-/// The Gaussian error linear unit, by tanh.
-pub const TM_GELU: tm_unary_op = 17;
-/// The Gaussian error linear unit, by erf.
-pub const TM_GELU_ERF: tm_unary_op = 18;
-/// log(1 + exp(x)).
-pub const TM_SOFTPLUS: tm_unary_op = 19;
+
+macro_rules! unary_constants {
+    (one_operand { $($section:ident {
+        $($(#[$doc:meta])* $name:ident($variant:ident) {
+            cost: $cost:ident, codes: $row_codes:tt, cpu: $cpu:expr,
+            c: $c:ident = $number:literal $c_doc:literal $($step:tt)*
+        })*
+    })* } other_codes $codes:tt) => {
+        $($(
+            #[doc = $c_doc]
+            pub const $c: tm_unary_op = $number;
+        )*)*
+
+        fn unary(r: &mut Recording, op: tm_unary_op, x: Operand<'_>) -> Result<Value, Failure> {
+            let value = match op {
+                $($($c => r.$name(x),)*)*
+                other => return Err(Failure::unknown("op", other)),
+            };
+            Ok(value?)
+        }
+    };
+}
+
+tidemill::elementwise_ops!(unary_constants);
 
 /// An operation of two operands, or of one and a number: TM_ADD and so on. Comparisons give u32: 1 where they hold.
 pub type tm_binary_op = u32;
@@ -91,30 +75,7 @@ pub unsafe extern "C" fn tm_unary(
     record("tm_unary", recording, out, |r, scope| {
         // SAFETY: contract 1.
         let x = unsafe { scope.operand(x, "x") }?;
-        let value = match op {
-            TM_NEG => r.neg(x),
-            TM_ABS => r.abs(x),
-            TM_SIGN => r.sign(x),
-            TM_FLOOR => r.floor(x),
-            TM_CEIL => r.ceil(x),
-            TM_ROUND => r.round(x),
-            TM_SQRT => r.sqrt(x),
-            TM_RSQRT => r.rsqrt(x),
-            TM_RECIP => r.recip(x),
-            TM_EXP => r.exp(x),
-            TM_LOG => r.log(x),
-            TM_SIN => r.sin(x),
-            TM_COS => r.cos(x),
-            TM_RELU => r.relu(x),
-            TM_SIGMOID => r.sigmoid(x),
-            TM_TANH => r.tanh(x),
-            TM_SWISH => r.swish(x),
-            TM_GELU => r.gelu(x),
-            TM_GELU_ERF => r.gelu_erf(x),
-            TM_SOFTPLUS => r.softplus(x),
-            other => return Err(Failure::unknown("op", other)),
-        };
-        Ok(value?)
+        unary(r, op, x)
     })
 }
 

@@ -22,28 +22,29 @@ pub const TM_STEP_TIMES: tm_step_op = 4;
 pub const TM_STEP_SCALE: tm_step_op = 5;
 /// Plus `a`.
 pub const TM_STEP_ADD_SCALAR: tm_step_op = 6;
-/// As TM_RELU.
-pub const TM_STEP_RELU: tm_step_op = 7;
-/// As TM_SIGMOID.
-pub const TM_STEP_SIGMOID: tm_step_op = 8;
-/// As TM_TANH.
-pub const TM_STEP_TANH: tm_step_op = 9;
-/// As TM_SWISH.
-pub const TM_STEP_SWISH: tm_step_op = 10;
-/// As TM_GELU.
-pub const TM_STEP_GELU: tm_step_op = 11;
-/// As TM_GELU_ERF.
-pub const TM_STEP_GELU_ERF: tm_step_op = 12;
-/// As TM_SOFTPLUS.
-pub const TM_STEP_SOFTPLUS: tm_step_op = 13;
-/// As TM_EXP.
-pub const TM_STEP_EXP: tm_step_op = 14;
-/// As TM_SQRT.
-pub const TM_STEP_SQRT: tm_step_op = 15;
-/// As TM_ABS.
-pub const TM_STEP_ABS: tm_step_op = 16;
-/// As TM_NEG.
-pub const TM_STEP_NEG: tm_step_op = 17;
+macro_rules! step_constants {
+    (one_operand { $($section:ident {
+        $($(#[$doc:meta])* $name:ident($variant:ident) {
+            cost: $cost:ident, codes: $row_codes:tt, cpu: $cpu:expr,
+            c: $c:ident = $number:literal $c_doc:literal $(, step: $step:ident = $step_number:literal)?
+        })*
+    })* } other_codes $codes:tt) => {
+        $($($(
+            #[doc = concat!("As ", stringify!($c), ".")]
+            pub const $step: tm_step_op = $step_number;
+        )?)*)*
+
+        fn function(epilogue: Epilogue<'_>, op: tm_step_op) -> Result<Epilogue<'_>, Failure> {
+            Ok(match op {
+                $($($($step => epilogue.$name(),)?)*)*
+                other => return Err(Failure::unknown("the op of a step", other)),
+            })
+        }
+    };
+}
+
+tidemill::elementwise_ops!(step_constants);
+
 /// As tm_leaky_relu, with `a` for alpha.
 pub const TM_STEP_LEAKY_RELU: tm_step_op = 18;
 /// As tm_elu, with `a` for alpha.
@@ -91,21 +92,10 @@ pub(crate) unsafe fn epilogue<'a>(
             TM_STEP_TIMES => epilogue.times(operand()?),
             TM_STEP_SCALE => epilogue.scale(step.a),
             TM_STEP_ADD_SCALAR => epilogue.add_scalar(step.a),
-            TM_STEP_RELU => epilogue.relu(),
-            TM_STEP_SIGMOID => epilogue.sigmoid(),
-            TM_STEP_TANH => epilogue.tanh(),
-            TM_STEP_SWISH => epilogue.swish(),
-            TM_STEP_GELU => epilogue.gelu(),
-            TM_STEP_GELU_ERF => epilogue.gelu_erf(),
-            TM_STEP_SOFTPLUS => epilogue.softplus(),
-            TM_STEP_EXP => epilogue.exp(),
-            TM_STEP_SQRT => epilogue.sqrt(),
-            TM_STEP_ABS => epilogue.abs(),
-            TM_STEP_NEG => epilogue.neg(),
             TM_STEP_LEAKY_RELU => epilogue.leaky_relu(step.a),
             TM_STEP_ELU => epilogue.elu(step.a),
             TM_STEP_CLIP => epilogue.clip(step.a, step.b),
-            other => return Err(Failure::unknown("the op of a step", other)),
+            other => function(epilogue, other)?,
         };
     }
     Ok(epilogue)

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tidemill::cpu::{self, View};
 use tidemill::{Accelerator, Conv2d, Epilogue, Result, Shape, Tensor};
 
-use super::matmul::{operand, unary};
+use super::matmul::operand;
 use super::reference::{self, convolution::Convolution};
-use super::{Array, Bound, Case, Expected, Input, Kind, Record, twin};
+use super::{Array, Bound, Case, Expected, Input, Kind, Record, elementwise};
 
 pub(crate) use layers::cases;
 
@@ -183,7 +183,7 @@ impl Spec {
                 Then::Mask => cpu::sub(y, x[MASK].view(), out),
                 Then::Scale(s) => cpu::scale(y, s, out),
                 Then::Plus(s) => cpu::add_scalar(y, s, out),
-                Then::Unary(name, p) => twin::unary(name, &before, p, out),
+                Then::Unary(name, p) => elementwise::on_cpu(name, &before, p, out),
             }?;
         }
         Ok(shape)
@@ -226,7 +226,7 @@ impl Spec {
                 Then::Mask => epilogue.minus(&t[MASK]),
                 Then::Scale(s) => epilogue.scale(s),
                 Then::Plus(s) => epilogue.add_scalar(s),
-                Then::Unary(name, p) => unary(epilogue, name, p),
+                Then::Unary(name, p) => elementwise::step(epilogue, name, p),
             };
         }
         let how = Conv2d::new().stride(c.stride).padding(c.padding).dilation(c.dilation).groups(c.groups);

@@ -1,57 +1,11 @@
 //! Elementwise operations of one operand.
 
-use tidemill::{Operand, Recording, Result, Tensor, Value};
+use tidemill::{Epilogue, Operand, Recording, Result, Shape, Tensor, Value, cpu};
 
 use super::data::{self, BENCHED, Random, SPECIAL};
+use super::unary;
+pub use super::unary::{UNARY, Unary};
 use super::{Array, Bound, Case, Expected, Input, Kind, reference, twin};
-
-/// An operation of one f32 operand.
-#[derive(Clone, Copy, Debug)]
-pub struct Unary {
-    /// Its name.
-    pub name: &'static str,
-    /// The range in which most of it happens.
-    pub range: (f32, f32),
-    /// The accuracy that its documentation states.
-    pub bound: Bound,
-    /// Its parameters, if it has some.
-    pub parameters: [f32; 2],
-}
-
-/// The first is SELU's: a product with it rounds, as one with a power of two would not.
-const PARAMETERS: [f32; 2] = [1.673_263_2, 2.5];
-
-const fn row(name: &'static str, range: (f32, f32), bound: Bound) -> Unary {
-    Unary { name, range, bound, parameters: PARAMETERS }
-}
-
-/// Every operation of one f32 operand.
-pub const UNARY: [Unary; 24] = [
-    row("neg", (-4.0, 4.0), Bound::Exact),
-    row("abs", (-4.0, 4.0), Bound::Exact),
-    row("sign", (-4.0, 4.0), Bound::Exact),
-    row("floor", (-9.0, 9.0), Bound::Exact),
-    row("ceil", (-9.0, 9.0), Bound::Exact),
-    row("round", (-9.0, 9.0), Bound::Exact),
-    row("sqrt", (0.0, 9.0), Bound::Ulp(0.5)),
-    row("rsqrt", (0.0, 9.0), Bound::Ulp(1.5)),
-    row("recip", (-9.0, 9.0), Bound::Ulp(0.5)),
-    row("exp", (-106.0, 90.0), Bound::Ulp(1.0)),
-    row("log", (0.0, 4.0), Bound::Ulp(0.9)),
-    row("sin", (-100.0, 100.0), Bound::Ulp(1.6)),
-    row("cos", (-100.0, 100.0), Bound::Ulp(1.6)),
-    row("relu", (-4.0, 4.0), Bound::Exact),
-    row("leaky_relu", (-4.0, 4.0), Bound::Ulp(0.5)),
-    row("elu", (-30.0, 2.0), Bound::Ulp(2.0)),
-    row("clip", (-4.0, 4.0), Bound::Exact),
-    row("sigmoid", (-106.0, 20.0), Bound::Ulp(2.5)),
-    row("tanh", (-11.0, 11.0), Bound::Ulp(1.4)),
-    row("swish", (-106.0, 20.0), Bound::Ulp(2.5)),
-    row("gelu", (-11.0, 8.0), Bound::Ulp(200.0)),
-    row("gelu_erf", (-15.0, 8.0), Bound::Ulp(4.5)),
-    row("softplus", (-106.0, 20.0), Bound::Ulp(1.8)),
-    row("pow_scalar", (0.0, 100.0), Bound::Ulp(1.2)),
-];
 
 /// Records one of [`UNARY`].
 ///
@@ -59,34 +13,57 @@ pub const UNARY: [Unary; 24] = [
 ///
 /// Those of the operation.
 pub fn apply<'a>(r: &mut Recording, op: &Unary, x: impl Into<Operand<'a>>) -> Result<Value> {
-    let [p, q] = op.parameters;
-    match op.name {
-        "neg" => r.neg(x),
-        "abs" => r.abs(x),
-        "sign" => r.sign(x),
-        "floor" => r.floor(x),
-        "ceil" => r.ceil(x),
-        "round" => r.round(x),
-        "sqrt" => r.sqrt(x),
-        "rsqrt" => r.rsqrt(x),
-        "recip" => r.recip(x),
-        "exp" => r.exp(x),
-        "log" => r.log(x),
-        "sin" => r.sin(x),
-        "cos" => r.cos(x),
-        "relu" => r.relu(x),
-        "leaky_relu" => r.leaky_relu(x, p),
-        "elu" => r.elu(x, p),
-        "clip" => r.clip(x, p, q),
-        "sigmoid" => r.sigmoid(x),
-        "tanh" => r.tanh(x),
-        "swish" => r.swish(x),
-        "gelu" => r.gelu(x),
-        "gelu_erf" => r.gelu_erf(x),
-        "softplus" => r.softplus(x),
-        _ => r.pow_scalar(x, q),
-    }
+    record(op.name, op.parameters, r, x.into())
 }
+
+/// What the table of elementwise operations has: the operations by name, on the device, the CPU and products.
+/// A step's number is named only so that the row is left out if it has none.
+macro_rules! by_name {
+    (one_operand { $($section:ident {
+        $($(#[$doc:meta])* $name:ident($variant:ident) {
+            cost: $cost:ident, codes: $row_codes:tt, cpu: $cpu:expr,
+            c: $c:ident = $number:literal $c_doc:literal $(, step: $step:ident = $step_number:literal)?
+        })*
+    })* } other_codes $codes:tt) => {
+        /// The operations of one operand in the table of elementwise operations.
+        pub const IN_THE_TABLE: &[&str] = &[$($(stringify!($name),)*)*];
+
+        /// Those of them that an epilogue has.
+        pub(crate) const STEPS: &[&str] = &[$($($({ let _: u32 = $step_number; stringify!($name) },)?)*)*];
+
+        fn record(name: &str, [p, q]: [f32; 2], r: &mut Recording, x: Operand<'_>) -> Result<Value> {
+            match name {
+                $($(stringify!($name) => r.$name(x),)*)*
+                "leaky_relu" => r.leaky_relu(x, p),
+                "elu" => r.elu(x, p),
+                "clip" => r.clip(x, p, q),
+                _ => r.pow_scalar(x, q),
+            }
+        }
+
+        pub(crate) fn on_cpu(name: &str, x: &[f32], [p, q]: [f32; 2], out: &mut [f32]) -> Result<Shape> {
+            match name {
+                $($(stringify!($name) => cpu::$name(x, out),)*)*
+                "leaky_relu" => cpu::leaky_relu(x, p, out),
+                "elu" => cpu::elu(x, p, out),
+                "clip" => cpu::clip(x, p, q, out),
+                _ => cpu::pow_scalar(x, q, out),
+            }
+        }
+
+        /// The epilogue with one function more.
+        pub(crate) fn step<'a>(epilogue: Epilogue<'a>, name: &str, [p, q]: [f32; 2]) -> Epilogue<'a> {
+            match name {
+                $($($(stringify!($name) => { let _: u32 = $step_number; epilogue.$name() })?)*)*
+                "leaky_relu" => epilogue.leaky_relu(p),
+                "elu" => epilogue.elu(p),
+                _ => epilogue.clip(p, q),
+            }
+        }
+    };
+}
+
+tidemill::elementwise_ops!(by_name);
 
 /// Points of the dense sweeps.
 const SWEEP: usize = 200_003;
@@ -97,16 +74,9 @@ pub fn every_exponent(n: usize) -> Vec<f32> {
     (0..n).map(|i| f32::from_bits((i as f64 * stride) as u32)).collect()
 }
 
-/// Numbers at which one of the operations turns: ends of ranges, ties, quadrants, thresholds of our own.
+/// The numbers at which one of the operations turns, their neighbours and special ones.
 fn corners() -> Vec<f32> {
-    use std::f32::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, PI, SQRT_2, TAU};
-    #[rustfmt::skip]
-    let turns = [
-        0.5, 1.5, 2.5, 3.5, 8_388_607.5, 8_388_608.0, 16_777_216.0, 0.625, 0.6, FRAC_PI_4, FRAC_PI_2, PI, TAU, 1e5, 1e9,
-        1e22, 88.722_84, 87.336_54, 103.972_08, 104.0, 94.2, 64.0, 14.6, 13.2, 10.0, 9.0, 20.0, FRAC_1_SQRT_2, SQRT_2,
-        1e-45, 1e-38, 1e-8, 2.4e-4, 1e30,
-    ];
-    let both = turns.iter().flat_map(|x| [*x, -*x]);
+    let both = unary::TURNS.iter().flat_map(|x| [*x, -*x]);
     let neighbours =
         both.flat_map(|x: f32| [x, f32::from_bits(x.to_bits() + 1), f32::from_bits(x.to_bits() - 1)]);
     neighbours.chain(SPECIAL).collect()
@@ -114,37 +84,37 @@ fn corners() -> Vec<f32> {
 
 /// Adds the cases.
 pub fn cases(out: &mut Vec<Case>) {
-    for op in UNARY {
+    for &op in UNARY {
         let (lo, hi) = op.range;
         for n in [0, 1, 3, 4, 5, 255, 257, 2049, 65_537] {
-            out.push(unary(op, format!("[{n}]"), n, move || data::uniform(n, lo, hi, n as u64)));
+            out.push(case(op, format!("[{n}]"), n, move || data::uniform(n, lo, hi, n as u64)));
         }
-        out.push(unary(op, "special values".to_owned(), corners().len(), corners));
+        out.push(case(op, "special values".to_owned(), corners().len(), corners));
         let what = format!("{SWEEP} numbers of every exponent");
-        out.push(unary(op, what, SWEEP, || every_exponent(SWEEP)));
+        out.push(case(op, what, SWEEP, || every_exponent(SWEEP)));
         let what = format!("{SWEEP} numbers from {lo} to {hi}");
-        out.push(unary(op, what, SWEEP, move || data::uniform(SWEEP, lo, hi, 7)).large());
+        out.push(case(op, what, SWEEP, move || data::uniform(SWEEP, lo, hi, 7)).large());
         // That one is timed with the scalars.
         if op.name != "pow_scalar" {
-            let case = unary(op, format!("[{BENCHED}]"), BENCHED, || data::benched(BENCHED, 1));
+            let case = case(op, format!("[{BENCHED}]"), BENCHED, || data::benched(BENCHED, 1));
             out.push(case.bench(format!("op_{}", op.name)));
         }
     }
     for alpha in [0.01, 0.25, 0.7, 1.0, 1.9] {
         for (name, bound) in [("leaky_relu", Bound::Ulp(0.5)), ("elu", Bound::Ulp(2.0))] {
-            let op = Unary { parameters: [alpha, 0.0], ..row(name, (-30.0, 2.0), bound) };
+            let op = Unary { parameters: [alpha, 0.0], range: (-30.0, 2.0), bound, ..*unary::named(name) };
             let what = format!("{SWEEP} numbers of every exponent by {alpha}");
-            out.push(unary(op, what, SWEEP, || every_exponent(SWEEP)).large());
+            out.push(case(op, what, SWEEP, || every_exponent(SWEEP)).large());
             let what = format!("{SWEEP} numbers from -30 to 2 by {alpha}");
-            out.push(unary(op, what, SWEEP, || data::uniform(SWEEP, -30.0, 2.0, 9)).large());
+            out.push(case(op, what, SWEEP, || data::uniform(SWEEP, -30.0, 2.0, 9)).large());
         }
     }
     // Only its tail is worse.
-    let gelu = row("gelu", (-1.5, 8.0), Bound::Ulp(6.0));
+    let gelu = Unary { range: (-1.5, 8.0), bound: Bound::Ulp(6.0), ..*unary::named("gelu") };
     let what = format!("{SWEEP} numbers from -1.5 to 8");
-    out.push(unary(gelu, what, SWEEP, || data::uniform(SWEEP, -1.5, 8.0, 8)));
+    out.push(case(gelu, what, SWEEP, || data::uniform(SWEEP, -1.5, 8.0, 8)));
     const LARGE: usize = 1 << 24;
-    out.push(unary(gelu, format!("[{LARGE}]"), LARGE, || data::benched(LARGE, 2)).bench("gelu_16m"));
+    out.push(case(gelu, format!("[{LARGE}]"), LARGE, || data::benched(LARGE, 2)).bench("gelu_16m"));
     for op in ["neg", "abs", "sign"] {
         for n in [1, 5, 4099] {
             out.push(unary_i32(op, n));
@@ -152,7 +122,7 @@ pub fn cases(out: &mut Vec<Case>) {
     }
 }
 
-fn unary(op: Unary, what: String, n: usize, x: impl Fn() -> Vec<f32> + Send + Sync + 'static) -> Case {
+fn case(op: Unary, what: String, n: usize, x: impl Fn() -> Vec<f32> + Send + Sync + 'static) -> Case {
     let expected = move |x: &[Array]| {
         let exact = |x: &f32| reference::unary(op.name, f64::from(*x), op.parameters.map(f64::from));
         Expected::Floats(x[0].of().iter().map(exact).collect())
@@ -161,7 +131,7 @@ fn unary(op: Unary, what: String, n: usize, x: impl Fn() -> Vec<f32> + Send + Sy
     Case::new(op.name, "map", what, inputs, result, move |r, t| apply(r, &op, &t[0]), expected)
         .bound(op.bound)
         .flops(n)
-        .twin(move |x, out| twin::unary(op.name, x[0].of(), op.parameters, out.of_mut()))
+        .twin(move |x, out| on_cpu(op.name, x[0].of(), op.parameters, out.of_mut()))
 }
 
 fn unary_i32(op: &'static str, n: usize) -> Case {

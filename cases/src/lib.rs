@@ -18,6 +18,7 @@ pub mod reference;
 pub mod report;
 mod softmax;
 mod twin;
+mod unary;
 
 use std::sync::Arc;
 

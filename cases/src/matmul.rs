@@ -10,7 +10,7 @@ use tidemill::{Epilogue, Matmul, Result, Shape, Tensor};
 use super::array::shape;
 use super::data::uniform;
 use super::reference::{self, product::Product};
-use super::{Array, Bound, Case, Expected, Input, Kind, Record, twin};
+use super::{Array, Bound, Case, Expected, Input, Kind, Record, elementwise};
 
 pub(crate) use shapes::cases;
 
@@ -207,7 +207,7 @@ impl Spec {
                 Then::Minus => epilogue.minus(&t[DENSE]),
                 Then::Scale(s) => epilogue.scale(s),
                 Then::Plus(s) => epilogue.add_scalar(s),
-                Then::Unary(name, p) => unary(epilogue, name, p),
+                Then::Unary(name, p) => elementwise::step(epilogue, name, p),
             };
         }
         how.epilogue(epilogue)
@@ -237,29 +237,9 @@ impl Spec {
                 Then::Minus => cpu::sub(y, dense, c),
                 Then::Scale(s) => cpu::scale(y, s, c),
                 Then::Plus(s) => cpu::add_scalar(y, s, c),
-                Then::Unary(name, p) => twin::unary(name, &before, p, c),
+                Then::Unary(name, p) => elementwise::on_cpu(name, &before, p, c),
             }?;
         }
         Ok(visible)
-    }
-}
-
-/// The epilogue with one function more.
-pub(crate) fn unary<'a>(epilogue: Epilogue<'a>, name: &str, p: [f32; 2]) -> Epilogue<'a> {
-    match name {
-        "relu" => epilogue.relu(),
-        "sigmoid" => epilogue.sigmoid(),
-        "tanh" => epilogue.tanh(),
-        "swish" => epilogue.swish(),
-        "gelu" => epilogue.gelu(),
-        "gelu_erf" => epilogue.gelu_erf(),
-        "softplus" => epilogue.softplus(),
-        "exp" => epilogue.exp(),
-        "abs" => epilogue.abs(),
-        "neg" => epilogue.neg(),
-        "sqrt" => epilogue.sqrt(),
-        "leaky_relu" => epilogue.leaky_relu(p[0]),
-        "elu" => epilogue.elu(p[0]),
-        _ => epilogue.clip(p[0], p[1]),
     }
 }

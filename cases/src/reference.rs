@@ -38,43 +38,15 @@ pub fn unary(op: &str, x: f64, p: [f64; 2]) -> f64 {
     if x.is_nan() {
         return x;
     }
-    match op {
-        "neg" => -x,
-        "abs" => x.abs(),
-        "sign" if x == 0.0 => x,
-        "sign" => x.signum(),
-        "floor" => x.floor(),
-        "ceil" => x.ceil(),
-        "round" => x.round_ties_even(),
-        "sqrt" => x.sqrt(),
-        "rsqrt" => 1.0 / x.sqrt(),
-        "recip" => 1.0 / x,
-        "exp" => x.exp(),
-        "log" => x.ln(),
-        "sin" => x.sin(),
-        "cos" => x.cos(),
-        "relu" => binary("max", x, 0.0),
-        "leaky_relu" if x.is_sign_negative() => p[0] * x,
-        "elu" if x.is_sign_negative() => p[0] * x.exp_m1(),
-        "leaky_relu" | "elu" => x,
-        "clip" => binary("max", binary("min", x, p[1]), p[0]),
-        "sigmoid" => sigmoid(x),
-        "tanh" => x.tanh(),
-        "swish" => gated(x, sigmoid(x)),
-        "gelu" => gated(x, sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3)))),
-        "gelu_erf" => gated(x, 0.5 * erfc(-x * std::f64::consts::FRAC_1_SQRT_2)),
-        "pow_scalar" => x.powf(p[1]),
-        "softplus" => x.max(0.0) + (-x.abs()).exp().ln_1p(),
-        _ => f64::NAN,
-    }
+    super::unary::UNARY.iter().find(|row| row.name == op).map_or(f64::NAN, |row| (row.exact)(x, p))
 }
 
-fn sigmoid(x: f64) -> f64 {
+pub(crate) fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) }
 }
 
 /// `x * gate`, with the limit where the gate is closed.
-fn gated(x: f64, gate: f64) -> f64 {
+pub(crate) fn gated(x: f64, gate: f64) -> f64 {
     if gate == 0.0 { -0.0 } else { x * gate }
 }
 

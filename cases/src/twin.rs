@@ -5,36 +5,6 @@ use tidemill::{Axes, DType, Element, Result, Shape};
 
 use super::array::Array;
 
-/// One of [`UNARY`](super::elementwise::UNARY), with its parameters.
-pub(crate) fn unary(op: &str, x: &[f32], [p, q]: [f32; 2], out: &mut [f32]) -> Result<Shape> {
-    match op {
-        "neg" => cpu::neg(x, out),
-        "abs" => cpu::abs(x, out),
-        "sign" => cpu::sign(x, out),
-        "floor" => cpu::floor(x, out),
-        "ceil" => cpu::ceil(x, out),
-        "round" => cpu::round(x, out),
-        "sqrt" => cpu::sqrt(x, out),
-        "rsqrt" => cpu::rsqrt(x, out),
-        "recip" => cpu::recip(x, out),
-        "exp" => cpu::exp(x, out),
-        "log" => cpu::log(x, out),
-        "sin" => cpu::sin(x, out),
-        "cos" => cpu::cos(x, out),
-        "relu" => cpu::relu(x, out),
-        "leaky_relu" => cpu::leaky_relu(x, p, out),
-        "elu" => cpu::elu(x, p, out),
-        "clip" => cpu::clip(x, p, q, out),
-        "sigmoid" => cpu::sigmoid(x, out),
-        "tanh" => cpu::tanh(x, out),
-        "swish" => cpu::swish(x, out),
-        "gelu" => cpu::gelu(x, out),
-        "gelu_erf" => cpu::gelu_erf(x, out),
-        "softplus" => cpu::softplus(x, out),
-        _ => cpu::pow_scalar(x, q, out),
-    }
-}
-
 pub(crate) fn unary_i32(op: &str, x: &[i32], out: &mut [i32]) -> Result<Shape> {
     match op {
         "neg" => cpu::neg(x, out),

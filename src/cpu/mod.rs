@@ -61,8 +61,5 @@ pub use matmul::{Matmul, matmul, matmul_with};
 pub use number::{Number, Signed};
 pub use reduce::{amax, amin, argmax, argmin, dot, mean, norm, prod, sum, variance};
 pub use softmax::{log_softmax, softmax};
-pub use unary::{
-    abs, ceil, clip, cos, elu, exp, floor, gelu, gelu_erf, leaky_relu, log, neg, recip, relu, round, rsqrt,
-    sigmoid, sign, sin, softplus, sqrt, swish, tanh,
-};
+pub use unary::*;
 pub use view::View;

@@ -5,62 +5,59 @@ use super::math;
 use super::number::Signed;
 use super::parallel::{Grain, HEAVY, LIGHT};
 use super::view::View;
+use crate::elementwise_ops::Cost;
 use crate::error::Result;
 use crate::error::parameters::{finite, not_nan, parameter};
 use crate::shape::Shape;
 
-macro_rules! float {
-    ($($name:ident: $grain:expr, $f:expr;)*) => {$(
-        #[doc = concat!("[`Recording::", stringify!($name), "`](crate::Recording::", stringify!($name), "); f32.")]
-        ///
-        /// # Errors
-        ///
-        /// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
-        pub fn $name<'a>(x: impl Into<View<'a, f32>>, out: &mut [f32]) -> Result<Shape> {
-            const GRAIN: Grain = $grain;
-            unary(stringify!($name), x, out, GRAIN, |x| $f(x))
+impl Grain {
+    /// That of an operation of this cost.
+    const fn of(cost: Cost) -> Grain {
+        match cost {
+            Cost::Plain | Cost::Light => LIGHT,
+            Cost::Heavy => HEAVY,
         }
-    )*};
+    }
 }
 
-float! {
-    floor: LIGHT, f32::floor;
-    ceil: LIGHT, f32::ceil;
-    round: LIGHT, f32::round_ties_even;
-    sqrt: LIGHT, f32::sqrt;
-    rsqrt: LIGHT, |x: f32| 1.0 / x.sqrt();
-    recip: LIGHT, f32::recip;
-    exp: HEAVY, math::exp;
-    log: HEAVY, math::log;
-    sin: HEAVY, math::sin;
-    cos: HEAVY, math::cos;
-    relu: LIGHT, |x| math::max(x, 0.0);
-    sigmoid: HEAVY, math::sigmoid;
-    tanh: HEAVY, math::tanh;
-    swish: HEAVY, math::swish;
-    gelu: HEAVY, math::gelu;
-    gelu_erf: HEAVY, math::gelu_erf;
-    softplus: HEAVY, math::softplus;
-}
-
-macro_rules! signed {
-    ($($name:ident: $f:ident;)*) => {$(
-        #[doc = concat!("[`Recording::", stringify!($name), "`](crate::Recording::", stringify!($name), "); f32, i32.")]
-        ///
-        /// # Errors
-        ///
-        /// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
-        pub fn $name<'a, T: Signed>(x: impl Into<View<'a, T>>, out: &mut [T]) -> Result<Shape> {
-            unary(stringify!($name), x, out, LIGHT, T::$f)
+macro_rules! unary_functions {
+    (
+        one_operand {
+        signed { $($(#[$signed_doc:meta])* $signed:ident($s:ident) {
+            cost: $signed_cost:ident, codes: $signed_codes:tt, cpu: $signed_f:expr, $($signed_row:tt)*
+        })* }
+        $($section:ident { $($(#[$doc:meta])* $name:ident($variant:ident) {
+            cost: $cost:ident, codes: [$code:ident = $number:literal], cpu: $f:expr, $($row:tt)*
+        })* })*
         }
-    )*};
+        other_codes $codes:tt
+    ) => {
+        $(
+            #[doc = concat!("[`Recording::", stringify!($signed), "`](crate::Recording::", stringify!($signed), ");")]
+            /// f32, i32.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
+            pub fn $signed<'a, T: Signed>(x: impl Into<View<'a, T>>, out: &mut [T]) -> Result<Shape> {
+                unary(stringify!($signed), x, out, Grain::of(Cost::$signed_cost), $signed_f)
+            }
+        )*
+        $($(
+            #[doc = concat!("[`Recording::", stringify!($name), "`](crate::Recording::", stringify!($name), "); f32.")]
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
+            pub fn $name<'a>(x: impl Into<View<'a, f32>>, out: &mut [f32]) -> Result<Shape> {
+                const GRAIN: Grain = Grain::of(Cost::$cost);
+                unary(stringify!($name), x, out, GRAIN, |x: f32| ($f)(x))
+            }
+        )*)*
+    };
 }
 
-signed! {
-    neg: negated;
-    abs: magnitude;
-    sign: sign;
-}
+crate::elementwise_ops!(unary_functions);
 
 /// [`Recording::leaky_relu`](crate::Recording::leaky_relu); f32.
 ///

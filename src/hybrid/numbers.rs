@@ -113,7 +113,13 @@ arithmetic! {
 }
 
 macro_rules! signed {
-    ($($name:ident: $op:ident;)*) => {
+    (
+        one_operand {
+            signed { $($(#[$doc:meta])* $name:ident($op:ident) { $($row:tt)* })* }
+            $($section:ident $others:tt)*
+        }
+        other_codes $codes:tt
+    ) => {
         /// # Signs
         ///
         /// f32, i32.
@@ -137,11 +143,7 @@ macro_rules! signed {
     };
 }
 
-signed! {
-    neg: Neg;
-    abs: Abs;
-    sign: Sign;
-}
+crate::elementwise_ops!(signed);
 
 macro_rules! reductions {
     ($($name:ident: $op:ident;)*) => {

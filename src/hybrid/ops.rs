@@ -54,29 +54,25 @@ macro_rules! unary {
     };
 }
 
-unary! {
-    floor(): Floor;
-    ceil(): Ceil;
-    round(): Round;
-    sqrt(): Sqrt;
-    rsqrt(): Rsqrt;
-    recip(): Recip;
-    exp(): Exp;
-    log(): Log;
-    sin(): Sin;
-    cos(): Cos;
-    relu(): Relu;
-    sigmoid(): Sigmoid;
-    tanh(): Tanh;
-    swish(): Swish;
-    gelu(): Gelu;
-    gelu_erf(): GeluErf;
-    softplus(): Softplus;
-    leaky_relu(alpha): LeakyRelu;
-    elu(alpha): Elu;
-    clip(lo, hi): Clip;
-    pow_scalar(exponent): PowScalar;
+macro_rules! from_the_table {
+    (
+        one_operand {
+        signed $signed:tt
+        $($section:ident { $($(#[$doc:meta])* $name:ident($op:ident) { $($row:tt)* })* })*
+        }
+        other_codes $codes:tt
+    ) => {
+        unary! {
+            $($($name(): $op;)*)*
+            leaky_relu(alpha): LeakyRelu;
+            elu(alpha): Elu;
+            clip(lo, hi): Clip;
+            pow_scalar(exponent): PowScalar;
+        }
+    };
 }
+
+crate::elementwise_ops!(from_the_table);
 
 /// # Operations of two operands, which broadcast
 #[allow(missing_docs, reason = "the operations of the same names")]

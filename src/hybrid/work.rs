@@ -4,6 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
+use crate::elementwise_ops::Cost;
+
 /// Operations that cost alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -27,6 +29,14 @@ impl Class {
     pub const ALL: [Class; 6] =
         [Class::Memory, Class::Transcendental, Class::Reduction, Class::Softmax, Class::Matmul, Class::Conv];
 
+    /// That of an elementwise operation.
+    const fn of(cost: Cost) -> Class {
+        match cost {
+            Cost::Plain | Cost::Light => Class::Memory,
+            Cost::Heavy => Class::Transcendental,
+        }
+    }
+
     /// As files and tables have it.
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +51,7 @@ impl Class {
 }
 
 macro_rules! ops {
-    ($($(#[$doc:meta])* $op:ident $name:literal $class:ident;)*) => {
+    ($($(#[$doc:meta])* $op:ident $name:ident $class:expr;)*) => {
         /// The operations that [`Hybrid`](super::Hybrid) has.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -57,100 +67,89 @@ macro_rules! ops {
             /// As the method that does it.
             pub fn name(self) -> &'static str {
                 match self {
-                    $(Op::$op => $name,)*
+                    $(Op::$op => stringify!($name),)*
                 }
             }
 
             /// What it costs like.
             pub fn class(self) -> Class {
                 match self {
-                    $(Op::$op => Class::$class,)*
+                    $(Op::$op => $class,)*
                 }
             }
         }
     };
 }
 
-ops! {
-    Add "add" Memory;
-    Sub "sub" Memory;
-    Mul "mul" Memory;
-    Div "div" Memory;
-    Min "min" Memory;
-    Max "max" Memory;
-    Pow "pow" Transcendental;
-    AddScalar "add_scalar" Memory;
-    SubScalar "sub_scalar" Memory;
-    Scale "scale" Memory;
-    DivScalar "div_scalar" Memory;
-    MinScalar "min_scalar" Memory;
-    MaxScalar "max_scalar" Memory;
-    PowScalar "pow_scalar" Transcendental;
-    Neg "neg" Memory;
-    Abs "abs" Memory;
-    Sign "sign" Memory;
-    Floor "floor" Memory;
-    Ceil "ceil" Memory;
-    Round "round" Memory;
-    Sqrt "sqrt" Memory;
-    Rsqrt "rsqrt" Memory;
-    Recip "recip" Memory;
-    Exp "exp" Transcendental;
-    Log "log" Transcendental;
-    Sin "sin" Transcendental;
-    Cos "cos" Transcendental;
-    Relu "relu" Memory;
-    LeakyRelu "leaky_relu" Memory;
-    Elu "elu" Transcendental;
-    Clip "clip" Memory;
-    Sigmoid "sigmoid" Transcendental;
-    Tanh "tanh" Transcendental;
-    Swish "swish" Transcendental;
-    Gelu "gelu" Transcendental;
-    GeluErf "gelu_erf" Transcendental;
-    Softplus "softplus" Transcendental;
-    Sum "sum" Reduction;
-    Mean "mean" Reduction;
-    Prod "prod" Reduction;
-    Amax "amax" Reduction;
-    Amin "amin" Reduction;
-    Norm "norm" Reduction;
-    Variance "variance" Reduction;
-    Dot "dot" Reduction;
-    Softmax "softmax" Softmax;
-    LogSoftmax "log_softmax" Softmax;
-    Argmax "argmax" Reduction;
-    Argmin "argmin" Reduction;
-    Eq "eq" Memory;
-    Ne "ne" Memory;
-    Lt "lt" Memory;
-    Le "le" Memory;
-    Gt "gt" Memory;
-    Ge "ge" Memory;
-    EqScalar "eq_scalar" Memory;
-    NeScalar "ne_scalar" Memory;
-    LtScalar "lt_scalar" Memory;
-    LeScalar "le_scalar" Memory;
-    GtScalar "gt_scalar" Memory;
-    GeScalar "ge_scalar" Memory;
-    Select "select" Memory;
-    Cast "cast" Memory;
-    Permute "permute" Memory;
-    Transpose "transpose" Memory;
-    Slice "slice" Memory;
-    BroadcastTo "broadcast_to" Memory;
-    Concat "concat" Memory;
-    Stack "stack" Memory;
-    Pad "pad" Memory;
-    GatherRows "gather_rows" Memory;
-    Iota "iota" Memory;
-    RandomUniform "random_uniform" Transcendental;
-    RandomNormal "random_normal" Transcendental;
-    Matmul "matmul" Matmul;
-    Conv2d "conv2d" Conv;
-    /// Several of the others, priced as a whole.
-    Chain "chain" Memory;
+macro_rules! from_the_table {
+    (one_operand { $($section:ident {
+        $($(#[$doc:meta])* $name:ident($op:ident) { cost: $cost:ident, $($row:tt)* })*
+    })* } other_codes $codes:tt) => {
+        ops! {
+            $($($op $name Class::of(Cost::$cost);)*)*
+            Add add Class::Memory;
+            Sub sub Class::Memory;
+            Mul mul Class::Memory;
+            Div div Class::Memory;
+            Min min Class::Memory;
+            Max max Class::Memory;
+            Pow pow Class::Transcendental;
+            AddScalar add_scalar Class::Memory;
+            SubScalar sub_scalar Class::Memory;
+            Scale scale Class::Memory;
+            DivScalar div_scalar Class::Memory;
+            MinScalar min_scalar Class::Memory;
+            MaxScalar max_scalar Class::Memory;
+            PowScalar pow_scalar Class::Transcendental;
+            LeakyRelu leaky_relu Class::Memory;
+            Elu elu Class::Transcendental;
+            Clip clip Class::Memory;
+            Sum sum Class::Reduction;
+            Mean mean Class::Reduction;
+            Prod prod Class::Reduction;
+            Amax amax Class::Reduction;
+            Amin amin Class::Reduction;
+            Norm norm Class::Reduction;
+            Variance variance Class::Reduction;
+            Dot dot Class::Reduction;
+            Softmax softmax Class::Softmax;
+            LogSoftmax log_softmax Class::Softmax;
+            Argmax argmax Class::Reduction;
+            Argmin argmin Class::Reduction;
+            Eq eq Class::Memory;
+            Ne ne Class::Memory;
+            Lt lt Class::Memory;
+            Le le Class::Memory;
+            Gt gt Class::Memory;
+            Ge ge Class::Memory;
+            EqScalar eq_scalar Class::Memory;
+            NeScalar ne_scalar Class::Memory;
+            LtScalar lt_scalar Class::Memory;
+            LeScalar le_scalar Class::Memory;
+            GtScalar gt_scalar Class::Memory;
+            GeScalar ge_scalar Class::Memory;
+            Select select Class::Memory;
+            Cast cast Class::Memory;
+            Permute permute Class::Memory;
+            Transpose transpose Class::Memory;
+            Slice slice Class::Memory;
+            BroadcastTo broadcast_to Class::Memory;
+            Concat concat Class::Memory;
+            Stack stack Class::Memory;
+            Pad pad Class::Memory;
+            GatherRows gather_rows Class::Memory;
+            Iota iota Class::Memory;
+            RandomUniform random_uniform Class::Transcendental;
+            RandomNormal random_normal Class::Transcendental;
+            Matmul matmul Class::Matmul;
+            Conv2d conv2d Class::Conv;
+            /// Several of the others, priced as a whole.
+            Chain chain Class::Memory;
+        }
+    };
 }
+
+crate::elementwise_ops!(from_the_table);
 
 /// One operation on operands of a size, and what has to be moved for it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,36 +1,36 @@
 //! The numbers of the elementwise operations.
 
-/// Makes the enum and the list of all from one list of names, so that neither can miss one.
+use crate::elementwise_ops::Cost;
+
 macro_rules! op_codes {
-    ($($name:ident),* $(,)?) => {
+    (one_operand { $($section:ident {
+        $($(#[$doc:meta])* $name:ident($variant:ident) {
+            cost: $cost:ident, codes: [$($code:ident = $number:literal),*], $($row:tt)*
+        })*
+    })* } other_codes { $($other:ident = $other_number:literal $other_cost:ident;)* }) => {
         /// An operation of `glsl/lib/ops.glsl`, by its number there. `Int` serves i32 and u32 alike.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub(crate) enum OpCode {
-            $($name),*
+            $($other = $other_number,)*
+            $($($($code = $number,)*)*)*
         }
 
         impl OpCode {
-            /// Every operation, by number.
-            pub(crate) const ALL: &[OpCode] = &[$(OpCode::$name),*];
+            /// Every operation.
+            pub(crate) const ALL: &[OpCode] = &[$(OpCode::$other,)* $($($(OpCode::$code,)*)*)*];
+
+            fn cost(self) -> Cost {
+                match self {
+                    $(OpCode::$other => Cost::$other_cost,)*
+                    $($($(OpCode::$code => Cost::$cost,)*)*)*
+                }
+            }
         }
     };
 }
 
-#[rustfmt::skip]
-op_codes! {
-    Copy,
-    AddF32, SubF32, MulF32, DivF32, PowF32, MinF32, MaxF32,
-    AddInt, SubInt, MulInt, DivI32, DivU32, MinI32, MaxI32, MinU32, MaxU32,
-    EqF32, NeF32, LtF32, LeF32, EqInt, NeInt, LtI32, LeI32, LtU32, LeU32,
-    Select,
-    NegF32, AbsF32, SignF32, FloorF32, CeilF32, RoundF32, SqrtF32, RsqrtF32, RecipF32,
-    ExpF32, LogF32, SinF32, CosF32,
-    ReluF32, LeakyReluF32, EluF32, ClipF32,
-    SigmoidF32, TanhF32, SwishF32, GeluF32, GeluErfF32, SoftplusF32,
-    NegI32, AbsI32, SignI32,
-    F32ToI32, F32ToU32, I32ToF32, U32ToF32, RoundToF16,
-}
+crate::elementwise_ops!(op_codes);
 
 /// The operations that a module has; `OPS` in `glsl/lib/ops.glsl`. Each set holds those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,12 +45,10 @@ pub(crate) enum OpSet {
 impl OpCode {
     /// The smallest set that has it.
     pub(crate) fn set(self) -> OpSet {
-        use OpCode::*;
-        match self {
-            Copy | AddF32 | SubF32 | MulF32 | DivF32 | ReluF32 => OpSet::Plain,
-            PowF32 | ExpF32 | LogF32 | SinF32 | CosF32 | EluF32 | SigmoidF32 | TanhF32 | SwishF32
-            | GeluF32 | GeluErfF32 | SoftplusF32 => OpSet::All,
-            _ => OpSet::Light,
+        match self.cost() {
+            Cost::Plain => OpSet::Plain,
+            Cost::Light => OpSet::Light,
+            Cost::Heavy => OpSet::All,
         }
     }
 }
@@ -74,9 +72,11 @@ mod tests {
                 Some((words.next()?.replace('_', "").to_lowercase(), words.next()?.parse().ok()?))
             })
             .collect();
-        let ours: Vec<_> =
+        let mut ours: Vec<_> =
             OpCode::ALL.iter().map(|op| (format!("{op:?}").to_lowercase(), *op as u32)).collect();
+        ours.sort_by_key(|(_, number)| *number);
         assert_eq!(in_shader, ours);
+        assert!(ours.iter().map(|(_, number)| *number).eq(0..ours.len() as u32), "no number is left out");
     }
 
     /// Fused and unfused results are the same bits only if no driver may contract: lavapipe never does, so that no

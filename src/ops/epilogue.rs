@@ -46,45 +46,27 @@ enum Item<'a> {
     Accumulate { beta: f32, operand: Operand<'a> },
 }
 
-macro_rules! activations {
-    ($($(#[$doc:meta])* $name:ident: $op:ident;)*) => {
-        /// # Activation functions
+macro_rules! functions {
+    (one_operand { $($section:ident {
+        $($(#[$doc:meta])* $name:ident($variant:ident) {
+            cost: $cost:ident, codes: [$code:ident = $number:literal $($more:tt)*], cpu: $cpu:expr,
+            c: $c:ident = $c_number:literal $c_doc:literal $(, step: $step:ident = $step_number:literal)?
+        })*
+    })* } other_codes $codes:tt) => {
+        /// # Functions
         ///
         /// As the operations of the same names, to a bit.
         #[allow(clippy::should_implement_trait, reason = "steps of an epilogue, not arithmetic of epilogues")]
-        impl<'a> Epilogue<'a> {$(
-            $(#[$doc])*
+        impl<'a> Epilogue<'a> {$($($(
+            #[doc = concat!("[`Recording::", stringify!($name), "`]; `", stringify!($step), "` in C.")]
             pub fn $name(self) -> Epilogue<'a> {
-                self.scalars(stringify!($name), OpCode::$op, &[])
+                self.scalars(stringify!($name), OpCode::$code, &[])
             }
-        )*}
+        )?)*)*}
     };
 }
 
-activations! {
-    /// [`Recording::relu`].
-    relu: ReluF32;
-    /// [`Recording::sigmoid`].
-    sigmoid: SigmoidF32;
-    /// [`Recording::tanh`].
-    tanh: TanhF32;
-    /// [`Recording::swish`].
-    swish: SwishF32;
-    /// [`Recording::gelu`].
-    gelu: GeluF32;
-    /// [`Recording::gelu_erf`].
-    gelu_erf: GeluErfF32;
-    /// [`Recording::softplus`].
-    softplus: SoftplusF32;
-    /// [`Recording::exp`].
-    exp: ExpF32;
-    /// [`Recording::sqrt`].
-    sqrt: SqrtF32;
-    /// [`Recording::abs`].
-    abs: AbsF32;
-    /// [`Recording::neg`].
-    neg: NegF32;
-}
+crate::elementwise_ops!(functions);
 
 #[allow(clippy::should_implement_trait, reason = "steps of an epilogue, not arithmetic of epilogues")]
 impl<'a> Epilogue<'a> {

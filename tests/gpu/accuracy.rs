@@ -15,7 +15,7 @@ const CHUNK: u64 = 1 << 18;
 
 #[test]
 fn accuracy_over_some_bit_patterns() {
-    sweep(CHUNK, &UNARY);
+    sweep(CHUNK, UNARY);
 }
 
 /// `TIDEMILL_SWEEP_POINTS` and `TIDEMILL_SWEEP_OP` ask for other than 2^27 points and all operations.
@@ -26,7 +26,7 @@ fn accuracy_over_the_bit_patterns_of_all_floats() {
     let points = set("TIDEMILL_SWEEP_POINTS").map_or(1 << 27, |n| n.parse().unwrap());
     let only = set("TIDEMILL_SWEEP_OP");
     let ops: Vec<Unary> =
-        UNARY.into_iter().filter(|op| only.as_ref().is_none_or(|only| only == op.name)).collect();
+        UNARY.iter().copied().filter(|op| only.as_ref().is_none_or(|only| only == op.name)).collect();
     assert!(!ops.is_empty(), "there is no {only:?}");
     sweep(points, &ops);
 }

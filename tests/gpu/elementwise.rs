@@ -3,6 +3,7 @@
 use tidemill::{DType, Error, Recording, Result, Tensor, Value};
 
 use crate::harness::gpu;
+use tidemill_cases::elementwise::{IN_THE_TABLE, UNARY, apply};
 
 fn said(result: Result<Value>) -> String {
     result.unwrap_err().to_string()
@@ -104,43 +105,12 @@ fn a_cast_to_the_own_type_is_the_operand() {
 /// Operations of one operand at the numbers that their documentation names: bit for bit, and NaN for NaN.
 #[test]
 fn special_values_are_those_of_the_documentation() {
-    use std::f32::consts::LN_2;
     const INF: f32 = f32::INFINITY;
     const TINY: f32 = 1e-40;
-    type Row = (&'static str, fn(&mut Recording, &Tensor) -> Result<Value>, &'static [(f32, f32)]);
-    let rows: &[Row] = &[
-        ("neg", |r, x| r.neg(x), &[(0.0, -0.0), (INF, -INF), (TINY, -TINY)]),
-        ("abs", |r, x| r.abs(x), &[(-0.0, 0.0), (-INF, INF), (-TINY, TINY)]),
-        ("sign", |r, x| r.sign(x), &[(-0.0, -0.0), (0.0, 0.0), (-INF, -1.0), (TINY, 1.0), (-TINY, -1.0)]),
-        ("floor", |r, x| r.floor(x), &[(-0.0, -0.0), (-INF, -INF), (INF, INF)]),
-        ("ceil", |r, x| r.ceil(x), &[(-0.0, -0.0), (-0.5, -0.0), (-INF, -INF), (INF, INF)]),
-        ("round", |r, x| r.round(x), &[(-0.0, -0.0), (-0.3, -0.0), (2.5, 2.0), (INF, INF)]),
-        (
-            "sqrt",
-            |r, x| r.sqrt(x),
-            &[(-0.0, -0.0), (0.0, 0.0), (INF, INF), (-1.0, f32::NAN), (-INF, f32::NAN)],
-        ),
-        ("rsqrt", |r, x| r.rsqrt(x), &[(0.0, INF), (-0.0, -INF), (INF, 0.0), (-1.0, f32::NAN)]),
-        ("recip", |r, x| r.recip(x), &[(0.0, INF), (-0.0, -INF), (INF, 0.0), (-INF, -0.0)]),
-        ("exp", |r, x| r.exp(x), &[(-INF, 0.0), (88.73, INF), (INF, INF), (-0.0, 1.0), (TINY, 1.0)]),
-        ("log", |r, x| r.log(x), &[(0.0, -INF), (-0.0, -INF), (INF, INF), (-TINY, f32::NAN), (1.0, 0.0)]),
-        ("sin", |r, x| r.sin(x), &[(-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY), (INF, f32::NAN)]),
-        ("cos", |r, x| r.cos(x), &[(-0.0, 1.0), (TINY, 1.0), (-INF, f32::NAN)]),
-        ("relu", |r, x| r.relu(x), &[(-0.0, 0.0), (TINY, TINY), (-INF, 0.0), (INF, INF)]),
-        ("sigmoid", |r, x| r.sigmoid(x), &[(-INF, 0.0), (INF, 1.0), (-0.0, 0.5), (TINY, 0.5)]),
-        ("tanh", |r, x| r.tanh(x), &[(-INF, -1.0), (INF, 1.0), (-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY)]),
-        (
-            "swish",
-            |r, x| r.swish(x),
-            &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)],
-        ),
-        ("gelu", |r, x| r.gelu(x), &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)]),
-        (
-            "gelu_erf",
-            |r, x| r.gelu_erf(x),
-            &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)],
-        ),
-        ("softplus", |r, x| r.softplus(x), &[(-INF, 0.0), (INF, INF), (-0.0, LN_2), (TINY, LN_2)]),
+    type Op = Box<dyn Fn(&mut Recording, &Tensor) -> Result<Value>>;
+    type Row = (&'static str, Op, &'static [(f32, f32)]);
+    type With = (&'static str, fn(&mut Recording, &Tensor) -> Result<Value>, &'static [(f32, f32)]);
+    let with_parameters: &[With] = &[
         (
             "leaky_relu(2)",
             |r, x| r.leaky_relu(x, 2.0),
@@ -167,9 +137,17 @@ fn special_values_are_those_of_the_documentation() {
         ("pow_scalar(-1)", |r, x| r.pow_scalar(x, -1.0), &[(-0.0, -INF), (-INF, -0.0), (INF, 0.0)]),
         ("pow_scalar(0)", |r, x| r.pow_scalar(x, 0.0), &[(-0.0, 1.0), (INF, 1.0)]),
     ];
+    let table = UNARY.iter().filter(|op| !op.special.is_empty());
+    let rows: Vec<Row> = table
+        .map(|op| (op.name, Box::new(|r: &mut Recording, x: &Tensor| apply(r, op, x)) as Op, op.special))
+        .chain(with_parameters.iter().map(|(name, op, values)| (*name, Box::new(op) as Op, *values)))
+        .collect();
+    for name in IN_THE_TABLE {
+        assert!(rows.iter().any(|(row, ..)| row == name), "no special values of {name}");
+    }
     let gpu = gpu();
     let mut wrong = Vec::new();
-    for (name, op, values) in rows {
+    for (name, op, values) in &rows {
         let mut values = values.to_vec();
         // Anything to the power of 0 is 1.
         values.push((f32::NAN, if *name == "pow_scalar(0)" { 1.0 } else { f32::NAN }));

@@ -1,6 +1,7 @@
 //! Which convolutions there are.
 
 use super::{Case, Then, conv};
+use crate::elementwise::STEPS;
 
 /// Adds the cases.
 pub(crate) fn cases(out: &mut Vec<Case>) {
@@ -137,10 +138,10 @@ fn epilogues(out: &mut Vec<Case>) {
     out.push(conv([1, 100, 6], [3, 5], [3, 3]).then(&[Then::Bias, gelu, Then::Residual]).case());
     out.push(conv([1, 6, 6], [5, 8], [3, 3]).groups(6).then(&[Then::Plus(-1.0), gelu]).case());
     let with = |name, a, b| Then::Unary(name, [a, b]);
-    let functions =
-        ["sigmoid", "tanh", "swish", "gelu", "gelu_erf", "softplus", "exp", "abs", "neg"].map(plain);
+    // ReLU comes everywhere, and a root needs numbers above 0.
+    let functions = STEPS.iter().filter(|name| !["relu", "sqrt"].contains(name)).map(|name| plain(name));
     let parameters = [with("leaky_relu", 0.1, 0.0), with("elu", 0.7, 0.0), with("clip", -0.5, 2.0)];
-    for function in functions.into_iter().chain(parameters) {
+    for function in functions.chain(parameters) {
         let then = [Then::Bias, Then::Plus(-1.0), function, Then::Scale(0.5)];
         out.push(conv([1, 3, 10], [6, 9], [3, 3]).padding(1, 1).then(&then).case().large());
     }

@@ -1,6 +1,7 @@
 //! Which products there are.
 
 use super::{Case, Spec, Then, product};
+use crate::elementwise::STEPS;
 
 /// Adds the cases.
 pub(crate) fn cases(out: &mut Vec<Case>) {
@@ -196,10 +197,10 @@ fn epilogues(out: &mut Vec<Case>) {
     }
     // Every function once: the same code on every variant, so the others need not compile it.
     let with = |name, a, b| Then::Unary(name, [a, b]);
-    let functions =
-        ["sigmoid", "tanh", "swish", "gelu", "gelu_erf", "softplus", "exp", "abs", "neg"].map(plain);
+    // ReLU comes everywhere, and a root needs numbers above 0.
+    let functions = STEPS.iter().filter(|name| !["relu", "sqrt"].contains(name)).map(|name| plain(name));
     let parameters = [with("leaky_relu", 0.1, 0.0), with("elu", 0.7, 0.0), with("clip", -0.5, 2.0)];
-    for function in functions.into_iter().chain(parameters).chain([relu]) {
+    for function in functions.chain(parameters).chain([relu]) {
         // Around zero, where activations are themselves.
         let shift = Then::Plus(-1.0);
         out.push(product(20, 70, 8).then(&[shift, function]).case().large());

@@ -21,33 +21,42 @@ macro_rules! works {
     };
 }
 
+/// The works of the table of elementwise operations.
+macro_rules! of_the_table {
+    (one_operand { $($section:ident {
+        $($(#[$doc:meta])* $name:ident($variant:ident) { $($row:tt)* })*
+    })* } other_codes $codes:tt) => {
+        const IN_THE_TABLE: &[Row] = &[$($((
+            concat!("op_", stringify!($name)),
+            |gpu| {
+                let name = concat!("op_", stringify!($name));
+                against_loop(gpu, name, |x, o| by_hand(stringify!($name), x, o))
+            },
+        ),)*)*];
+    };
+}
+
+tidemill::elementwise_ops!(of_the_table);
+
+type Row = (&'static str, Make);
+
 /// The group's works.
-pub(crate) static WORKS: &[(&str, Make)] = works! {
+pub(crate) static WORKS: &[Row] = &{
+    let mut all = [OTHERS[0]; OTHERS.len() + IN_THE_TABLE.len()];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = if i < OTHERS.len() { OTHERS[i] } else { IN_THE_TABLE[i - OTHERS.len()] };
+        i += 1;
+    }
+    all
+};
+
+const OTHERS: &[Row] = works! {
     "copy": |x, o| o.of_mut::<u32>().copy_from_slice(x[0].of());
     "fill": |_, o| o.of_mut::<u32>().fill(0x7fc0_1234);
-    "neg": |x, o| each(x, o, |x: f32| -x);
-    "abs": |x, o| each(x, o, f32::abs);
-    "sign": |x, o| each(x, o, |x: f32| if x == 0.0 { x } else { x.signum() });
-    "floor": |x, o| each(x, o, f32::floor);
-    "ceil": |x, o| each(x, o, f32::ceil);
-    "round": |x, o| each(x, o, f32::round_ties_even);
-    "sqrt": |x, o| each(x, o, f32::sqrt);
-    "rsqrt": |x, o| each(x, o, |x: f32| 1.0 / x.sqrt());
-    "recip": |x, o| each(x, o, f32::recip);
-    "exp": |x, o| each(x, o, f32::exp);
-    "log": |x, o| each(x, o, f32::ln);
-    "sin": |x, o| each(x, o, f32::sin);
-    "cos": |x, o| each(x, o, f32::cos);
-    "relu": |x, o| each(x, o, |x: f32| x.max(0.0));
-    "leaky_relu": |x, o| each(x, o, |x: f32| if x < 0.0 { 1.673_263_2 * x } else { x });
-    "elu": |x, o| each(x, o, |x: f32| if x < 0.0 { 1.673_263_2 * x.exp_m1() } else { x });
-    "clip": |x, o| each(x, o, |x: f32| x.clamp(1.673_263_2, 2.5));
-    "sigmoid": |x, o| each(x, o, |x: f32| 1.0 / (1.0 + (-x).exp()));
-    "tanh": |x, o| each(x, o, f32::tanh);
-    "swish": |x, o| each(x, o, |x: f32| x / (1.0 + (-x).exp()));
-    "gelu": |x, o| each(x, o, gelu);
-    "gelu_erf": |x, o| each(x, o, gelu_erf);
-    "softplus": |x, o| each(x, o, |x: f32| x.exp().ln_1p());
+    "leaky_relu": |x, o| by_hand("leaky_relu", x, o);
+    "elu": |x, o| by_hand("elu", x, o);
+    "clip": |x, o| by_hand("clip", x, o);
     "add": |x, o| pairs(x, o, |a: f32, b| a + b);
     "sub": |x, o| pairs(x, o, |a: f32, b| a - b);
     "mul": |x, o| pairs(x, o, |a: f32, b| a * b);
@@ -64,7 +73,7 @@ pub(crate) static WORKS: &[(&str, Make)] = works! {
     "select": select;
     "sub_scalar": |x, o| each(x, o, |x: f32| x - 2.5);
     "div_scalar": |x, o| each(x, o, |x: f32| x / 2.5);
-    "pow_scalar": |x, o| each(x, o, |x: f32| x.powf(2.5));
+    "pow_scalar": |x, o| by_hand("pow_scalar", x, o);
     "min_scalar": |x, o| each(x, o, |x: f32| x.min(2.5));
     "max_scalar": |x, o| each(x, o, |x: f32| x.max(2.5));
     "eq_scalar": |x, o| each(x, o, |x: f32| u32::from(x == 2.5));

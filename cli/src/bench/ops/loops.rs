@@ -4,6 +4,7 @@ use tidemill::{Element, F16};
 
 use super::SIDE;
 use crate::cases::Array;
+use crate::cases::elementwise::UNARY;
 
 pub(super) fn each<A: Element, R: Element>(x: &[Array], out: &mut Array, f: impl Fn(A) -> R) {
     out.of_mut().iter_mut().zip(x[0].of()).for_each(|(o, x)| *o = f(*x));
@@ -136,17 +137,11 @@ pub(super) fn normal(u: u32, v: u32) -> [f32; 2] {
     [radius * cos, radius * sin]
 }
 
-pub(super) fn gelu(x: f32) -> f32 {
-    0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh())
-}
-
-/// With the error function of Abramowitz and Stegun (7.1.26), which is good to 1.5e-7.
-pub(super) fn gelu_erf(x: f32) -> f32 {
-    let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
-    let t = 1.0 / (1.0 + 0.327_591_1 * z);
-    let series =
-        ((((1.061_405_4 * t - 1.453_152) * t + 1.421_413_7) * t - 0.284_496_74) * t + 0.254_829_6) * t;
-    0.5 * x * (1.0 + (1.0 - series * (-z * z).exp()).copysign(x))
+/// That of an operation of one operand.
+pub(super) fn by_hand(name: &str, x: &[Array], out: &mut Array) {
+    if let Some(op) = UNARY.iter().find(|op| op.name == name) {
+        (op.by_hand)(x[0].of(), out.of_mut());
+    }
 }
 
 pub(super) fn variance(x: &[f32]) -> f32 {

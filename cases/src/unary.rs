@@ -1,0 +1,269 @@
+//! What tests and benches know of each operation of one f32 operand.
+
+use std::f32::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2, TAU};
+
+use super::Bound;
+use super::reference::{binary, erfc, gated, sigmoid};
+
+/// An operation of one f32 operand.
+#[derive(Clone, Copy, Debug)]
+pub struct Unary {
+    /// Its name.
+    pub name: &'static str,
+    /// The range in which most of it happens.
+    pub range: (f32, f32),
+    /// The accuracy that its documentation states.
+    pub bound: Bound,
+    /// Its parameters, if it has some.
+    pub parameters: [f32; 2],
+    /// What must come out, with these parameters. NaN is not asked for: it stays NaN.
+    pub exact: fn(f64, [f64; 2]) -> f64,
+    /// The loop that one writes by hand, which benches compare with.
+    pub by_hand: fn(&[f32], &mut [f32]),
+    /// Numbers that its documentation names, with what they become, to the bit.
+    pub special: &'static [(f32, f32)],
+}
+
+/// The first is SELU's: a product with it rounds, as one with a power of two would not.
+const PARAMETERS: [f32; 2] = [1.673_263_2, 2.5];
+const INF: f32 = f32::INFINITY;
+const NAN: f32 = f32::NAN;
+const TINY: f32 = 1e-40;
+
+const fn row(
+    name: &'static str,
+    range: (f32, f32),
+    bound: Bound,
+    exact: fn(f64, [f64; 2]) -> f64,
+    by_hand: fn(&[f32], &mut [f32]),
+    special: &'static [(f32, f32)],
+) -> Unary {
+    Unary { name, range, bound, parameters: PARAMETERS, exact, by_hand, special }
+}
+
+#[inline(always)]
+fn each(x: &[f32], out: &mut [f32], f: impl Fn(f32) -> f32) {
+    out.iter_mut().zip(x).for_each(|(o, x)| *o = f(*x));
+}
+
+/// Every operation of one f32 operand.
+pub const UNARY: &[Unary] = &[
+    row(
+        "neg",
+        (-4.0, 4.0),
+        Bound::Exact,
+        |x, _| -x,
+        |x, o| each(x, o, |x: f32| -x),
+        &[(0.0, -0.0), (INF, -INF), (TINY, -TINY)],
+    ),
+    row(
+        "abs",
+        (-4.0, 4.0),
+        Bound::Exact,
+        |x, _| x.abs(),
+        |x, o| each(x, o, f32::abs),
+        &[(-0.0, 0.0), (-INF, INF), (-TINY, TINY)],
+    ),
+    row(
+        "sign",
+        (-4.0, 4.0),
+        Bound::Exact,
+        |x, _| if x == 0.0 { x } else { x.signum() },
+        |x, o| each(x, o, |x: f32| if x == 0.0 { x } else { x.signum() }),
+        &[(-0.0, -0.0), (0.0, 0.0), (-INF, -1.0), (TINY, 1.0), (-TINY, -1.0)],
+    ),
+    row(
+        "floor",
+        (-9.0, 9.0),
+        Bound::Exact,
+        |x, _| x.floor(),
+        |x, o| each(x, o, f32::floor),
+        &[(-0.0, -0.0), (-INF, -INF), (INF, INF)],
+    ),
+    row(
+        "ceil",
+        (-9.0, 9.0),
+        Bound::Exact,
+        |x, _| x.ceil(),
+        |x, o| each(x, o, f32::ceil),
+        &[(-0.0, -0.0), (-0.5, -0.0), (-INF, -INF), (INF, INF)],
+    ),
+    row(
+        "round",
+        (-9.0, 9.0),
+        Bound::Exact,
+        |x, _| x.round_ties_even(),
+        |x, o| each(x, o, f32::round_ties_even),
+        &[(-0.0, -0.0), (-0.3, -0.0), (2.5, 2.0), (INF, INF)],
+    ),
+    row(
+        "sqrt",
+        (0.0, 9.0),
+        Bound::Ulp(0.5),
+        |x, _| x.sqrt(),
+        |x, o| each(x, o, f32::sqrt),
+        &[(-0.0, -0.0), (0.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN)],
+    ),
+    row(
+        "rsqrt",
+        (0.0, 9.0),
+        Bound::Ulp(1.5),
+        |x, _| 1.0 / x.sqrt(),
+        |x, o| each(x, o, |x: f32| 1.0 / x.sqrt()),
+        &[(0.0, INF), (-0.0, -INF), (INF, 0.0), (-1.0, NAN)],
+    ),
+    row(
+        "recip",
+        (-9.0, 9.0),
+        Bound::Ulp(0.5),
+        |x, _| 1.0 / x,
+        |x, o| each(x, o, f32::recip),
+        &[(0.0, INF), (-0.0, -INF), (INF, 0.0), (-INF, -0.0)],
+    ),
+    row(
+        "exp",
+        (-106.0, 90.0),
+        Bound::Ulp(1.0),
+        |x, _| x.exp(),
+        |x, o| each(x, o, f32::exp),
+        &[(-INF, 0.0), (88.73, INF), (INF, INF), (-0.0, 1.0), (TINY, 1.0)],
+    ),
+    row(
+        "log",
+        (0.0, 4.0),
+        Bound::Ulp(0.9),
+        |x, _| x.ln(),
+        |x, o| each(x, o, f32::ln),
+        &[(0.0, -INF), (-0.0, -INF), (INF, INF), (-TINY, NAN), (1.0, 0.0)],
+    ),
+    row(
+        "sin",
+        (-100.0, 100.0),
+        Bound::Ulp(1.6),
+        |x, _| x.sin(),
+        |x, o| each(x, o, f32::sin),
+        &[(-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY), (INF, NAN)],
+    ),
+    row(
+        "cos",
+        (-100.0, 100.0),
+        Bound::Ulp(1.6),
+        |x, _| x.cos(),
+        |x, o| each(x, o, f32::cos),
+        &[(-0.0, 1.0), (TINY, 1.0), (-INF, NAN)],
+    ),
+    row(
+        "relu",
+        (-4.0, 4.0),
+        Bound::Exact,
+        |x, _| binary("max", x, 0.0),
+        |x, o| each(x, o, |x: f32| x.max(0.0)),
+        &[(-0.0, 0.0), (TINY, TINY), (-INF, 0.0), (INF, INF)],
+    ),
+    row(
+        "leaky_relu",
+        (-4.0, 4.0),
+        Bound::Ulp(0.5),
+        |x, [p, _]| if x.is_sign_negative() { p * x } else { x },
+        |x, o| each(x, o, |x: f32| if x < 0.0 { 1.673_263_2 * x } else { x }),
+        &[],
+    ),
+    row(
+        "elu",
+        (-30.0, 2.0),
+        Bound::Ulp(2.0),
+        |x, [p, _]| if x.is_sign_negative() { p * x.exp_m1() } else { x },
+        |x, o| each(x, o, |x: f32| if x < 0.0 { 1.673_263_2 * x.exp_m1() } else { x }),
+        &[],
+    ),
+    row(
+        "clip",
+        (-4.0, 4.0),
+        Bound::Exact,
+        |x, [p, q]| binary("max", binary("min", x, q), p),
+        |x, o| each(x, o, |x: f32| x.clamp(1.673_263_2, 2.5)),
+        &[],
+    ),
+    row(
+        "sigmoid",
+        (-106.0, 20.0),
+        Bound::Ulp(2.5),
+        |x, _| sigmoid(x),
+        |x, o| each(x, o, |x: f32| 1.0 / (1.0 + (-x).exp())),
+        &[(-INF, 0.0), (INF, 1.0), (-0.0, 0.5), (TINY, 0.5)],
+    ),
+    row(
+        "tanh",
+        (-11.0, 11.0),
+        Bound::Ulp(1.4),
+        |x, _| x.tanh(),
+        |x, o| each(x, o, f32::tanh),
+        &[(-INF, -1.0), (INF, 1.0), (-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY)],
+    ),
+    row(
+        "swish",
+        (-106.0, 20.0),
+        Bound::Ulp(2.5),
+        |x, _| gated(x, sigmoid(x)),
+        |x, o| each(x, o, |x: f32| x / (1.0 + (-x).exp())),
+        &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)],
+    ),
+    row(
+        "gelu",
+        (-11.0, 8.0),
+        Bound::Ulp(200.0),
+        |x, _| gated(x, sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3)))),
+        |x, o| each(x, o, gelu_by_hand),
+        &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)],
+    ),
+    row(
+        "gelu_erf",
+        (-15.0, 8.0),
+        Bound::Ulp(4.5),
+        |x, _| gated(x, 0.5 * erfc(-x * std::f64::consts::FRAC_1_SQRT_2)),
+        |x, o| each(x, o, |x| 0.5 * x * (1.0 + erf_by_hand(x * FRAC_1_SQRT_2))),
+        &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY / 2.0)],
+    ),
+    row(
+        "softplus",
+        (-106.0, 20.0),
+        Bound::Ulp(1.8),
+        |x, _| x.max(0.0) + (-x.abs()).exp().ln_1p(),
+        |x, o| each(x, o, |x: f32| x.exp().ln_1p()),
+        &[(-INF, 0.0), (INF, INF), (-0.0, LN_2), (TINY, LN_2)],
+    ),
+    row(
+        "pow_scalar",
+        (0.0, 100.0),
+        Bound::Ulp(1.2),
+        |x, [_, q]| x.powf(q),
+        |x, o| each(x, o, |x: f32| x.powf(2.5)),
+        &[],
+    ),
+];
+
+/// Numbers at which one of them turns: ends of ranges, ties, quadrants, thresholds of our own.
+#[rustfmt::skip]
+pub(crate) const TURNS: &[f32] = &[
+    0.5, 1.5, 2.5, 3.5, 8_388_607.5, 8_388_608.0, 16_777_216.0, 0.625, 0.6, FRAC_PI_4, FRAC_PI_2, PI, TAU, 1e5, 1e9,
+    1e22, 88.722_84, 87.336_54, 103.972_08, 104.0, 94.2, 64.0, 14.6, 13.2, 10.0, 9.0, 20.0, FRAC_1_SQRT_2, SQRT_2,
+    1e-45, 1e-38, 1e-8, 2.4e-4, 1e30,
+];
+
+/// The row of this name; the first one if there is none.
+pub(crate) fn named(name: &str) -> &'static Unary {
+    UNARY.iter().find(|row| row.name == name).unwrap_or(&UNARY[0])
+}
+
+fn gelu_by_hand(x: f32) -> f32 {
+    0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh())
+}
+
+/// The error function of Abramowitz and Stegun (7.1.26), which is good to 1.5e-7.
+fn erf_by_hand(x: f32) -> f32 {
+    let z = x.abs();
+    let t = 1.0 / (1.0 + 0.327_591_1 * z);
+    let series =
+        ((((1.061_405_4 * t - 1.453_152) * t + 1.421_413_7) * t - 0.284_496_74) * t + 0.254_829_6) * t;
+    (1.0 - series * (-z * z).exp()).copysign(x)
+}
