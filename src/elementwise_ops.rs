@@ -174,6 +174,18 @@ macro_rules! elementwise_ops {
                     cost: Heavy, codes: [CosF32 = 40], cpu: math::cos,
                     c: TM_COS = 12 "The cosine."
                 }
+
+                /// The error function, 2/√π times the integral of e^(−t²) from 0 to the operand; f32. ±1 for ±∞ and
+                /// from ±3.92 on, NaN for NaN; zeros keep their sign. A device may take denormals for zeros.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.4 ULP, measured over all floats. Made of additions, multiplications and integer operations
+                /// alone: the same bits on every device that rounds to the nearest and keeps denormals.
+                erf(Erf) {
+                    cost: Heavy, codes: [ErfF32 = 59], cpu: math::erf,
+                    c: TM_ERF = 20 "The error function.", step: TM_STEP_ERF = 21
+                }
             }
             // One operand, f32; documented as activation functions.
             activations {

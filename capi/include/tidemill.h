@@ -407,6 +407,9 @@ typedef struct {
 // log(1 + exp(x)).
 #define TM_SOFTPLUS 19
 
+// The error function.
+#define TM_ERF 20
+
 // a + b.
 #define TM_ADD 0
 
@@ -526,6 +529,9 @@ typedef struct {
 
 // As TM_NEG.
 #define TM_STEP_NEG 17
+
+// As TM_ERF.
+#define TM_STEP_ERF 21
 
 // As tm_leaky_relu, with `a` for alpha.
 #define TM_STEP_LEAKY_RELU 18

@@ -1,6 +1,6 @@
 //! What tests and benches know of each operation of one f32 operand.
 
-use std::f32::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2, TAU};
+use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2, TAU};
 
 use super::Bound;
 use super::reference::{binary, erfc, gated, sigmoid};
@@ -153,6 +153,14 @@ pub const UNARY: &[Unary] = &[
         &[(-0.0, 1.0), (TINY, 1.0), (-INF, NAN)],
     ),
     row(
+        "erf",
+        (-4.5, 4.5),
+        Bound::Ulp(1.4),
+        |x, _| erf(x),
+        |x, o| each(x, o, erf_by_hand),
+        &[(-INF, -1.0), (INF, 1.0), (3.93, 1.0), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY * FRAC_2_SQRT_PI)],
+    ),
+    row(
         "relu",
         (-4.0, 4.0),
         Bound::Exact,
@@ -247,12 +255,26 @@ pub const UNARY: &[Unary] = &[
 pub(crate) const TURNS: &[f32] = &[
     0.5, 1.5, 2.5, 3.5, 8_388_607.5, 8_388_608.0, 16_777_216.0, 0.625, 0.6, FRAC_PI_4, FRAC_PI_2, PI, TAU, 1e5, 1e9,
     1e22, 88.722_84, 87.336_54, 103.972_08, 104.0, 94.2, 64.0, 14.6, 13.2, 10.0, 9.0, 20.0, FRAC_1_SQRT_2, SQRT_2,
-    1e-45, 1e-38, 1e-8, 2.4e-4, 1e30,
+    1e-45, 1e-38, 1e-8, 2.4e-4, 1e30, 0.9, 3.92, 4.0,
 ];
 
 /// The row of this name; the first one if there is none.
 pub(crate) fn named(name: &str) -> &'static Unary {
     UNARY.iter().find(|row| row.name == name).unwrap_or(&UNARY[0])
+}
+
+/// The error function; near zero by its series, since there 1 − erfc has few digits.
+fn erf(x: f64) -> f64 {
+    if x.abs() >= 0.5 {
+        return 1.0 - erfc(x);
+    }
+    let (mut term, mut sum) = (1.0, 1.0);
+    for n in 1..20 {
+        let n = f64::from(n);
+        term *= -x * x / n;
+        sum += term / (2.0 * n + 1.0);
+    }
+    x * sum * std::f64::consts::FRAC_2_SQRT_PI
 }
 
 fn gelu_by_hand(x: f32) -> f32 {

@@ -77,6 +77,7 @@
 #define OP_NEG_I32 51
 #define OP_ABS_I32 52
 #define OP_SIGN_I32 53
+#define OP_ERF_F32 59
 
 // Casts.
 #define OP_F32_TO_I32 54
@@ -217,6 +218,7 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_GELU_F32: r = gelu_f32(F(a)); break;
     case OP_GELU_ERF_F32: r = gelu_erf_f32(F(a)); break;
     case OP_SOFTPLUS_F32: r = softplus_f32(F(a)); break;
+    case OP_ERF_F32: r = erf_f32(F(a)); break;
 #endif
     default: return a;
     }

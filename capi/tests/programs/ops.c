@@ -58,9 +58,9 @@ static void unary(void) {
         {TM_RECIP, recip, false},   {TM_EXP, exp, false},    {TM_LOG, log, true},          {TM_SIN, sin, false},
         {TM_COS, cos, false},       {TM_RELU, relu, false},  {TM_SIGMOID, sigmoid, false}, {TM_TANH, tanh, false},
         {TM_SWISH, swish, false},   {TM_GELU, gelu, false},  {TM_GELU_ERF, gelu_erf, false},
-        {TM_SOFTPLUS, softplus, false},
+        {TM_SOFTPLUS, softplus, false}, {TM_ERF, erf, false},
     };
-    CHECK(sizeof OPS / sizeof *OPS == 20);
+    CHECK(sizeof OPS / sizeof *OPS == 21);
     tm_value magnitude;
     OK(tm_unary(r, TM_ABS, tm_of(x), &magnitude));
     for (size_t i = 0; i < sizeof OPS / sizeof *OPS; i++) {
@@ -166,7 +166,7 @@ static void products(void) {
     OK(tm_matmul(r, tm_of(a), tm_of(b), &how, &out));
     EXPECT("matmul with everything", out, 6, 4, 7, 8);
     how = tm_matmul_defaults();
-    for (tm_step_op op = TM_STEP_BIAS; op <= TM_STEP_CLIP; op++) {
+    for (tm_step_op op = TM_STEP_BIAS; op <= TM_STEP_ERF; op++) {
         bool biased = op == TM_STEP_BIAS || op == TM_STEP_COLUMN_BIAS;
         tm_step step = {.op = op, .operand = biased ? tm_of(bias) : tm_of(b), .a = 0.5f, .b = 2.5f};
         static const double P[4] = {3, 2, 7, 4}, B[4] = {1, 0, 1, 1}, BIAS[2] = {0.5, -10};
@@ -174,8 +174,9 @@ static void products(void) {
         for (int i = 0; i < 4; i++) {
             double p = P[i];
             double all[] = {p + BIAS[i % 2], p + BIAS[i / 2], p + B[i], p - B[i], p * B[i], p * 0.5, p + 0.5, p, sigmoid(p),
-                            tanh(p), swish(p), gelu(p), gelu_erf(p), softplus(p), exp(p), sqrt(p), p, -p, p, p, fmin(p, 2.5)};
-            CHECK(sizeof all / sizeof *all == TM_STEP_CLIP + 1);
+                            tanh(p), swish(p), gelu(p), gelu_erf(p), softplus(p), exp(p), sqrt(p), p, -p, p, p, fmin(p, 2.5),
+                            erf(p)};
+            CHECK(sizeof all / sizeof *all == TM_STEP_ERF + 1);
             expected[i] = all[op];
         }
         how.steps = &step;
