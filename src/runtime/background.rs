@@ -96,14 +96,15 @@ fn warm_batch(core: &Core, keys: &[PipelineKey], may_compile: bool) -> usize {
 /// What is to be warmed: what earlier processes of the application have used, and then what the catalog wants.
 struct Wanted {
     keys: Vec<PipelineKey>,
-    /// Whether there were such processes.
+    /// Whether there were such processes, also if they used none.
     is_known: bool,
 }
 
 impl Wanted {
     fn new(core: &Core) -> Result<Wanted> {
-        let mut keys = core.pipelines.seen.lock().remembered(&core.catalog);
-        let is_known = !keys.is_empty();
+        let seen = core.pipelines.seen.lock();
+        let (mut keys, is_known) = (seen.remembered(&core.catalog), seen.is_known());
+        drop(seen);
         keys.extend(core.catalog.prewarm()?);
         let mut known = FxHashSet::default();
         keys.retain(|key| known.insert(key.clone()));
@@ -114,6 +115,12 @@ impl Wanted {
     /// which what they have used before takes the first part.
     fn is_enough(&self, spent: Duration) -> bool {
         self.is_known && spent >= WARM_BUDGET
+    }
+
+    /// How many are made at once, of so many that could be: the budget is a core's time, which several threads would use up
+    /// faster than the clock.
+    fn at_once(&self, most: usize) -> usize {
+        if self.is_known { 1 } else { most }
     }
 }
 
@@ -288,14 +295,19 @@ pub(crate) fn prepare(core: &Core, keys: &[&PipelineKey], watch: Watch<'_>) -> R
 /// Warms the catalog, a few pipelines at a time, whenever the queue has been quiet.
 fn prewarm(shared: &Shared, core: &Weak<Core>) {
     let present = shared.present.lock();
-    let wanted = core.upgrade().and_then(|core| Some((Wanted::new(&core).ok()?, batch(&core))));
-    let Some((wanted, batch)) = wanted else { return };
+    let wanted = core.upgrade().and_then(|core| {
+        let wanted = Wanted::new(&core).ok()?;
+        core.pipelines.seen.lock().note_first_start();
+        let at_once = wanted.at_once(batch(&core));
+        Some((wanted, at_once))
+    });
+    let Some((wanted, at_once)) = wanted else { return };
     drop(present);
     shared.status.lock().catalog = wanted.keys.len();
     let mut spent = Duration::ZERO;
     // The queue's last number that is known: a change means that somebody is at work.
     let mut seen = None;
-    for keys in wanted.keys.chunks(batch) {
+    for keys in wanted.keys.chunks(at_once) {
         if wanted.is_enough(spent) {
             return;
         }
@@ -342,6 +354,7 @@ mod tests {
             !wanted(false).is_enough(Duration::from_secs(60)),
             "the first start warms all of the catalog"
         );
+        assert_eq!((wanted(true).at_once(4), wanted(false).at_once(4)), (1, 4), "a second of one core");
     }
 
     /// As when a process ends while its last accelerator is dropped by the thread that warms pipelines.

@@ -54,6 +54,12 @@ pub(crate) struct Seen {
     /// Of this process, in the order of first use.
     now: Vec<Entry>,
     saved: usize,
+    /// There was a file: the application has been started before.
+    known: bool,
+    /// There was none, and this start has the whole catalog made ahead: later ones need not, whatever this one uses.
+    first_start: bool,
+    /// This process has written the file.
+    written: bool,
 }
 
 impl Seen {
@@ -63,7 +69,23 @@ impl Seen {
         let Some(folder) = pipeline_cache.and_then(|file| file.parent()) else { return Seen::default() };
         let hash = fnv1a(format!("{key}|{:x}|{application}", table()).as_bytes());
         let file = folder.join(format!("seen-{}-{hash:016x}.txt", readable(application)));
-        Seen { before: read(&file), file: Some(file), now: Vec::new(), saved: 0 }
+        let before = read(&file);
+        Seen {
+            known: before.is_some(),
+            before: before.unwrap_or_default(),
+            file: Some(file),
+            ..Seen::default()
+        }
+    }
+
+    /// Whether the application has been started before.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Takes note that the whole catalog is made ahead, so that the next start does not begin with that again.
+    pub(crate) fn note_first_start(&mut self) {
+        self.first_start = !self.known;
     }
 
     /// Takes note of a pipeline that is used for the first time in this process.
@@ -82,11 +104,12 @@ impl Seen {
         self.before.iter().map(|known| &known.entry).filter_map(key).collect()
     }
 
-    /// What was used in this process, if any of it was not when this was last asked.
+    /// What was used in this process, if any of it was not when this was last asked, or if the next start is to know of this one.
     fn changes(&mut self) -> Option<Changes> {
-        let file = self.file.clone().filter(|_| self.saved < self.now.len())?;
-        let first = self.saved == 0;
-        self.saved = self.now.len();
+        let is_new = self.saved < self.now.len() || self.first_start;
+        let file = self.file.clone().filter(|_| is_new)?;
+        let first = !self.written;
+        (self.saved, self.first_start, self.written) = (self.now.len(), false, true);
         Some(Changes { file, used: self.now.iter().rev().cloned().collect(), first })
     }
 
@@ -95,7 +118,7 @@ impl Seen {
         let changes = seen.lock().changes();
         if let Some(Changes { file, used, first }) = changes {
             // Read again: other processes may have written what they used.
-            let all = with_older(used, read(&file), first);
+            let all = with_older(used, read(&file).unwrap_or_default(), first);
             disk::write(&file, to_text(&all).as_bytes());
             if first {
                 sweep(&file);
@@ -146,9 +169,9 @@ fn sweep(file: &Path) {
     }
 }
 
-/// What a file has; nothing if it is missing, foreign or corrupt.
-fn read(file: &Path) -> Vec<Known> {
-    disk::read_text(file).and_then(|text| from_text(&text)).unwrap_or_default()
+/// What a file has; `None` if it is missing, foreign or corrupt.
+fn read(file: &Path) -> Option<Vec<Known>> {
+    disk::read_text(file).and_then(|text| from_text(&text))
 }
 
 /// As many as are remembered: those just used, and then those that are known of old. In a `new_run` these have aged by one.
@@ -256,6 +279,15 @@ mod tests {
         assert!(seen.changes().is_none(), "already written");
         seen.note(entry(200));
         assert!(!seen.changes().unwrap().first, "one run ages the others once");
+        let mut seen = Seen { file: Some(PathBuf::new()), ..Seen::default() };
+        seen.note_first_start();
+        assert!(seen.changes().is_some_and(|changes| changes.first && changes.used.is_empty()));
+        seen.note(entry(1));
+        assert!(!seen.changes().unwrap().first, "likewise");
+        let mut seen = Seen { file: Some(PathBuf::new()), known: true, ..Seen::default() };
+        seen.note_first_start();
+        assert!(seen.changes().is_none(), "it is known already");
+        assert_eq!(from_text(&to_text(&[])), Some(Vec::new()), "known, and nothing used");
     }
 
     #[test]

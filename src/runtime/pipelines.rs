@@ -345,11 +345,26 @@ pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::modules::constants::Constants;
+    use crate::kernels::modules::generate;
     use crate::runtime::accelerator::Accelerator;
     use crate::runtime::config::{Config, Prewarm};
     use crate::runtime::recording::{Recording, Value};
 
     type Op = fn(&mut Recording, Value) -> Result<Value>;
+
+    #[test]
+    fn as_many_of_the_engines_own_stay_as_is_promised() {
+        let gpu = Accelerator::new(&Config::new().no_cache().prewarm(Prewarm::Off)).unwrap();
+        let pipelines = &gpu.core().pipelines;
+        for local_size in 1..=MOST as u32 + 20 {
+            let kernel = Constants::<generate::File>::new(local_size).of(generate::Module::Only);
+            pipelines.make(&gpu.core().catalog.pipeline(kernel).unwrap()).unwrap();
+        }
+        // Without a question for figures, which looks after them, too.
+        let there: usize = pipelines.kernels.read().values().map(|kernel| kernel.entries.len()).sum();
+        assert_eq!((there, pipelines.stats().let_go), (512, 20));
+    }
 
     #[test]
     fn of_the_engines_own_those_used_last_stay() {

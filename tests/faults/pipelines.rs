@@ -1,6 +1,7 @@
 //! How pipelines are made, and how long they live.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ash::vk;
@@ -265,4 +266,66 @@ fn one_that_fails_is_an_error_and_the_others_stay() {
     let _ = r.end_recording().unwrap();
     are_right(&kept);
     assert_eq!(gpu.stats().pipelines.made, 6);
+}
+
+/// A folder of the test's own, gone with it.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Starts an application and waits for its background work: how many pipelines it wanted, and how many it made.
+fn start(seam: &Seam, folder: &Folder, application: &str, work: impl FnOnce(&Gpu)) -> (usize, u64) {
+    let config = seam.config().cache_dir(&folder.0).application(application);
+    let before = seam.calls(MAKE);
+    let gpu = harness::gpu_with(config.prewarm(Prewarm::Background));
+    let wanted = gpu.wait_prewarmed().catalog;
+    let made = seam.calls(MAKE) - before;
+    work(&gpu);
+    (wanted, made)
+}
+
+#[test]
+fn a_known_application_has_a_second_of_background_work_and_others_cost_it_nothing() {
+    // So many calls take a second.
+    const MOST: u64 = 10;
+    const EACH: Duration = Duration::from_millis(100);
+    let seam = Seam::take();
+    // It compiles when pipelines are made.
+    seam.pretend_driver(vk::DriverId::GOOGLE_SWIFTSHADER);
+    let folder = Folder(std::env::temp_dir().join(format!("tidemill-known-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let (catalog, made) = start(&seam, &folder, "one", |_| ());
+    assert_eq!(made, catalog as u64, "the first start makes all of the catalog");
+    assert!(made > 2 * MOST);
+
+    // It used nothing, and is known all the same.
+    seam.compile_slowly(EACH);
+    let used = |gpu: &Gpu| {
+        let x = gpu.upload(&[-4.0f32; 64], [64]).unwrap();
+        let y = gpu.run(|r| {
+            let y = r.neg(&x)?;
+            let y = r.sqrt(y)?;
+            r.neg(y)
+        });
+        assert_eq!(y.unwrap().read::<f32>().unwrap(), [-2.0; 64]);
+    };
+    let (wanted, made) = start(&seam, &folder, "one", used);
+    assert_eq!(wanted, catalog);
+    assert!((1..=MOST).contains(&made), "{made} pipelines of {EACH:?} each");
+    // What it used comes first.
+    let (wanted, made) = start(&seam, &folder, "one", |gpu| {
+        let before = seam.calls(MAKE);
+        used(gpu);
+        assert_eq!(seam.calls(MAKE), before, "made ahead");
+    });
+    assert_eq!(wanted, catalog + 1);
+    assert!((1..=MOST).contains(&made), "{made} pipelines of {EACH:?} each");
+
+    // Another one has none of that.
+    seam.compile_slowly(Duration::ZERO);
+    assert_eq!(start(&seam, &folder, "another", |_| ()), (catalog, catalog as u64));
 }
