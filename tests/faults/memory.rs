@@ -233,6 +233,7 @@ fn a_budget_is_kept_like_memory_that_is_short() {
     let allocations = seam.calls("vkAllocateMemory");
     let error = gpu.upload(&vec![5.0f32; n], [n]).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 40 << 20), "{error}");
+    assert!(error.to_string().contains(", of which the system grants this process 104857600; "), "{error}");
     assert_eq!(seam.calls("vkAllocateMemory"), allocations);
     assert_eq!(a.read::<f32>().unwrap()[n - 1], 1.0);
     assert!(seam.memory_bytes() <= 100 << 20);

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use futures_executor::block_on;
 use tidemill::hybrid::{Hybrid, Policy};
 use tidemill::{Error, Pace, Stream, StreamError, TuneOptions};
 
@@ -91,6 +92,7 @@ fn a_panic_while_a_batch_is_filled_or_consumed() {
     let (mut producer, mut consumer) = stream.split();
     for _ in 0..3 {
         assert!(panics(|| producer.push(|_| panic!("at its own end"))));
+        assert!(panics(|| block_on(producer.push_async(|_| panic!("in a task")))));
     }
     producer.push(|slot| slot.write(0, &[1.0f32; 2])).unwrap();
     assert_eq!(consumer.pop().unwrap().unwrap().read::<f32>(0).unwrap(), [2.0; 2]);
@@ -115,6 +117,29 @@ fn a_panic_while_something_is_measured() {
     assert!(measurement.ns_per_round().is_err(), "there is no figure");
     measurement.run(1, Pace::Sync, || gpu.run(|r| r.fill([4], 1.0f32)).map(drop)).unwrap();
     drop(measurement);
+    works(&gpu);
+}
+
+#[test]
+fn a_panic_while_pipelines_are_made_ahead() {
+    let gpu = gpu();
+    let x = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
+    let mut r = gpu.begin_recording().unwrap();
+    let y = r.neg(&x).unwrap();
+    let y = r.keep(y).unwrap();
+    assert!(panics(|| r.prepare(|_| panic!("before any"))));
+    assert!(panics(|| r.prepare(|p| if p.ready == 1 {
+        panic!("after one")
+    } else {
+        ControlFlow::Continue(())
+    })));
+    r.prepare(|_| ControlFlow::Continue(())).unwrap();
+    let mut plan = r.into_plan().unwrap();
+    assert!(panics(|| plan.prepare(|_| panic!("in a plan"))));
+    plan.prepare(|_| ControlFlow::Continue(())).unwrap();
+    plan.submit().unwrap().wait().unwrap();
+    assert_eq!(y.read::<f32>().unwrap(), [-1.0, -2.0]);
+    drop((x, y, plan));
     works(&gpu);
 }
 

@@ -43,6 +43,7 @@ fn types_that_do_not_fit_are_named() {
     assert_eq!(said(r.select(&u, &f, &i)), "select: the operand b is i32, this needs f32");
     assert_eq!(said(r.scale(&i, 2.0f32)), "scale: the scalar is f32, this needs i32");
     assert_eq!(said(r.lt_scalar(&f, 1u32)), "lt_scalar: the scalar is u32, this needs f32");
+    assert_eq!(said(r.add_scalar(&f, 1i32)), "add_scalar: the scalar is i32, this needs f32");
     let cast = r.cast(&u, DType::F32).unwrap();
     assert!(r.add(&f, cast).is_ok());
 }
