@@ -36,7 +36,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`]; [`Error::OutOfMemory`]; what the driver says; [`Error::DeviceLost`].
+    /// [`Error::Cancelled`](crate::Error::Cancelled); [`Error::OutOfMemory`](crate::Error::OutOfMemory); what the driver
+    /// says; [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn prepare(&self, mut progress: impl FnMut(PrepareProgress) -> ControlFlow<()>) -> Result<()> {
         self.core.open()?;
         let graph = self.graph.clone();
@@ -70,7 +71,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`]; [`Error::OutOfMemory`]; [`Error::DeviceLost`].
+    /// [`Error::Cancelled`](crate::Error::Cancelled); [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn prepare(&self, mut progress: impl FnMut(PrepareProgress) -> ControlFlow<()>) -> Result<()> {
         prepare(self.core(), &needed(self.lowered()), &mut progress)
     }
