@@ -45,6 +45,23 @@ mod tests {
         }
     }
 
+    /// Vulkan promises 128 invocations, and no shuffles.
+    #[test]
+    fn the_smallest_device_gets_variants_without_shuffles() {
+        for kind in [DeviceKind::Discrete, DeviceKind::Cpu] {
+            let mut device = DeviceInfo::example(kind);
+            device.features.subgroup_shuffle = false;
+            (device.limits.invocations, device.limits.local_size[0]) = (128, 128);
+            let catalog = Catalog::new(ALL, &device, &[]).unwrap();
+            for key in catalog.prewarm().unwrap() {
+                let capabilities = &key.kernel.reflection().capabilities;
+                let shuffles =
+                    capabilities.iter().any(|c| c.to_string().starts_with("GroupNonUniformShuffle"));
+                assert!(!shuffles, "{} on {kind}", key.kernel.name());
+            }
+        }
+    }
+
     #[test]
     fn a_family_has_a_name_of_its_own_and_the_first_classes() {
         for (i, family) in ALL.iter().enumerate() {

@@ -62,7 +62,7 @@ impl HostMemory {
 
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: a shared borrow of the owner, which stays where it is, and which nobody else can reach, until this and its clones
+        // SAFETY: a shared borrow of the owner, which stays where it is, and which no one else can reach, until this and its clones
         // are gone.
         unsafe { self.bytes.as_ref() }
     }
