@@ -26,7 +26,7 @@ pub(crate) use crate::kernels::modules::Load;
 pub(crate) struct Family<V: 'static> {
     /// What it is called by users and on disk.
     pub(crate) name: &'static str,
-    /// The classes of shapes that it tells apart: the first so many of [`Class::ALL`].
+    /// The classes of shapes for which it chooses variants apart. They stand first in [`Class::ALL`].
     pub(crate) classes: &'static [Class],
     /// Of those that suit a device alike, the first that it can run is its default.
     pub(crate) variants: &'static [V],

@@ -143,7 +143,7 @@ const THIN: u32 = 64;
 const VECTOR: u32 = 4;
 
 impl Class {
-    /// All of them. A family tells the first so many apart.
+    /// All of them. The classes of a family stand first here.
     pub(crate) const ALL: &[Class] = &[Class::Small, Class::Large, Class::Thin, Class::Row, Class::Column];
     /// Of families that are chosen by the number of elements alone.
     pub(crate) const BY_ELEMENTS: &[Class] = &[Class::Small, Class::Large];

@@ -281,7 +281,7 @@ pub(crate) fn prepare(core: &Core, keys: &[&PipelineKey], watch: Watch<'_>) -> R
     let compiles_at_dispatch = core.device.info.workarounds.compiles_at_dispatch;
     let (there, missing): (Vec<&PipelineKey>, Vec<_>) = keys.iter().partition(|key| core.pipelines.has(key));
     if compiles_at_dispatch {
-        // Making them is a small part of it there, and nobody can tell which ones the driver has compiled before.
+        // Making them is a small part of it there, and no one can tell which ones the driver has compiled before.
         let mut told = Told::new(watch, 0, keys.len());
         told.tell()?;
         let _made = core.pipelines.make_all(keys)?;
