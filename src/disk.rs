@@ -149,14 +149,14 @@ fn is_temporary(path: &Path) -> bool {
 }
 
 /// The text between a line that says what it is for and a checksum of both: the one format of every text that is kept.
-pub(crate) fn sealed(key: &str, text: &str) -> String {
+pub(crate) fn with_checksum(key: &str, text: &str) -> String {
     let text = format!("for {key}\n{text}");
     let sum = fnv1a(text.as_bytes());
     text + &format!("sum {sum:016x}\n")
 }
 
-/// The text that was [`sealed`], if it is whole and for the same key. The checksum shows damage, not malice.
-pub(crate) fn unsealed<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+/// The text of [`with_checksum`], if it is whole and for the same key. The checksum shows damage, not malice.
+pub(crate) fn verify_checksum<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let (body, sum) = text.strip_suffix('\n')?.rsplit_once("sum ")?;
     if sum != format!("{:016x}", fnv1a(body.as_bytes())) {
         return None;
@@ -246,17 +246,21 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_text_is_taken_only_whole_and_for_its_own_key() {
+    fn a_text_with_a_checksum_is_taken_only_whole_and_for_its_own_key() {
         for text in ["", "a line\n", "sum 0\nfor a\n"] {
-            let sealed = sealed("a key", text);
-            assert_eq!(unsealed(&sealed, "a key"), Some(text));
-            assert_eq!(unsealed(&sealed, "a kez"), None);
-            assert_eq!(unsealed(&sealed, "a"), None);
-            for at in 0..sealed.len() {
-                assert_eq!(unsealed(&sealed[..at], "a key"), None, "cut at {at}");
-                let mut bytes = sealed.clone().into_bytes();
+            let text_in_file = with_checksum("a key", text);
+            assert_eq!(verify_checksum(&text_in_file, "a key"), Some(text));
+            assert_eq!(verify_checksum(&text_in_file, "a kez"), None);
+            assert_eq!(verify_checksum(&text_in_file, "a"), None);
+            for at in 0..text_in_file.len() {
+                assert_eq!(verify_checksum(&text_in_file[..at], "a key"), None, "cut at {at}");
+                let mut bytes = text_in_file.clone().into_bytes();
                 bytes[at] ^= 1;
-                assert_eq!(unsealed(&String::from_utf8_lossy(&bytes), "a key"), None, "flipped at {at}");
+                assert_eq!(
+                    verify_checksum(&String::from_utf8_lossy(&bytes), "a key"),
+                    None,
+                    "flipped at {at}"
+                );
             }
         }
     }

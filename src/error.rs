@@ -243,7 +243,7 @@ pub enum Error {
     #[error(
         "{op}: shape {shape} needs {bytes} bytes in one binding, the device allows {limit}; work in smaller pieces"
     )]
-    Binding {
+    BindingTooLarge {
         /// The operation.
         op: &'static str,
         /// The operand's shape.
@@ -287,7 +287,7 @@ pub enum Error {
     },
     /// The left operand's columns and the right one's rows are not as many.
     #[error("{op}: lhs {lhs} x rhs {rhs}: inner {} != {}", .inner[0], .inner[1])]
-    Inner {
+    InnerDimension {
         /// The operation.
         op: &'static str,
         /// The left operand's shape.
@@ -355,7 +355,7 @@ pub enum Error {
     },
     /// A largest or smallest element was asked for where there is none.
     #[error("{op}: shape {shape} leaves nothing to choose from: the reduced axes hold 0 elements")]
-    Nothing {
+    EmptyReduction {
         /// The operation.
         op: &'static str,
         /// The operand's shape.

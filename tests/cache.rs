@@ -351,7 +351,7 @@ fn fifos_devices_and_huge_files_are_not_read() {
 }
 
 /// As the engine seals what it believes.
-fn sealed(body: &str) -> String {
+fn with_checksum(body: &str) -> String {
     let mut hash = Fnv1a::new();
     hash.add(body.as_bytes());
     format!("{body}sum {:016x}\n", hash.0)
@@ -364,11 +364,11 @@ fn a_history_with_hostile_constants_is_not_compiled() {
         files.iter().find(|(_, bytes)| bytes.starts_with(b"for tidemill pipelines")).unwrap();
     let text = String::from_utf8(bytes.clone()).unwrap();
     let (body, _) = text.rsplit_once("sum ").unwrap();
-    assert_eq!(text, sealed(body), "sealed as this test does it");
+    assert_eq!(text, with_checksum(body), "the checksum as this test computes it");
     let (head, lines) = body.split_once('\n').unwrap();
     // The pipelines that a start makes ahead where this is the history.
     let made_with = |line: &str| -> u64 {
-        fs::write(history, sealed(&format!("{head}\n{line}\n"))).unwrap();
+        fs::write(history, with_checksum(&format!("{head}\n{line}\n"))).unwrap();
         let made = folder.0.join("made");
         let mut command = command(&folder, "remember");
         // What is compiled may come from the driver's own cache here.

@@ -144,7 +144,7 @@ fn calls() -> Result<i32> {
             + refused("peaks", gpu.peaks())
             + refused("tune", gpu.tune(&tidemill::TuneOptions::default(), |_| ControlFlow::Continue(())))
             + refused("begin_profiling", gpu.begin_profiling("again", Profiling::Timeline))
-            + refused("measure", gpu.measure("a call").run(1, tidemill::Pace::Sync, || Ok(())))
+            + refused("measure", gpu.measure("a call").run(1, tidemill::RoundMode::Sync, || Ok(())))
             + refused("read", x.read::<f32>())
             + refused("write", x.write(&[2.0f32; 64]))
             + refused("write_with", x.write_with(|f| f.extend([2.0f32; 64])))
@@ -337,7 +337,7 @@ mod stuck {
         allocator: *const vk::AllocationCallbacks<'_>,
         pipelines: *mut vk::Pipeline,
     ) -> vk::Result {
-        if std::thread::current().name() == Some("tidemill housekeeping") {
+        if std::thread::current().name() == Some("tidemill background") {
             super::STUCK.store(true, super::Ordering::Release);
             loop {
                 std::thread::park();

@@ -403,10 +403,10 @@ fn texels_end_where_the_tensor_ends() {
 fn a_filler_shows_nothing_of_what_was_there() {
     let gpu = gpu();
     drop(gpu.upload(&[1234567u32; 64], [64]).unwrap());
-    gpu.upload_with([64], |f: &mut tidemill::Filler<'_, u32>| {
-        assert_eq!(format!("{f:?}"), "Filler(0 of 64 written)");
+    gpu.upload_with([64], |f: &mut tidemill::TensorWriter<'_, u32>| {
+        assert_eq!(format!("{f:?}"), "TensorWriter(0 of 64 written)");
         f.extend([7; 64]);
-        assert_eq!(format!("{f:#?}"), "Filler(64 of 64 written)");
+        assert_eq!(format!("{f:#?}"), "TensorWriter(64 of 64 written)");
     })
     .unwrap();
 }

@@ -124,15 +124,15 @@ fn code(error: &Error) -> tm_status {
         Error::StillInUse { .. } => TM_STILL_IN_USE,
         Error::Forked { .. } => TM_FORKED,
         Error::OutOfMemory { .. } | Error::OverCap { .. } => TM_OUT_OF_MEMORY,
-        Error::TooLarge { .. } | Error::Binding { .. } => TM_TOO_LARGE,
+        Error::TooLarge { .. } | Error::BindingTooLarge { .. } => TM_TOO_LARGE,
         Error::Rank { .. }
         | Error::Length { .. }
         | Error::Shapes { .. }
-        | Error::Inner { .. }
+        | Error::InnerDimension { .. }
         | Error::NotMatrix { .. }
         | Error::Dimensions { .. }
         | Error::Axis { .. }
-        | Error::Nothing { .. }
+        | Error::EmptyReduction { .. }
         | Error::Permutation { .. }
         | Error::SliceRange { .. }
         | Error::PadRank { .. }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tidemill::Accelerator;
 
 use crate::Outcome;
-use crate::bench::anchor::vulkan::Bare;
-use crate::bench::work::{Result, expect};
+use crate::bench::baseline::vulkan::Bare;
+use crate::bench::benchmark::{Result, expect};
 use crate::counters;
 use crate::style::print;
 

@@ -33,7 +33,7 @@ enum Command {
     Info(info::Args),
     /// Run the main job on the best device there is, and check the result
     Tour(tour::Args),
-    /// Compare the engine with strong anchors, measured in the same run
+    /// Compare the engine with strong baselines, measured in the same run
     Bench(bench::Args),
     /// Run every case of every operation against a reference in f64, and print the worst errors
     Cases(check::Args),

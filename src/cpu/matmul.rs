@@ -71,7 +71,7 @@ impl<'a> Matmul<'a> {
 ///
 /// # Errors
 ///
-/// [`Error::Inner`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Length`] if data and shape, or shape and
+/// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Length`] if data and shape, or shape and
 /// output, do not.
 pub fn matmul<'a>(
     lhs: impl Into<View<'a, f32>>,
@@ -216,7 +216,7 @@ impl Product {
         let (m, k, batch_a) = matrix(lhs, with.transpose_lhs, true)?;
         let (inner, n, batch_b) = matrix(rhs, with.transpose_rhs, false)?;
         if k != inner {
-            return Err(Error::Inner { op, lhs, rhs, inner: [k, inner] });
+            return Err(Error::InnerDimension { op, lhs, rhs, inner: [k, inner] });
         }
         let batch = broadcast(op, batch_a, batch_b).map_err(|e| match e {
             Error::Shapes { why, .. } => Error::Shapes { op, lhs, rhs, why },

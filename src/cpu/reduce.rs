@@ -137,7 +137,7 @@ fn extremes<T: Number>(
     key: impl Fn(T) -> i32 + Copy + Sync + Send,
 ) -> Result<Vec<i32>> {
     if geometry.extent == 0 && geometry.results() > 0 {
-        return Err(Error::Nothing { op, shape });
+        return Err(Error::EmptyReduction { op, shape });
     }
     let none = untold(geometry);
     Ok(match end {
@@ -156,7 +156,7 @@ fn extremes<T: Number>(
 ///
 /// # Errors
 ///
-/// Those of [`sum`], and [`Error::Nothing`] if there is nothing to choose from.
+/// Those of [`sum`], and [`Error::EmptyReduction`] if there is nothing to choose from.
 pub fn amax<'a, T: Number>(x: impl Into<View<'a, T>>, axes: impl Into<Axes>, out: &mut [T]) -> Result<Shape> {
     let x = x.into();
     let (data, geometry, shape) = along("amax", x, axes.into(), out.len())?;

@@ -31,7 +31,7 @@ enum Source<'a> {
 }
 
 /// What an operation gives.
-pub(super) struct Step {
+pub(super) struct OpResult {
     pub(super) op: Op,
     pub(super) shape: Shape,
     pub(super) dtype: DType,
@@ -153,13 +153,13 @@ impl<'a> Chain<'a> {
                 words.iter().map(|x| View::new(bytemuck::cast_slice(x.data()), x.shape())).collect();
             on_cpu(&views, bytemuck::cast_slice_mut(out))
         };
-        self.step_on_words(Step { op, shape, dtype: R::DTYPE, products }, operands, on_words, on_gpu)
+        self.step_on_words(OpResult { op, shape, dtype: R::DTYPE, products }, operands, on_words, on_gpu)
     }
 
     /// An operation on words, with a result of a type.
     pub(super) fn step_on_words(
         &mut self,
-        Step { op, shape, dtype, products }: Step,
+        OpResult { op, shape, dtype, products }: OpResult,
         operands: &[Link],
         on_cpu: impl Fn(&[View<'_, u32>], &mut [u32]) -> Result<Shape> + 'a,
         on_gpu: impl Fn(&mut Recording, &[Operand<'_>]) -> Result<Value> + 'a,

@@ -1,7 +1,7 @@
 //! Comparisons, choices by them, places of extremes, and casts: what goes between element types.
 
 use super::call::Operands;
-use super::chain::{Chain, Link, Step, whole_words};
+use super::chain::{Chain, Link, OpResult, whole_words};
 use super::work::Op;
 use super::{Hybrid, Input, Ran};
 use crate::cpu::{self, Cast, Number, View};
@@ -228,7 +228,7 @@ impl Chain<'_> {
         let shape =
             shapes.into_iter().try_fold(Shape::default(), |all, shape| broadcast(op.name(), all, shape))?;
         self.step_on_words(
-            Step { op, shape, dtype, products: 0.0 },
+            OpResult { op, shape, dtype, products: 0.0 },
             &[mask, a, b],
             |x, out| cpu::select(x[0], x[1], x[2], out),
             |r, x| r.select(x[0], x[1], x[2]),
@@ -240,7 +240,7 @@ impl Chain<'_> {
         let (shape, from) = (self.shape(x)?, self.dtype(x)?);
         whole_words(Op::Cast.name(), to)?;
         self.step_on_words(
-            Step { op: Op::Cast, shape, dtype: to, products: 0.0 },
+            OpResult { op: Op::Cast, shape, dtype: to, products: 0.0 },
             &[x],
             move |x, out| match whole_words(Op::Cast.name(), from)? {
                 DType::I32 => cast_to::<i32>(x[0], to, out),

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::call::Operands;
-use super::chain::{Chain, Link, Step};
+use super::chain::{Chain, Link, OpResult};
 use super::work::Op;
 use super::{Hybrid, Input, Ran};
 use crate::cpu::{self, Number, View};
@@ -242,12 +242,12 @@ impl Chain<'_> {
     }
 
     /// A step that moves elements of a link.
-    fn moving(&self, op: Op, x: Link, shape: Shape) -> Result<Step> {
-        Ok(Step { op, shape, dtype: self.dtype(x)?, products: 0.0 })
+    fn moving(&self, op: Op, x: Link, shape: Shape) -> Result<OpResult> {
+        Ok(OpResult { op, shape, dtype: self.dtype(x)?, products: 0.0 })
     }
 
     /// A step that moves elements of several links, which are of one type.
-    fn joining(&self, op: Op, operands: &[Link], shape: Shape) -> Result<Step> {
+    fn joining(&self, op: Op, operands: &[Link], shape: Shape) -> Result<OpResult> {
         let step = self.moving(op, operands[0], shape)?;
         for operand in operands {
             self.check_type(op.name(), *operand, step.dtype)?;

@@ -318,7 +318,7 @@ impl Catalog {
         match inputs.into_iter().find(|(_, bytes)| load == Load::Buffer && *bytes > limit) {
             Some((shape, bytes)) => {
                 branch!("load: input beyond a binding");
-                Err(Error::Binding { op, shape, bytes, limit })
+                Err(Error::BindingTooLarge { op, shape, bytes, limit })
             }
             None => Ok(()),
         }

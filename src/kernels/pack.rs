@@ -107,7 +107,7 @@ impl Pack {
     /// Refuses what no binding can span.
     pub(crate) fn check(&self, load: Load, values: &Values, catalog: &Catalog) -> Result<()> {
         let shape = values.value(self.source).shape;
-        let too_large = |bytes, limit| Err(Error::Binding { op: self.op, shape, bytes, limit });
+        let too_large = |bytes, limit| Err(Error::BindingTooLarge { op: self.op, shape, bytes, limit });
         if self.all_vecs() >= MOST_VECS {
             return too_large(16 * self.all_vecs(), 16 * MOST_VECS);
         }

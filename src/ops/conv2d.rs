@@ -170,7 +170,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Dimensions`], [`Error::Shapes`], [`Error::Type`] and [`Error::Parameter`] if operands and choices do not
-    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::Binding`] if the
+    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::BindingTooLarge`] if the
     /// input, or one image of the result, is larger than a binding; [`Error::TooLarge`] if no buffer can hold the result.
     pub fn conv2d<'a, 'b>(
         &mut self,

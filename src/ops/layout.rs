@@ -35,7 +35,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Permutation`] unless `order` names each dimension once; [`Error::Binding`] if a binding of the device can't span the
+    /// [`Error::Permutation`] unless `order` names each dimension once; [`Error::BindingTooLarge`] if a binding of the device can't span the
     /// operand.
     pub fn permute<'a>(&mut self, operand: impl Into<Operand<'a>>, order: &[usize]) -> Result<Value> {
         self.permute_as("permute", operand.into(), |_| order.into())
@@ -250,7 +250,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Type`] unless `rows` is u32; [`Error::Axis`] if the table is a scalar; [`Error::Rank`]; [`Error::Binding`] if a
+    /// [`Error::Type`] unless `rows` is u32; [`Error::Axis`] if the table is a scalar; [`Error::Rank`]; [`Error::BindingTooLarge`] if a
     /// binding of the device can't span the table.
     pub fn gather_rows<'a>(
         &mut self,

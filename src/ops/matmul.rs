@@ -113,8 +113,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Inner`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float,
-    /// [`Error::TooLarge`] if no buffer can hold the result, [`Error::Binding`] if an operand is larger than a binding.
+    /// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float,
+    /// [`Error::TooLarge`] if no buffer can hold the result, [`Error::BindingTooLarge`] if an operand is larger than a binding.
     pub fn matmul<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())
     }
@@ -141,7 +141,7 @@ impl Recording {
         let left = Matrix::new(lhs, with.transpose_lhs, true).ok_or(Error::NotMatrix { op, shape: lhs })?;
         let right = Matrix::new(rhs, with.transpose_rhs, false).ok_or(Error::NotMatrix { op, shape: rhs })?;
         if left.columns != right.rows {
-            return Err(Error::Inner { op, lhs, rhs, inner: [left.columns, right.rows] });
+            return Err(Error::InnerDimension { op, lhs, rhs, inner: [left.columns, right.rows] });
         }
         let (m, n, k) = (left.rows, right.columns, left.columns);
         let batch = broadcast(op, left.batch, right.batch).map_err(|e| match e {

@@ -92,7 +92,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Nothing`] if there is none to choose from, [`Error::Axis`], [`Error::Type`].
+    /// [`Error::EmptyReduction`] if there is none to choose from, [`Error::Axis`], [`Error::Type`].
     pub fn amax<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
     }
@@ -256,7 +256,7 @@ impl Recording {
         types.check(op, "operand", dtype)?;
         let (geometry, result) = axes.apply(op, &shape)?;
         if geometry.extent == 0 && geometry.results() > 0 && of_nothing(reduction).is_none() {
-            return Err(Error::Nothing { op, shape });
+            return Err(Error::EmptyReduction { op, shape });
         }
         let indices = matches!(reduction, Reduction::ArgMax | Reduction::ArgMin);
         let output = self.produce(op, result, if indices { DType::U32 } else { dtype })?;

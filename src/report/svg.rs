@@ -185,7 +185,7 @@ impl Panel {
                 let _ = writeln!(out, "<path class=\"head\" d=\"M{x2},{y2}l-4,-8h8z\"/>");
             }
         }
-        for ((card, item), place) in self.cards.iter().zip(&self.items).zip(&self.layout.places) {
+        for ((card, item), place) in self.cards.iter().zip(&self.items).zip(&self.layout.positions) {
             let (x, y) = (left + place.x, top + place.y);
             let _ = writeln!(
                 out,

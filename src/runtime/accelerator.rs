@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, ProfileError, Result};
 use crate::kernels::catalog::VariantInfo;
-use crate::runtime::background::{Housekeeper, PrewarmStatus, warm_all};
+use crate::runtime::background::{BackgroundThread, PrewarmStatus, warm_all};
 use crate::runtime::config::{Config, Prewarm};
 use crate::runtime::core::Core;
 use crate::runtime::measure::measurement::Measurement;
@@ -18,8 +18,8 @@ use crate::runtime::pool::{Lease, PoolStats};
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::Peaks;
 use crate::runtime::recording::{Recording, check_size};
-use crate::runtime::staging::Way;
-use crate::runtime::tensor::{Contents, Filler, Storage, Tensor};
+use crate::runtime::staging::WriteMode;
+use crate::runtime::tensor::{Contents, Storage, Tensor, TensorWriter};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::describe::enumerate;
@@ -130,7 +130,7 @@ impl Accelerator {
             Prewarm::Blocking => Some(warm_all(&core)?),
             Prewarm::Off => Some(PrewarmStatus { finished: true, ..PrewarmStatus::default() }),
         };
-        let _ = core.housekeeper.set(Housekeeper::start(&core, status));
+        let _ = core.background.set(BackgroundThread::start(&core, status));
         Ok(Accelerator { core })
     }
 
@@ -171,7 +171,7 @@ impl Accelerator {
             return Err(Error::Length { op, shape, got: data.len() });
         }
         self.make::<T>(op, shape, |lease, _| {
-            self.core.fill_from(lease, Way::InPlace, bytemuck::cast_slice(data))
+            self.core.fill_from(lease, WriteMode::InPlace, bytemuck::cast_slice(data))
         })
     }
 
@@ -192,11 +192,11 @@ impl Accelerator {
     pub fn upload_with<T: Element>(
         &self,
         shape: impl Into<Shape>,
-        fill: impl FnOnce(&mut Filler<'_, T>),
+        fill: impl FnOnce(&mut TensorWriter<'_, T>),
     ) -> Result<Tensor> {
         let (op, shape) = ("upload_with", shape.into());
         self.make::<T>(op, shape, |lease, bytes| {
-            self.core.fill_with(lease, Way::InPlace, bytes, |bytes| Filler::run(op, bytes, fill))
+            self.core.fill_with(lease, WriteMode::InPlace, bytes, |bytes| TensorWriter::run(op, bytes, fill))
         })
     }
 
@@ -298,8 +298,8 @@ impl Accelerator {
             let own = 1 + usize::from(is_global);
             (tensors, Arc::strong_count(&self.core).saturating_sub(own + tensors))
         };
-        let housekeeper = self.core.housekeeper.get();
-        let (tensors, handles) = housekeeper.map_or_else(count, |housekeeper| housekeeper.while_away(count));
+        let background = self.core.background.get();
+        let (tensors, handles) = background.map_or_else(count, |background| background.while_away(count));
         if tensors + handles > 0 {
             return Err(Error::StillInUse { tensors, handles });
         }
@@ -308,8 +308,8 @@ impl Accelerator {
         }
         drop(global);
         self.core.mark_closed();
-        if let Some(housekeeper) = housekeeper {
-            housekeeper.stop();
+        if let Some(background) = background {
+            background.stop();
         }
         self.core.wakers.stop();
         Ok(())
@@ -442,17 +442,17 @@ impl Accelerator {
 
     /// How far prewarming has come.
     pub fn prewarm_status(&self) -> PrewarmStatus {
-        self.housekeeper().map(Housekeeper::status).unwrap_or_default()
+        self.background().map(BackgroundThread::status).unwrap_or_default()
     }
 
     /// Waits until prewarming in the background is finished.
     pub fn wait_prewarmed(&self) -> PrewarmStatus {
-        self.housekeeper().map(Housekeeper::wait_finished).unwrap_or_default()
+        self.background().map(BackgroundThread::wait_finished).unwrap_or_default()
     }
 
     /// What goes on in the background, in the process that has it.
-    fn housekeeper(&self) -> Option<&Housekeeper> {
-        self.core.housekeeper.get().filter(|_| !process::is_forked())
+    fn background(&self) -> Option<&BackgroundThread> {
+        self.core.background.get().filter(|_| !process::is_forked())
     }
 
     /// Every kernel variant, and which ones this accelerator uses.

@@ -64,7 +64,7 @@ struct Shared {
 
 /// The owner's side. Stops the thread when dropped.
 #[derive(Debug)]
-pub(crate) struct Housekeeper {
+pub(crate) struct BackgroundThread {
     shared: Arc<Shared>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     _exit: Arc<ExitHook>,
@@ -102,9 +102,9 @@ struct Wanted {
 
 impl Wanted {
     fn new(core: &Core) -> Result<Wanted> {
-        let seen = core.pipelines.seen.lock();
-        let (mut keys, is_known) = (seen.remembered(&core.catalog), seen.is_known());
-        drop(seen);
+        let history = core.pipelines.history.lock();
+        let (mut keys, is_known) = (history.remembered(&core.catalog), history.is_known());
+        drop(history);
         keys.extend(core.catalog.prewarm()?);
         let mut known = FxHashSet::default();
         keys.retain(|key| known.insert(key.clone()));
@@ -135,9 +135,9 @@ pub(crate) fn warm_all(core: &Core) -> Result<PrewarmStatus> {
     Ok(PrewarmStatus { catalog: keys.len(), warmed: keys.len(), elapsed_us, finished: true })
 }
 
-impl Housekeeper {
+impl BackgroundThread {
     /// Starts the thread. With `status` the catalog is warm already, or is not to be warmed.
-    pub(crate) fn start(core: &Arc<Core>, status: Option<PrewarmStatus>) -> Housekeeper {
+    pub(crate) fn start(core: &Arc<Core>, status: Option<PrewarmStatus>) -> BackgroundThread {
         let shared = Arc::new(Shared { status: Mutex::new(status.unwrap_or_default()), ..Shared::default() });
         let thread = Arc::new(Mutex::new(None));
         let (hook_shared, hook_thread, hook_core) = (shared.clone(), thread.clone(), Arc::downgrade(core));
@@ -161,7 +161,7 @@ impl Housekeeper {
         let (theirs, weak, wanted) = (shared.clone(), Arc::downgrade(core), status.is_none());
         // The thread may be the one to drop the accelerator: the end of the process waits for that, too.
         let their_exit = exit.clone();
-        let spawned = std::thread::Builder::new().name("tidemill housekeeping".to_owned()).spawn(move || {
+        let spawned = std::thread::Builder::new().name("tidemill background".to_owned()).spawn(move || {
             work(&theirs, &weak, wanted);
             *theirs.ended.lock() = true;
             theirs.at_end.notify_all();
@@ -175,7 +175,7 @@ impl Housekeeper {
                 *shared.ended.lock() = true;
             }
         }
-        Housekeeper { shared, thread, _exit: exit }
+        BackgroundThread { shared, thread, _exit: exit }
     }
 
     pub(crate) fn status(&self) -> PrewarmStatus {
@@ -203,7 +203,7 @@ impl Housekeeper {
     }
 }
 
-impl Drop for Housekeeper {
+impl Drop for BackgroundThread {
     fn drop(&mut self) {
         self.stop();
     }
@@ -297,7 +297,7 @@ fn prewarm(shared: &Shared, core: &Weak<Core>) {
     let present = shared.present.lock();
     let wanted = core.upgrade().and_then(|core| {
         let wanted = Wanted::new(&core).ok()?;
-        core.pipelines.seen.lock().note_first_start();
+        core.pipelines.history.lock().note_first_start();
         let at_once = wanted.at_once(batch(&core));
         Some((wanted, at_once))
     });

@@ -12,7 +12,7 @@ use crate::disk;
 use crate::error::{Error, Result};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::families::{self, find_winner};
-use crate::runtime::background::Housekeeper;
+use crate::runtime::background::BackgroundThread;
 use crate::runtime::commands::Job;
 use crate::runtime::config::{CacheDir, Config};
 use crate::runtime::disk_cache;
@@ -55,7 +55,7 @@ impl Deref for Core {
 #[derive(Debug)]
 pub(crate) struct Parts {
     /// Dropped first: its thread uses all the rest.
-    pub(crate) housekeeper: OnceLock<Housekeeper>,
+    pub(crate) background: OnceLock<BackgroundThread>,
     /// Its thread, too.
     pub(crate) wakers: Wakers,
     pub(crate) timeline: Timeline,
@@ -81,11 +81,11 @@ pub(crate) struct Parts {
     pub(crate) device: Arc<Device>,
 }
 
-/// Whether memory that is short may be waited for.
+/// What an acquisition does when memory is short: wait for work in flight, or fail at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    Waits,
-    None,
+pub(crate) enum OnShortage {
+    Wait,
+    Fail,
 }
 
 /// What has been done so far.
@@ -156,7 +156,7 @@ impl Core {
         let tuned = folder.and_then(|folder| disk_cache::load_tuning(&device.info, &folder, find_winner));
         catalog.adopt(&tuned.unwrap_or_default());
         Ok(Arc::new(Core(Own::new(Parts {
-            housekeeper: OnceLock::new(),
+            background: OnceLock::new(),
             wakers: Wakers::default(),
             timeline: Timeline::new(&device, config.max_in_flight.unwrap_or(64))?,
             pipelines: Pipelines::new(&device, cache, &application),
@@ -199,11 +199,16 @@ impl Core {
     /// wait for company, then wait for the oldest submission, one after the other until none is in flight; only then
     /// it is an error. Staging memory goes beyond its bound then: whoever holds the rest needs no more of it.
     pub(crate) fn acquire(&self, kind: MemoryKind, bytes: u64) -> Result<Lease> {
-        self.acquire_with(kind, bytes, Patience::Waits)
+        self.acquire_with(kind, bytes, OnShortage::Wait)
     }
 
     /// The same; without patience a shortage is an error before anything is waited for or submitted.
-    pub(crate) fn acquire_with(&self, kind: MemoryKind, bytes: u64, patience: Patience) -> Result<Lease> {
+    pub(crate) fn acquire_with(
+        &self,
+        kind: MemoryKind,
+        bytes: u64,
+        on_shortage: OnShortage,
+    ) -> Result<Lease> {
         if let Some(lease) = self.pool.try_hit(kind, bytes) {
             return Ok(lease);
         }
@@ -221,7 +226,7 @@ impl Core {
             // What is cached does not count against the cap.
             let freed = self.timeline.reclaim()? || (shortage == Shortage::Memory && self.pool.trim() > 0);
             if !freed {
-                if patience == Patience::None {
+                if on_shortage == OnShortage::Fail {
                     return Err(self.pool.shortage(shortage, bytes));
                 }
                 self.timeline.flush_uploads()?;

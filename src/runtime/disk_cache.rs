@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::{self, fnv1a, sealed, unsealed};
+use crate::disk::{self, fnv1a, verify_checksum, with_checksum};
 use crate::kernels::variant::Winner;
 use crate::runtime::config::CacheDir;
 use crate::vk::physical::DeviceInfo;
@@ -24,13 +24,13 @@ pub(crate) fn file(info: &DeviceInfo, folder: &Path, name: &str) -> PathBuf {
 /// A text that is kept by this name for a device; `None` if there is none, or not as it was written.
 pub(crate) fn read(info: &DeviceInfo, folder: Option<&Path>, name: &str) -> Option<String> {
     let text = disk::read_text(&file(info, folder?, name))?;
-    unsealed(&text, &key(info)).map(str::to_owned)
+    verify_checksum(&text, &key(info)).map(str::to_owned)
 }
 
 /// Keeps a text by this name, or nothing where nothing is kept on disk.
 pub(crate) fn write(info: &DeviceInfo, folder: Option<&Path>, name: &str, text: &str) {
     if let Some(folder) = folder {
-        disk::write(&file(info, folder, name), sealed(&key(info), text).as_bytes());
+        disk::write(&file(info, folder, name), with_checksum(&key(info), text).as_bytes());
     }
 }
 
@@ -42,14 +42,14 @@ fn file_without_device(name: &str) -> Option<PathBuf> {
 /// As [`read`], on a machine without a device.
 pub(crate) fn read_without_device(name: &str) -> Option<String> {
     let text = disk::read_text(&file_without_device(name)?)?;
-    unsealed(&text, env!("CARGO_PKG_VERSION")).map(str::to_owned)
+    verify_checksum(&text, env!("CARGO_PKG_VERSION")).map(str::to_owned)
 }
 
 /// As [`write`], on a machine without a device.
 pub(crate) fn write_without_device(name: &str, text: &str) {
     if let Some(file) = file_without_device(name) {
         let _ = file.parent().map(disk::open_folder);
-        disk::write(&file, sealed(env!("CARGO_PKG_VERSION"), text).as_bytes());
+        disk::write(&file, with_checksum(env!("CARGO_PKG_VERSION"), text).as_bytes());
     }
 }
 
@@ -78,7 +78,7 @@ fn to_text(key: &str, winners: &[Winner]) -> String {
     for Winner { family, class, variant } in winners {
         text += &format!("{family} {} {variant}\n", class.name());
     }
-    sealed(key, &text)
+    with_checksum(key, &text)
 }
 
 fn from_text(
@@ -90,7 +90,7 @@ fn from_text(
         [family, class, variant] => find(family, class, variant),
         _ => None,
     };
-    unsealed(text, key)?.lines().map(winner).collect()
+    verify_checksum(text, key)?.lines().map(winner).collect()
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use crate::ir::command::{Action, Command, Lowered};
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label};
 use crate::runtime::commands::{BlockUse, Commands, Job};
-use crate::runtime::core::{Core, Patience};
-use crate::runtime::pipelines::Making;
+use crate::runtime::core::{Core, OnShortage};
+use crate::runtime::pipelines::PipelineBuildStats;
 use crate::runtime::pipelines::parallel::needed;
 use crate::runtime::pool::Lease;
-use crate::runtime::profile::probe::{Probe, Wish};
+use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::profile::profiler::trace;
 use crate::runtime::profile::ticket::{RowPlan, Ticket};
 use crate::runtime::tensor::{Contents, Storage};
@@ -28,9 +28,9 @@ use crate::vk::raw::HostSync;
 /// How many of a submission's labels are kept to be named if the device is lost.
 const LABELS_KEPT: usize = 8;
 
-/// What was handed to the device.
+/// A submission that was handed to the device.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct Submitted {
     pub(crate) value: u64,
     /// Collects the times, if the recording is profiled.
     pub(crate) ticket: Option<Arc<Ticket>>,
@@ -42,17 +42,17 @@ pub(crate) fn execute(
     mut program: Program,
     kept: &[Arc<Storage>],
     leases: Vec<Lease>,
-    wish: Wish,
+    request: ProfileRequest,
     sync: HostSync,
-) -> Result<Sent> {
+) -> Result<Submitted> {
     core.open()?;
     let _span = trace::enter("encode");
-    let probe = Probe::new(&core.profiler, &core.device, wish)?;
-    let blocks = give_memory(core, &mut program, kept, leases, Patience::Waits)?;
+    let probe = Probe::new(&core.profiler, &core.device, request)?;
+    let blocks = give_memory(core, &mut program, kept, leases, OnShortage::Wait)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
     let commands = 0..program.lowered.commands.len();
-    let making =
+    let built =
         encode_commands(core, &mut slot, &program, commands, |block| &blocks[block].block().buffer, &probe)?;
     finish(&mut slot, &probe)?;
 
@@ -61,8 +61,8 @@ pub(crate) fn execute(
         Arc::new(probe.ticket(
             &core.profiler,
             RowPlan::all(&program, probe.isolates()),
-            wish.begun_ns,
-            making,
+            request.begun_ns,
+            built,
         ))
     });
     let uses = blocks.iter().zip(&program.usage);
@@ -74,7 +74,7 @@ pub(crate) fn execute(
     core.counters.submitted(amount);
     core.counters.took(&program.temporaries());
     settle(&program, kept, &blocks, Contents::Submitted(value));
-    Ok(Sent { value, ticket })
+    Ok(Submitted { value, ticket })
 }
 
 /// Makes kept values tensors.
@@ -97,7 +97,7 @@ pub(crate) fn give_memory(
     program: &mut Program,
     kept: &[Arc<Storage>],
     leases: Vec<Lease>,
-    patience: Patience,
+    on_shortage: OnShortage,
 ) -> Result<Vec<Lease>> {
     let attempt = |program: &Program| -> Result<Vec<Lease>> {
         let mut pinned: SmallVec<[Option<Lease>; 16]> =
@@ -111,7 +111,7 @@ pub(crate) fn give_memory(
         for (&bytes, pinned) in program.assignment.slots.iter().zip(pinned) {
             blocks.push(match pinned {
                 Some(lease) => lease,
-                None => core.acquire_with(MemoryKind::Device, bytes, patience)?,
+                None => core.acquire_with(MemoryKind::Device, bytes, on_shortage)?,
             });
         }
         Ok(blocks)
@@ -140,13 +140,13 @@ pub(crate) fn encode_commands<'b>(
     commands: Range<usize>,
     buffer: impl Fn(usize) -> &'b Buffer,
     probe: &Probe,
-) -> Result<Making> {
+) -> Result<PipelineBuildStats> {
     let barriers = &program.barriers[commands.clone()];
     let commands = &program.lowered.commands[commands];
     name_slot(slot, commands);
     core.counters.encoded.fetch_add(1, Ordering::Relaxed);
     let mut bound_pipeline = None;
-    let mut making = Making::default();
+    let mut built = PipelineBuildStats::default();
     for (command, &barrier) in commands.iter().zip(barriers) {
         let arguments: SmallVec<[Bound<'_>; 4]> = command
             .accesses
@@ -158,10 +158,10 @@ pub(crate) fn encode_commands<'b>(
             .collect();
         begin_dispatch(slot, probe, command, barrier)?;
         let needed = || needed(&program.lowered);
-        encode(core, slot, command, &arguments, &mut bound_pipeline, &mut making, needed)?;
+        encode(core, slot, command, &arguments, &mut bound_pipeline, &mut built, needed)?;
         end_dispatch(slot, probe)?;
     }
-    Ok(making)
+    Ok(built)
 }
 
 /// Closes the last command buffer of a submission.
@@ -214,12 +214,12 @@ fn encode<'k>(
     command: &'k Command,
     arguments: &[Bound<'_>],
     bound_pipeline: &mut Option<PipelineKey>,
-    making: &mut Making,
+    built: &mut PipelineBuildStats,
     needed: impl FnOnce() -> Vec<&'k PipelineKey>,
 ) -> Result<()> {
     match &command.action {
         Action::Dispatch { pipeline: key, push, groups } => {
-            let pipeline = core.pipelines.get(key, making, needed)?;
+            let pipeline = core.pipelines.get(key, built, needed)?;
             if bound_pipeline.as_ref() != Some(key) {
                 slot.bind_pipeline(&pipeline);
                 *bound_pipeline = Some(key.clone());

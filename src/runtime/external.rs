@@ -13,25 +13,25 @@ use crate::vk::raw::SemaphorePoint;
 
 /// What was recorded into one command buffer of the host's.
 #[derive(Debug)]
-pub(crate) struct Hosted {
+pub(crate) struct ExternalCommands {
     /// Reached when its execution is over.
     pub(crate) done: SemaphorePoint,
-    /// Leases, since nobody knows where it will stand in the queue: what it reads must stay as it is.
+    /// Leases, since its position in the queue is unknown: what it reads must stay as it is.
     pub(crate) uses: Vec<(Lease, Usage)>,
     /// Has the descriptors; they are used for as long as the blocks are.
     pub(crate) _commands: CommandSlot,
 }
 
-/// All of it that is not over.
+/// All external commands that are not done.
 #[derive(Debug, Default)]
-pub(crate) struct HostedWork(Vec<Hosted>);
+pub(crate) struct ExternalInFlight(Vec<ExternalCommands>);
 
-impl HostedWork {
+impl ExternalInFlight {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn push(&mut self, work: Hosted) {
+    pub(crate) fn push(&mut self, work: ExternalCommands) {
         self.0.push(work);
     }
 
@@ -42,7 +42,7 @@ impl HostedWork {
 
     /// When whatever writes a block is over.
     pub(crate) fn points_writing(&self, lease: &Lease) -> SmallVec<[SemaphorePoint; 2]> {
-        let writes = |work: &&Hosted| {
+        let writes = |work: &&ExternalCommands| {
             work.uses.iter().any(|(used, usage)| usage.writes && used.address() == lease.address())
         };
         self.0.iter().filter(writes).map(|work| work.done).collect()
@@ -52,7 +52,7 @@ impl HostedWork {
     pub(crate) fn take_done(
         &mut self,
         is_reached: impl Fn(SemaphorePoint) -> Result<bool>,
-    ) -> Result<Vec<Hosted>> {
+    ) -> Result<Vec<ExternalCommands>> {
         let mut done = Vec::new();
         let mut i = 0;
         while i < self.0.len() {

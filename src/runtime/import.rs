@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, HostError, Result};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::recording::check_size;
-use crate::runtime::staging::Way;
+use crate::runtime::staging::WriteMode;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
 use crate::shape::{DType, Shape};
 use crate::vk::buffer::{HostMemory, MemoryKind};
@@ -99,7 +99,7 @@ impl Accelerator {
     fn upload_bytes(&self, bytes: &[u8], shape: Shape, dtype: DType) -> Result<Tensor> {
         let core = self.core();
         let lease = core.acquire(MemoryKind::Device, bytes.len() as u64)?;
-        let contents = core.fill_from(&lease, Way::InPlace, bytes)?;
+        let contents = core.fill_from(&lease, WriteMode::InPlace, bytes)?;
         Ok(Tensor::from_parts(Storage::new(core, dtype, Some(lease), contents), shape))
     }
 }

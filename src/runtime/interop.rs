@@ -7,13 +7,13 @@ use crate::error::{Error, HostError, Result};
 use crate::ir::value::Origin;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::config::Config;
-use crate::runtime::core::{Core, Patience};
+use crate::runtime::core::{Core, OnShortage};
 use crate::runtime::execute::{encode_commands, give_memory, settle};
-use crate::runtime::external::Hosted;
+use crate::runtime::external::ExternalCommands;
 use crate::runtime::plan::{Plan, make_pipelines};
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
-use crate::runtime::profile::probe::{Probe, Wish};
+use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::recording::{Recording, Value, check_size, discard, foreign_tensor};
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
@@ -134,7 +134,7 @@ impl Tensor {
         let buffer = &lease.block().buffer;
         let ready = match contents {
             Contents::Submitted(value) => Some(timeline.point(Some(value))),
-            Contents::Hosted => None,
+            Contents::External => None,
             Contents::Host if buffer.is_mapped() || buffer.is_imported() => None,
             _ => {
                 timeline.flush_uploads()?;
@@ -280,12 +280,12 @@ fn encode_into(
     core.open()?;
     // Whatever can fail comes before anything is put into the host's command buffer.
     let (_, _pipelines) = make_pipelines(core, &program.lowered)?;
-    let blocks = give_memory(core, &mut program, kept, leases, Patience::None)?;
+    let blocks = give_memory(core, &mut program, kept, leases, OnShortage::Fail)?;
     core.timeline.check_uploaded(&blocks)?;
     let probe = Probe::new(
         &core.profiler,
         &core.device,
-        Wish { mode: Profiling::Off, host_only: false, begun_ns: None },
+        ProfileRequest { mode: Profiling::Off, host_only: false, begun_ns: None },
     )?;
     let mut slot = CommandSlot::adopt(&core.device, commands);
     slot.barrier(Barrier::Enter);
@@ -293,10 +293,10 @@ fn encode_into(
     let _ = encode_commands(core, &mut slot, &program, range, |block| &blocks[block].block().buffer, &probe)?;
     slot.barrier(Barrier::Leave);
     let uses = blocks.iter().cloned().zip(program.usage.iter().copied()).collect();
-    core.timeline.host_submits(Hosted { done: commands.done, uses, _commands: slot });
+    core.timeline.host_submits(ExternalCommands { done: commands.done, uses, _commands: slot });
     core.counters.submitted(program.amount());
     core.counters.took(&program.temporaries());
-    settle(&program, kept, &blocks, Contents::Hosted);
+    settle(&program, kept, &blocks, Contents::External);
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{self, fnv1a, sealed, unsealed};
+use crate::disk::{self, fnv1a, verify_checksum, with_checksum};
 use crate::fnv1a::Fnv1a;
 use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::kernels::bounds;
@@ -47,7 +47,7 @@ struct Known {
 
 /// What was used in this process and in earlier ones of the application.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct History {
     file: Option<PathBuf>,
     /// Of earlier processes, the one used last first.
     before: Vec<Known>,
@@ -62,19 +62,19 @@ pub(crate) struct Seen {
     written: bool,
 }
 
-impl Seen {
+impl History {
     /// Reads the application's file beside the pipeline cache's; one that is missing, foreign or corrupt is a miss. `key` tells
     /// devices and drivers apart.
-    pub(crate) fn open(pipeline_cache: Option<&Path>, key: &str, application: &str) -> Seen {
-        let Some(folder) = pipeline_cache.and_then(|file| file.parent()) else { return Seen::default() };
+    pub(crate) fn open(pipeline_cache: Option<&Path>, key: &str, application: &str) -> History {
+        let Some(folder) = pipeline_cache.and_then(|file| file.parent()) else { return History::default() };
         let hash = fnv1a(format!("{key}|{:x}|{application}", table()).as_bytes());
         let file = folder.join(format!("seen-{}-{hash:016x}.txt", readable(application)));
         let before = read(&file);
-        Seen {
+        History {
             known: before.is_some(),
             before: before.unwrap_or_default(),
             file: Some(file),
-            ..Seen::default()
+            ..History::default()
         }
     }
 
@@ -114,8 +114,8 @@ impl Seen {
     }
 
     /// Writes the file if there is something new. A disk that refuses costs the next start some time and nothing else.
-    pub(crate) fn save(seen: &parking_lot::Mutex<Seen>) {
-        let changes = seen.lock().changes();
+    pub(crate) fn save(history: &parking_lot::Mutex<History>) {
+        let changes = history.lock().changes();
         if let Some(Changes { file, used, first }) = changes {
             // Read again: other processes may have written what they used.
             let all = with_older(used, read(&file).unwrap_or_default(), first);
@@ -154,12 +154,12 @@ fn readable(application: &str) -> String {
 /// Removes the files that were written longest ago, as far as there are too many.
 fn sweep(file: &Path) {
     let Some(entries) = file.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
-    let seen = entries.flatten().filter(|entry| {
+    let history = entries.flatten().filter(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         name.starts_with("seen-") && name.ends_with(".txt")
     });
-    let mut dated: Vec<_> = seen
+    let mut dated: Vec<_> = history
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .filter(|(_, path)| path != file)
         .collect();
@@ -194,7 +194,7 @@ fn table() -> u64 {
     hash.0
 }
 
-/// A line for each, sealed: the runs without it, the module, and `id=bits` for its constants.
+/// A line for each, with a checksum: the runs without it, the module, and `id=bits` for its constants.
 fn to_text(all: &[Known]) -> String {
     let mut lines = String::new();
     for Known { entry, unused_runs } in all {
@@ -205,12 +205,12 @@ fn to_text(all: &[Known]) -> String {
         }
         lines.push('\n');
     }
-    sealed(FORMAT, &lines)
+    with_checksum(FORMAT, &lines)
 }
 
 /// All of it or nothing.
 fn from_text(text: &str) -> Option<Vec<Known>> {
-    let entries = unsealed(text, FORMAT)?.lines().take(MOST).map(|line| {
+    let entries = verify_checksum(text, FORMAT)?.lines().take(MOST).map(|line| {
         let mut words = line.split(' ');
         let unused_runs = words.next()?.parse::<u32>().ok().filter(|runs| *runs < MOST_RUNS)?;
         let module = Module::find(words.next()?)?;
@@ -266,27 +266,27 @@ mod tests {
 
     #[test]
     fn what_was_used_last_is_remembered_and_the_rest_is_bounded() {
-        let mut seen = Seen { file: Some(PathBuf::new()), ..Seen::default() };
-        assert!(seen.changes().is_none(), "nothing was used");
-        (90..150).for_each(|bits| seen.note(entry(bits)));
-        seen.note(entry(90));
+        let mut history = History { file: Some(PathBuf::new()), ..History::default() };
+        assert!(history.changes().is_none(), "nothing was used");
+        (90..150).for_each(|bits| history.note(entry(bits)));
+        history.note(entry(90));
         let known = |unused_runs: u32| move |bits: u32| Known { entry: entry(bits), unused_runs };
-        let changes = seen.changes().unwrap();
+        let changes = history.changes().unwrap();
         assert!(changes.first);
         let written = with_older(changes.used, (0..100).map(known(0)).collect(), changes.first);
         assert_eq!(written.len(), MOST);
         assert_eq!((&written[0], &written[59], &written[60]), (&known(0)(149), &known(0)(90), &known(1)(0)));
-        assert!(seen.changes().is_none(), "already written");
-        seen.note(entry(200));
-        assert!(!seen.changes().unwrap().first, "one run ages the others once");
-        let mut seen = Seen { file: Some(PathBuf::new()), ..Seen::default() };
-        seen.note_first_start();
-        assert!(seen.changes().is_some_and(|changes| changes.first && changes.used.is_empty()));
-        seen.note(entry(1));
-        assert!(!seen.changes().unwrap().first, "likewise");
-        let mut seen = Seen { file: Some(PathBuf::new()), known: true, ..Seen::default() };
-        seen.note_first_start();
-        assert!(seen.changes().is_none(), "it is known already");
+        assert!(history.changes().is_none(), "already written");
+        history.note(entry(200));
+        assert!(!history.changes().unwrap().first, "one run ages the others once");
+        let mut history = History { file: Some(PathBuf::new()), ..History::default() };
+        history.note_first_start();
+        assert!(history.changes().is_some_and(|changes| changes.first && changes.used.is_empty()));
+        history.note(entry(1));
+        assert!(!history.changes().unwrap().first, "likewise");
+        let mut history = History { file: Some(PathBuf::new()), known: true, ..History::default() };
+        history.note_first_start();
+        assert!(history.changes().is_none(), "it is known already");
         assert_eq!(from_text(&to_text(&[])), Some(Vec::new()), "known, and nothing used");
     }
 
@@ -307,13 +307,17 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tidemill-applications-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let open = |application: &str| {
-            parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device", application))
+            parking_lot::Mutex::new(History::open(
+                Some(&folder.join("pipelines.bin")),
+                "a device",
+                application,
+            ))
         };
         for i in 0..MOST_FILES as u32 + 10 {
-            let seen = open(&format!("an application/{i}"));
-            assert_eq!(seen.lock().before, [], "what another used");
-            seen.lock().note(entry(i));
-            Seen::save(&seen);
+            let history = open(&format!("an application/{i}"));
+            assert_eq!(history.lock().before, [], "what another used");
+            history.lock().note(entry(i));
+            History::save(&history);
         }
         let files = std::fs::read_dir(&folder).unwrap().count();
         let last = open(&format!("an application/{}", MOST_FILES + 9)).into_inner().before;
@@ -326,12 +330,16 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tidemill-seen-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let open = || {
-            parking_lot::Mutex::new(Seen::open(Some(&folder.join("pipelines.bin")), "a device", "a program"))
+            parking_lot::Mutex::new(History::open(
+                Some(&folder.join("pipelines.bin")),
+                "a device",
+                "a program",
+            ))
         };
         let (one, other) = (open(), open());
-        for (seen, bits) in [(&one, 1), (&other, 2), (&one, 3)] {
-            seen.lock().note(entry(bits));
-            Seen::save(seen);
+        for (history, bits) in [(&one, 1), (&other, 2), (&one, 3)] {
+            history.lock().note(entry(bits));
+            History::save(history);
         }
         let before: Vec<_> = open().into_inner().before.into_iter().map(|known| known.entry).collect();
         std::fs::remove_dir_all(&folder).unwrap();

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, KernelMismatch, Result};
 use crate::ir::pipeline_key::{PipelineKey, Specialization};
-use crate::runtime::pipeline_history::{self, Seen};
+use crate::runtime::pipeline_history::{self, History};
 use crate::spirv::{BindingKind, Reflection};
 use crate::vk::device::Device;
 use crate::vk::kernel::{Kernel, KernelWatch};
@@ -64,9 +64,9 @@ pub struct PipelineStats {
     pub let_go: u64,
 }
 
-/// What making pipelines has cost somebody.
+/// Pipelines that a recording or a plan had to have made, and the time that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Making {
+pub(crate) struct PipelineBuildStats {
     pub(crate) pipelines: u64,
     pub(crate) ns: u64,
 }
@@ -79,19 +79,19 @@ pub(crate) struct Pipelines {
     stats: Mutex<PipelineStats>,
     /// As `stats.made`: the clock by which pipelines age.
     made: AtomicU64,
-    pub(crate) seen: Mutex<Seen>,
+    pub(crate) history: Mutex<History>,
     pub(crate) cache: PipelineCache,
     device: Arc<Device>,
 }
 
 impl Pipelines {
     pub(crate) fn new(device: &Arc<Device>, cache: PipelineCache, application: &str) -> Pipelines {
-        let seen = Mutex::new(Seen::open(cache.file(), &device.info.cache_key, application));
+        let history = Mutex::new(History::open(cache.file(), &device.info.cache_key, application));
         Pipelines {
             kernels: RwLock::default(),
             stats: Mutex::default(),
             made: AtomicU64::new(0),
-            seen,
+            history,
             cache,
             device: device.clone(),
         }
@@ -106,7 +106,7 @@ impl Pipelines {
     pub(crate) fn get<'k>(
         &self,
         key: &'k PipelineKey,
-        making: &mut Making,
+        built: &mut PipelineBuildStats,
         needed: impl FnOnce() -> Vec<&'k PipelineKey>,
     ) -> Result<Arc<Pipeline>> {
         let entry = self.entry(key);
@@ -115,8 +115,8 @@ impl Pipelines {
         if entry.last_use.load(Ordering::Relaxed) != now {
             entry.last_use.store(now, Ordering::Relaxed);
         }
-        if let Some(seen) = first.then(|| pipeline_history::Entry::of(key)).flatten() {
-            self.seen.lock().note(seen);
+        if let Some(used) = first.then(|| pipeline_history::Entry::of(key)).flatten() {
+            self.history.lock().note(used);
         }
         if let Some(pipeline) = entry.made.get() {
             return Ok(pipeline.clone());
@@ -125,8 +125,8 @@ impl Pipelines {
         let mut missing = needed();
         missing.retain(|key| !self.has(key));
         let _made = self.make_all(&missing)?;
-        making.pipelines += missing.len() as u64;
-        making.ns += begun.elapsed().as_nanos() as u64;
+        built.pipelines += missing.len() as u64;
+        built.ns += begun.elapsed().as_nanos() as u64;
         self.make_entry(key, &entry)
     }
 
@@ -224,7 +224,7 @@ impl Pipelines {
     /// Writes to disk what the next start can use.
     pub(crate) fn save(&self) {
         self.cache.save();
-        Seen::save(&self.seen);
+        History::save(&self.history);
     }
 
     pub(crate) fn stats(&self) -> PipelineStats {

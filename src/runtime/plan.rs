@@ -13,16 +13,16 @@ use crate::ir::command::Lowered;
 use crate::ir::value::Label;
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::Core;
-use crate::runtime::execute::{Sent, last_labels};
-use crate::runtime::pipelines::Making;
+use crate::runtime::execute::{Submitted, last_labels};
+use crate::runtime::pipelines::PipelineBuildStats;
 use crate::runtime::pipelines::parallel::needed;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
-use crate::runtime::profile::probe::{Probe, Wish};
+use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::profile::ticket::RowPlan;
 use crate::runtime::recording::foreign_tensor;
 use crate::runtime::submission::Submission;
-use crate::runtime::tensor::{Contents, Place, Standing, Storage, Tensor};
+use crate::runtime::tensor::{Contents, LockedOutput, Standing, Storage, Tensor};
 use crate::schedule::memory::Home;
 use crate::schedule::program::{Amount, Program};
 use crate::shape::Shape;
@@ -71,7 +71,7 @@ pub struct Plan {
     core: Arc<Core>,
     program: Program,
     /// By the number of their block.
-    inputs: Vec<Binding>,
+    inputs: Vec<PlanTensor>,
     /// In the order in which their tensors are locked.
     outputs: Vec<Output>,
     /// Kept values that are an input's contents with another shape.
@@ -90,7 +90,7 @@ pub struct Plan {
     /// How it is profiled, if not as the accelerator is.
     profiling: Option<Profiling>,
     /// What its pipelines have cost: told by the profile of the first submission.
-    making: Making,
+    built: PipelineBuildStats,
     /// Kept, so that no submission makes one.
     _pipelines: Vec<Arc<Pipeline>>,
     /// What the next submission waits for and signals for the host.
@@ -98,7 +98,7 @@ pub struct Plan {
 }
 
 /// A tensor's place in a plan.
-struct Binding {
+struct PlanTensor {
     /// The tensor that was recorded, which names the place.
     named: Arc<Storage>,
     /// The tensor that stands there.
@@ -107,7 +107,7 @@ struct Binding {
 }
 
 struct Output {
-    binding: Binding,
+    binding: PlanTensor,
     block: usize,
     bytes: u64,
 }
@@ -134,7 +134,7 @@ impl Plan {
         sync: HostSync,
     ) -> Result<Plan> {
         core.open()?;
-        let (making, pipelines) = make_pipelines(core, &program.lowered)?;
+        let (built, pipelines) = make_pipelines(core, &program.lowered)?;
         let own = match own_blocks(core, &program) {
             Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
                 program.place(true);
@@ -149,7 +149,7 @@ impl Plan {
             let storage = &kept[tensor as usize];
             match program.assignment.homes[id] {
                 Home::Slot(slot) => {
-                    let binding = Binding::new(storage.clone(), value.shape);
+                    let binding = PlanTensor::new(storage.clone(), value.shape);
                     let (block, bytes) =
                         (program.tensors + slot as usize, program.lowered.values.bytes(id as u32));
                     outputs.push(Output { binding, block, bytes });
@@ -175,7 +175,7 @@ impl Plan {
             .collect();
         Ok(Plan {
             core: core.clone(),
-            inputs: tensors.into_iter().map(|(storage, shape)| Binding::new(storage, shape)).collect(),
+            inputs: tensors.into_iter().map(|(storage, shape)| PlanTensor::new(storage, shape)).collect(),
             outputs,
             aliases,
             own,
@@ -186,7 +186,7 @@ impl Plan {
             labels: last_labels(&program.lowered),
             amount: program.amount(),
             profiling,
-            making,
+            built,
             _pipelines: pipelines,
             sync,
             program,
@@ -210,7 +210,7 @@ impl Plan {
         let probe = Probe::new(
             &self.core.profiler,
             &self.core.device,
-            Wish { mode, host_only: false, begun_ns: None },
+            ProfileRequest { mode, host_only: false, begun_ns: None },
         )?;
         let external = self.inputs.len() + self.outputs.len();
         let mut uses = Vec::with_capacity(external);
@@ -223,15 +223,15 @@ impl Plan {
             note(block, input.storage().settled("submit", input.shape)?.0);
         }
         // Locked from here on, so that nobody begins to read contents that are about to be overwritten.
-        let mut places: SmallVec<[(Place<'_>, usize); 4]> = SmallVec::new();
+        let mut outputs: SmallVec<[(LockedOutput<'_>, usize); 4]> = SmallVec::new();
         for output in &self.outputs {
-            let place = output.binding.storage().place("submit", output.binding.shape)?;
-            let lease = match place.replaceable() {
+            let locked = output.binding.storage().lock_output("submit", output.binding.shape)?;
+            let lease = match locked.replaceable() {
                 Some(lease) => lease,
                 None => self.core.acquire(MemoryKind::Device, output.bytes)?,
             };
             note(output.block, lease);
-            places.push((place, output.block));
+            outputs.push((locked, output.block));
         }
         if let Some(output) = self.outputs.iter().find(|output| is_read_too(&blocks, output.block)) {
             return Err(Error::BoundTwice { op: "submit", shape: output.binding.shape });
@@ -250,7 +250,7 @@ impl Plan {
         let rows = &mut self.rows[usize::from(probe.isolates())];
         let ticket = probe.is_on().then(|| {
             let rows = rows.get_or_insert_with(|| RowPlan::all(&self.program, probe.isolates()));
-            Arc::new(probe.ticket(&self.core.profiler, rows.clone(), None, std::mem::take(&mut self.making)))
+            Arc::new(probe.ticket(&self.core.profiler, rows.clone(), None, std::mem::take(&mut self.built)))
         });
         let job = Job {
             commands: Commands::Replay(replay),
@@ -263,13 +263,13 @@ impl Plan {
         let value = self.core.submit(job)?;
         self.sync = HostSync::default();
         self.core.counters.submitted(self.amount);
-        for (place, block) in places {
-            place.settle(blocks[block].take(), Contents::Submitted(value));
+        for (output, block) in outputs {
+            output.settle(blocks[block].take(), Contents::Submitted(value));
         }
         for (storage, tensor) in &self.aliases {
             storage.settle(blocks[*tensor].clone(), Contents::Submitted(value));
         }
-        Ok(Submission::new(self.core.clone(), Sent { value, ticket }))
+        Ok(Submission::new(self.core.clone(), Submitted { value, ticket }))
     }
 
     /// Whether there is no need to ask the device what it has finished.
@@ -320,11 +320,11 @@ impl Plan {
             let why = "a tensor takes the place of one of its own shape only".to_owned();
             return Err(Error::Shapes { op, lhs, rhs, why });
         }
-        let named = |binding: &Binding| Arc::ptr_eq(&binding.named, &recorded.storage);
+        let named = |binding: &PlanTensor| Arc::ptr_eq(&binding.named, &recorded.storage);
         let same = |storage: &Arc<Storage>| {
             Arc::ptr_eq(storage, &tensor.storage) || storage.shares_host_memory(&tensor.storage)
         };
-        let stands = |binding: &Binding| same(binding.storage()) && !named(binding);
+        let stands = |binding: &PlanTensor| same(binding.storage()) && !named(binding);
         let as_output = self.outputs.iter().any(|output| named(&output.binding));
         let is_view =
             |storage: &Arc<Storage>| self.aliases.iter().any(|(view, _)| Arc::ptr_eq(view, storage));
@@ -389,9 +389,9 @@ impl Drop for Plan {
     }
 }
 
-impl Binding {
-    fn new(storage: Arc<Storage>, shape: Shape) -> Binding {
-        Binding { named: storage.clone(), tensor: Standing::new(storage), shape }
+impl PlanTensor {
+    fn new(storage: Arc<Storage>, shape: Shape) -> PlanTensor {
+        PlanTensor { named: storage.clone(), tensor: Standing::new(storage), shape }
     }
 
     fn storage(&self) -> &Arc<Storage> {
@@ -420,10 +420,13 @@ fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
 }
 
 /// All pipelines of some commands; those that are not there yet are made.
-pub(super) fn make_pipelines(core: &Core, lowered: &Lowered) -> Result<(Making, Vec<Arc<Pipeline>>)> {
-    let mut making = Making::default();
+pub(super) fn make_pipelines(
+    core: &Core,
+    lowered: &Lowered,
+) -> Result<(PipelineBuildStats, Vec<Arc<Pipeline>>)> {
+    let mut built = PipelineBuildStats::default();
     let keys = needed(lowered);
-    let pipelines = keys.iter().map(|key| core.pipelines.get(key, &mut making, || keys.clone()));
+    let pipelines = keys.iter().map(|key| core.pipelines.get(key, &mut built, || keys.clone()));
     let pipelines = pipelines.collect::<Result<_>>()?;
-    Ok((making, pipelines))
+    Ok((built, pipelines))
 }

@@ -19,7 +19,7 @@ use crate::runtime::execute::execute;
 use crate::runtime::plan::Plan;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
-use crate::runtime::profile::probe::Wish;
+use crate::runtime::profile::probe::ProfileRequest;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
 use crate::schedule::explain::Explanation;
@@ -101,7 +101,7 @@ pub struct Recording {
     pub(super) sync: HostSync,
     /// The variants to be tried out, instead of those that the accelerator uses.
     trial: Option<Arc<Catalog>>,
-    wish: Wish,
+    request: ProfileRequest,
     /// How it is profiled, if not as the accelerator is.
     profiling: Option<Profiling>,
 }
@@ -117,7 +117,7 @@ impl Recording {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let mode = core.profiler.mode();
         let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
-        let wish = Wish { mode, host_only: false, begun_ns };
+        let request = ProfileRequest { mode, host_only: false, begun_ns };
         let graph = Graph::with_room(core.recorded.load(Ordering::Relaxed));
         Recording {
             core,
@@ -130,7 +130,7 @@ impl Recording {
             promised: SmallVec::new(),
             sync: HostSync::default(),
             trial: None,
-            wish,
+            request,
             profiling: None,
         }
     }
@@ -204,7 +204,7 @@ impl Recording {
         let (kept, leases) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.leases));
         let sync = std::mem::take(&mut self.sync);
         let submitted = Program::new(self.catalog(), self.core.fusion, graph, leases.len())
-            .and_then(|program| execute(&self.core, program, &kept, leases, self.wish, sync));
+            .and_then(|program| execute(&self.core, program, &kept, leases, self.request, sync));
         if submitted.is_err() {
             discard(&kept);
         }
@@ -250,7 +250,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Binding`] if an operand is too large for the device's bindings.
+    /// [`Error::BindingTooLarge`] if an operand is too large for the device's bindings.
     pub fn explain(&self) -> Result<Explanation> {
         process::check()?;
         // Tensors that share a block are numbered apart, and told by the number of the first.
@@ -261,9 +261,9 @@ impl Recording {
 
     /// Profiles this recording in its own way, whatever the accelerator's is.
     pub fn profiling(&mut self, mode: Profiling) {
-        self.wish.mode = mode;
+        self.request.mode = mode;
         self.profiling = Some(mode);
-        self.wish.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
+        self.request.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
     }
 
     /// Uses another catalog's variants.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
 use crate::runtime::commands::{BlockUse, Job};
-use crate::runtime::core::{Core, Patience};
+use crate::runtime::core::{Core, OnShortage};
 use crate::runtime::pool::{Lease, PIECE_BYTES};
 use crate::runtime::tensor::Contents;
 use crate::vk::buffer::MemoryKind;
@@ -18,28 +18,28 @@ const READ_AHEAD: usize = 3;
 
 /// How the host writes a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum WriteMode {
     /// In its place where it is mapped: nothing pending uses it.
     InPlace,
     /// By a copy in the queue, behind whatever uses it.
     Queued,
 }
 
-impl Way {
+impl WriteMode {
     /// Whether it is the host that writes the block's own memory.
     pub(crate) fn is_direct(self, lease: &Lease) -> bool {
-        self == Way::InPlace && lease.block().buffer.is_mapped()
+        self == WriteMode::InPlace && lease.block().buffer.is_mapped()
     }
 }
 
 impl Core {
     /// Copies host data to a block, and says what it holds then. Waits only if there is as much in staging memory as there may
     /// be, for the oldest of that.
-    pub(crate) fn fill_from(&self, lease: &Lease, way: Way, data: &[u8]) -> Result<Contents> {
+    pub(crate) fn fill_from(&self, lease: &Lease, mode: WriteMode, data: &[u8]) -> Result<Contents> {
         let _span = self.profiler.span("upload");
         self.counters.bytes_up.fetch_add(data.len() as u64, Ordering::Relaxed);
         let copy = |bytes: &mut [u8]| bytes.copy_from_slice(data);
-        if !way.is_direct(lease) {
+        if !mode.is_direct(lease) {
             return self.stage(lease, data);
         }
         let copied = lease.block().buffer.with_mapped(data.len() as u64, copy);
@@ -51,13 +51,13 @@ impl Core {
     pub(crate) fn fill_with(
         &self,
         lease: &Lease,
-        way: Way,
+        mode: WriteMode,
         bytes: u64,
         write: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Contents> {
         let _span = self.profiler.span("upload");
         self.counters.bytes_up.fetch_add(bytes, Ordering::Relaxed);
-        if way.is_direct(lease) {
+        if mode.is_direct(lease) {
             lease.block().buffer.with_mapped(bytes, write).unwrap_or(Err(Error::Closed))??;
             return Ok(Contents::Host);
         }
@@ -106,7 +106,7 @@ impl Core {
                     let _span = self.profiler.span("wait");
                     self.timeline.wait_uploaded(lease)?;
                 }
-                Contents::Hosted => self.timeline.wait_hosted(lease)?,
+                Contents::External => self.timeline.wait_external(lease)?,
                 _ => {}
             }
             return buffer.read_bytes(0, into);
@@ -115,14 +115,14 @@ impl Core {
         let mut under_way = VecDeque::new();
         for (i, piece) in into.chunks_mut(PIECE_BYTES as usize).enumerate() {
             if under_way.len() > READ_AHEAD {
-                self.land(&mut under_way)?;
+                self.finish_piece(&mut under_way)?;
             }
             let staging = self.readback_staging(piece_bytes, &mut under_way)?;
             let value = self.begin_read(lease, &staging, i as u64 * PIECE_BYTES, piece.len() as u64)?;
             under_way.push_back(Piece { value, staging, into: piece });
         }
         while !under_way.is_empty() {
-            self.land(&mut under_way)?;
+            self.finish_piece(&mut under_way)?;
         }
         Ok(())
     }
@@ -130,9 +130,9 @@ impl Core {
     /// Staging memory for one more piece. Whoever holds some does not wait for more, but for its own to become free.
     fn readback_staging(&self, bytes: u64, under_way: &mut VecDeque<Piece<'_>>) -> Result<Lease> {
         loop {
-            let patience = if under_way.is_empty() { Patience::Waits } else { Patience::None };
-            match self.acquire_with(MemoryKind::Readback, bytes, patience) {
-                Err(_) if !under_way.is_empty() => self.land(under_way)?,
+            let on_shortage = if under_way.is_empty() { OnShortage::Wait } else { OnShortage::Fail };
+            match self.acquire_with(MemoryKind::Readback, bytes, on_shortage) {
+                Err(_) if !under_way.is_empty() => self.finish_piece(under_way)?,
                 acquired => return acquired,
             }
         }
@@ -155,7 +155,7 @@ impl Core {
     }
 
     /// Waits for the oldest piece and hands it to the reader.
-    fn land(&self, under_way: &mut VecDeque<Piece<'_>>) -> Result<()> {
+    fn finish_piece(&self, under_way: &mut VecDeque<Piece<'_>>) -> Result<()> {
         let Some(piece) = under_way.pop_front() else { return Ok(()) };
         let waiting = self.profiler.span("wait");
         self.timeline.wait(piece.value, u64::MAX)?;

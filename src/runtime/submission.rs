@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::{ProfileError, Result};
 use crate::runtime::core::Core;
-use crate::runtime::execute::Sent;
+use crate::runtime::execute::Submitted;
 use crate::runtime::profile::row::Profile;
 use crate::runtime::profile::ticket::Ticket;
 use crate::runtime::timeline::Timeline;
@@ -50,8 +50,8 @@ impl fmt::Debug for Submission {
 }
 
 impl Submission {
-    pub(crate) fn new(core: Arc<Core>, sent: Sent) -> Submission {
-        Submission { core, value: sent.value, ticket: sent.ticket, waits: WaitingPlace::default() }
+    pub(crate) fn new(core: Arc<Core>, submitted: Submitted) -> Submission {
+        Submission { core, value: submitted.value, ticket: submitted.ticket, waits: WaitingPlace::default() }
     }
 
     /// Its number on the timeline; numbers complete in order.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::core::Core;
 use crate::runtime::pool::Lease;
-use crate::runtime::staging::Way;
+use crate::runtime::staging::WriteMode;
 use crate::shape::{DType, Element, Shape};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::process;
@@ -51,8 +51,8 @@ struct State {
     /// It is the host's memory: written in place, and never left. Views of it begin there, too, but leave when they are
     /// written.
     wrapped: bool,
-    /// The places in plans where it stands.
-    places: usize,
+    /// How many plans it is an input or an output of.
+    plans: usize,
 }
 
 /// Where a tensor's contents come from.
@@ -75,7 +75,7 @@ pub(crate) enum Contents {
     /// The submission of this number writes them.
     Submitted(u64),
     /// A command buffer that the host submits writes them.
-    Hosted,
+    External,
 }
 
 impl fmt::Debug for Storage {
@@ -92,7 +92,7 @@ impl Storage {
         contents: Contents,
     ) -> Arc<Storage> {
         let wrapped = lease.as_ref().is_some_and(Lease::is_pinned);
-        let state = Mutex::new(State { lease, contents, wrapped, places: 0 });
+        let state = Mutex::new(State { lease, contents, wrapped, plans: 0 });
         core.tensors.fetch_add(1, Ordering::Relaxed);
         Arc::new(Storage { core: core.clone(), dtype, state, written: Condvar::new() })
     }
@@ -106,9 +106,10 @@ impl Storage {
             self.written.wait(&mut state);
         }
         match (state.contents, &state.lease) {
-            (Contents::Host | Contents::Queued | Contents::Submitted(_) | Contents::Hosted, Some(lease)) => {
-                Ok((lease.clone(), state.contents))
-            }
+            (
+                Contents::Host | Contents::Queued | Contents::Submitted(_) | Contents::External,
+                Some(lease),
+            ) => Ok((lease.clone(), state.contents)),
             (Contents::Recorded | Contents::Planned, _) => Err(Error::NotSubmitted { op, shape }),
             (Contents::Discarded, _) => Err(Error::Discarded { op, shape }),
             _ => Err(Error::NotWritten { op, shape }),
@@ -123,11 +124,11 @@ impl Storage {
         if matches!(state.contents, Contents::Recorded | Contents::Planned) {
             return Err(Error::NotSubmitted { op, shape });
         }
-        let (lease, way) = match &state.lease {
-            Some(lease) if state.wrapped => (lease, Way::Queued),
+        let (lease, mode) = match &state.lease {
+            Some(lease) if state.wrapped => (lease, WriteMode::Queued),
             Some(lease) if lease.is_pinned() => return Ok(None),
-            Some(lease) if lease.is_unshared() => (lease, Way::InPlace),
-            Some(lease) if state.places > 0 && lease.is_replaceable() => (lease, Way::Queued),
+            Some(lease) if lease.is_unshared() => (lease, WriteMode::InPlace),
+            Some(lease) if state.plans > 0 && lease.is_replaceable() => (lease, WriteMode::Queued),
             _ => return Ok(None),
         };
         let lease = lease.clone();
@@ -137,7 +138,7 @@ impl Storage {
             state.contents = Contents::Writing(thread::current().id());
         }
         let last_write = lease.block().last_write.load(Ordering::Acquire);
-        Ok(Some(InPlace { storage: self, lease, way, old, last_write }))
+        Ok(Some(InPlace { storage: self, lease, mode, old, last_write }))
     }
 
     /// Settles what a recording promised, or what the host wrote.
@@ -177,7 +178,7 @@ impl Storage {
 struct InPlace<'a> {
     storage: &'a Storage,
     lease: Lease,
-    way: Way,
+    mode: WriteMode,
     old: Contents,
     /// The number of the submission that wrote the block last.
     last_write: u64,
@@ -187,7 +188,7 @@ impl InPlace<'_> {
     /// Whether the old contents are still there: nothing was written yet, and nothing is on its way.
     fn is_intact(&self) -> bool {
         let block = self.lease.block();
-        !self.way.is_direct(&self.lease)
+        !self.mode.is_direct(&self.lease)
             && !self.storage.core.timeline.uploads_to(&self.lease)
             && block.last_write.load(Ordering::Acquire) == self.last_write
     }
@@ -230,7 +231,7 @@ impl State {
 }
 
 /// The output of a plan that is being submitted: a tensor that nobody can read or write meanwhile.
-pub(crate) struct Place<'a> {
+pub(crate) struct LockedOutput<'a> {
     state: MutexGuard<'a, State>,
 }
 
@@ -274,16 +275,16 @@ impl Storage {
     }
 
     /// Locks the tensor to give it new contents.
-    pub(crate) fn place(&self, op: &'static str, shape: Shape) -> Result<Place<'_>> {
+    pub(crate) fn lock_output(&self, op: &'static str, shape: Shape) -> Result<LockedOutput<'_>> {
         let state = self.state.lock();
         match state.contents {
             Contents::Recorded => Err(Error::NotSubmitted { op, shape }),
-            _ => Ok(Place { state }),
+            _ => Ok(LockedOutput { state }),
         }
     }
 }
 
-impl Place<'_> {
+impl LockedOutput<'_> {
     /// The memory, if the device may overwrite it.
     pub(crate) fn replaceable(&self) -> Option<Lease> {
         self.state.replaceable().cloned()
@@ -300,7 +301,7 @@ pub(crate) struct Standing(Arc<Storage>);
 
 impl Standing {
     pub(crate) fn new(storage: Arc<Storage>) -> Standing {
-        storage.state.lock().places += 1;
+        storage.state.lock().plans += 1;
         Standing(storage)
     }
 
@@ -314,7 +315,7 @@ impl Drop for Standing {
         if process::is_forked() {
             return;
         }
-        self.0.state.lock().places -= 1;
+        self.0.state.lock().plans -= 1;
     }
 }
 
@@ -412,7 +413,7 @@ impl Tensor {
     pub fn write<T: Element>(&self, data: &[T]) -> Result<()> {
         let op = "write";
         self.check::<T>(op, data.len())?;
-        self.write_block(op, |core, lease, way| core.fill_from(lease, way, bytemuck::cast_slice(data)))
+        self.write_block(op, |core, lease, mode| core.fill_from(lease, mode, bytemuck::cast_slice(data)))
     }
 
     /// Overwrites the contents with what a closure writes straight into mapped memory, as
@@ -423,7 +424,7 @@ impl Tensor {
     ///
     /// As [`write`](Tensor::write), and [`Error::Incomplete`] if the closure leaves elements unwritten; then the tensor
     /// may be left unwritten, as it may be if the closure panics.
-    pub fn write_with<T: Element>(&self, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
+    pub fn write_with<T: Element>(&self, fill: impl FnOnce(&mut TensorWriter<'_, T>)) -> Result<()> {
         self.write_as("write_with", fill)
     }
 
@@ -431,28 +432,28 @@ impl Tensor {
     pub(crate) fn write_as<T: Element>(
         &self,
         op: &'static str,
-        fill: impl FnOnce(&mut Filler<'_, T>),
+        fill: impl FnOnce(&mut TensorWriter<'_, T>),
     ) -> Result<()> {
         self.check::<T>(op, self.shape.elements())?;
         let bytes = self.size_bytes();
-        let fill = |bytes: &mut [u8]| Filler::run(op, bytes, fill);
-        self.write_block(op, |core, lease, way| core.fill_with(lease, way, bytes, fill))
+        let fill = |bytes: &mut [u8]| TensorWriter::run(op, bytes, fill);
+        self.write_block(op, |core, lease, mode| core.fill_with(lease, mode, bytes, fill))
     }
 
     fn write_block(
         &self,
         op: &'static str,
-        write: impl FnOnce(&Core, &Lease, Way) -> Result<Contents>,
+        write: impl FnOnce(&Core, &Lease, WriteMode) -> Result<Contents>,
     ) -> Result<()> {
         let core = &self.storage.core;
         core.open()?;
         core.timeline.reclaim()?;
         let in_place = self.storage.take_replaceable(op, self.shape)?;
-        let (lease, way) = match &in_place {
-            Some(in_place) => (in_place.lease.clone(), in_place.way),
-            None => (core.acquire(MemoryKind::Device, self.size_bytes())?, Way::InPlace),
+        let (lease, mode) = match &in_place {
+            Some(in_place) => (in_place.lease.clone(), in_place.mode),
+            None => (core.acquire(MemoryKind::Device, self.size_bytes())?, WriteMode::InPlace),
         };
-        let contents = write(core, &lease, way)?;
+        let contents = write(core, &lease, mode)?;
         self.storage.settle(Some(lease), contents);
         Ok(())
     }
@@ -469,27 +470,27 @@ impl Tensor {
 }
 
 /// Writes a tensor's elements in order, straight into mapped memory. What was there before can't be seen.
-pub struct Filler<'a, T> {
+pub struct TensorWriter<'a, T> {
     elements: &'a mut [T],
     written: usize,
 }
 
-impl<T> fmt::Debug for Filler<'_, T> {
+impl<T> fmt::Debug for TensorWriter<'_, T> {
     /// How far it has come. What is not written yet is what a dropped tensor left.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Filler({} of {} written)", self.written, self.elements.len())
+        write!(f, "TensorWriter({} of {} written)", self.written, self.elements.len())
     }
 }
 
-impl<'a, T: Element> Filler<'a, T> {
+impl<'a, T: Element> TensorWriter<'a, T> {
     pub(crate) fn run(
         op: &'static str,
         bytes: &'a mut [u8],
-        fill: impl FnOnce(&mut Filler<'_, T>),
+        fill: impl FnOnce(&mut TensorWriter<'_, T>),
     ) -> Result<()> {
-        let mut filler = Filler { elements: bytemuck::cast_slice_mut(bytes), written: 0 };
-        fill(&mut filler);
-        let (written, expected) = (filler.written, filler.elements.len());
+        let mut writer = TensorWriter { elements: bytemuck::cast_slice_mut(bytes), written: 0 };
+        fill(&mut writer);
+        let (written, expected) = (writer.written, writer.elements.len());
         if written < expected { Err(Error::Incomplete { op, written, expected }) } else { Ok(()) }
     }
 
@@ -526,7 +527,7 @@ impl<'a, T: Element> Filler<'a, T> {
     }
 }
 
-impl<T: Element> Extend<T> for Filler<'_, T> {
+impl<T: Element> Extend<T> for TensorWriter<'_, T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
         for element in elements {
             if !self.push(element) {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, HostError, Result};
 use crate::ir::value::Label;
 use crate::runtime::commands::{BlockUse, Commands, Job, Replay};
-use crate::runtime::external::{Hosted, HostedWork};
+use crate::runtime::external::{ExternalCommands, ExternalInFlight};
 use crate::runtime::losses;
 use crate::runtime::pool::{Lease, PIECE_BYTES};
 use crate::runtime::profile::ticket::Ticket;
@@ -66,7 +66,7 @@ struct State {
     uploads: Vec<Upload>,
     upload_bytes: u64,
     /// What the host submits itself.
-    hosted: HostedWork,
+    external: ExternalInFlight,
 }
 
 /// A slot that is to be recorded next.
@@ -142,11 +142,11 @@ impl Timeline {
     /// As if the device had been lost.
     #[cfg(test)]
     pub(crate) fn lose(&self) {
-        let _ = self.seal::<()>(Err(Error::device_lost("a test")));
+        let _ = self.record_device_loss::<()>(Err(Error::device_lost("a test")));
     }
 
     /// Makes the loss of the device sticky, with the labels of what was in flight, and what the driver tells.
-    fn seal<T>(&self, result: Result<T>) -> Result<T> {
+    fn record_device_loss<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| match error {
             Error::DeviceLost { call, .. } => {
                 let lost = self.lost.get_or_init(|| {
@@ -166,12 +166,12 @@ impl Timeline {
     /// A command slot that nothing pending uses.
     pub(crate) fn take_slot(&self) -> Result<CommandSlot> {
         let taken = self.state.lock().take_slot();
-        self.seal(taken.ready(&self.device))
+        self.record_device_loss(taken.ready(&self.device))
     }
 
     /// A command slot of the caller's own.
     pub(crate) fn make_slot(&self) -> Result<CommandSlot> {
-        self.seal(CommandSlot::new(&self.device))
+        self.record_device_loss(CommandSlot::new(&self.device))
     }
 
     /// Resets slots whose work is done, so that the next recording finds one clean: before a wait, when the device is
@@ -179,7 +179,7 @@ impl Timeline {
     fn clean_slots(&self) -> Result<()> {
         loop {
             let Some(mut slot) = self.state.lock().used_slots.pop() else { return Ok(()) };
-            self.seal(slot.reset())?;
+            self.record_device_loss(slot.reset())?;
             self.state.lock().clean_slots.push(slot);
         }
     }
@@ -187,11 +187,11 @@ impl Timeline {
     /// Submits a job and gives its number. Waits only if too many are in flight.
     pub(crate) fn submit(&self, job: Job) -> Result<u64> {
         self.alive()?;
-        self.press_back()?;
+        self.apply_backpressure()?;
         let mut state = self.state.lock();
-        let sent = self.submit_locked(&mut state, job);
+        let submitted = self.submit_locked(&mut state, job);
         drop(state);
-        self.seal(sent)
+        self.record_device_loss(submitted)
     }
 
     fn submit_locked(&self, state: &mut State, job: Job) -> Result<u64> {
@@ -253,7 +253,7 @@ impl Timeline {
             return Ok(());
         }
         let mut slot = self.take_slot()?;
-        self.seal(slot.begin().and_then(|()| slot.end()))?;
+        self.record_device_loss(slot.begin().and_then(|()| slot.end()))?;
         self.submit(Job::plain(slot, Vec::new())).map(drop)
     }
 
@@ -279,14 +279,14 @@ impl Timeline {
     }
 
     /// Takes in what was recorded into a command buffer of the host's.
-    pub(crate) fn host_submits(&self, work: Hosted) {
-        self.state.lock().hosted.push(work);
+    pub(crate) fn host_submits(&self, work: ExternalCommands) {
+        self.state.lock().external.push(work);
     }
 
     /// Waits for what the host submits itself that writes a block.
-    pub(crate) fn wait_hosted(&self, lease: &Lease) -> Result<()> {
-        let points = self.state.lock().hosted.points_writing(lease);
-        self.seal(self.queue.wait_points(&points))?;
+    pub(crate) fn wait_external(&self, lease: &Lease) -> Result<()> {
+        let points = self.state.lock().external.points_writing(lease);
+        self.record_device_loss(self.queue.wait_points(&points))?;
         self.reclaim().map(drop)
     }
 
@@ -296,7 +296,7 @@ impl Timeline {
     }
 
     /// Waits for the oldest submission while too many are in flight.
-    fn press_back(&self) -> Result<()> {
+    fn apply_backpressure(&self) -> Result<()> {
         while self.state.lock().in_flight.len() >= self.max_in_flight {
             if !self.reclaim()? {
                 self.wait_oldest()?;
@@ -309,20 +309,20 @@ impl Timeline {
     pub(crate) fn reclaim(&self) -> Result<bool> {
         process::check()?;
         let mut done: SmallVec<[Done; 2]> = SmallVec::new();
-        let hosted;
+        let external;
         {
             let mut state = self.state.lock();
-            if state.in_flight.is_empty() && state.hosted.is_empty() {
+            if state.in_flight.is_empty() && state.external.is_empty() {
                 return Ok(false);
             }
-            let over = state.hosted.take_done(|point| self.queue.is_reached(point));
+            let over = state.external.take_done(|point| self.queue.is_reached(point));
             let asked = over.and_then(|over| Ok((over, self.queue.completed()?)));
             let completed;
             match asked {
-                Ok(answer) => (hosted, completed) = answer,
+                Ok(answer) => (external, completed) = answer,
                 Err(error) => {
                     drop(state);
-                    return self.seal(Err(error));
+                    return self.record_device_loss(Err(error));
                 }
             }
             while state.in_flight.front().is_some_and(|oldest| oldest.value <= completed) {
@@ -341,7 +341,7 @@ impl Timeline {
                 self.read_times_locked(&mut state, &mut done);
             }
         }
-        Ok(!done.is_empty() || !hosted.is_empty())
+        Ok(!done.is_empty() || !external.is_empty())
     }
 
     /// Reads the times of everything that is finished.
@@ -365,14 +365,14 @@ impl Timeline {
     /// Whether the number is reached.
     pub(crate) fn is_complete(&self, value: u64) -> Result<bool> {
         self.alive()?;
-        Ok(self.seal(self.queue.completed())? >= value)
+        Ok(self.record_device_loss(self.queue.completed())? >= value)
     }
 
     /// Waits for a number; `false` if the time was over before. Changes nothing then.
     pub(crate) fn wait(&self, value: u64, timeout_ns: u64) -> Result<bool> {
         self.alive()?;
         self.clean_slots()?;
-        let reached = self.seal(self.queue.wait(value, timeout_ns))?;
+        let reached = self.record_device_loss(self.queue.wait(value, timeout_ns))?;
         self.reclaim()?;
         Ok(reached)
     }
@@ -380,9 +380,9 @@ impl Timeline {
     /// Waits until anything more is done, or for so long; gives the highest number reached.
     pub(crate) fn wait_for_next(&self, timeout_ns: u64) -> Result<u64> {
         self.alive()?;
-        let completed = self.seal(self.queue.completed())?;
+        let completed = self.record_device_loss(self.queue.completed())?;
         self.wait(completed + 1, timeout_ns)?;
-        self.seal(self.queue.completed())
+        self.record_device_loss(self.queue.completed())
     }
 
     /// Waits for the oldest submission in flight; `false` if there is none.
@@ -396,8 +396,8 @@ impl Timeline {
         self.flush_uploads()?;
         let last = self.state.lock().last;
         self.wait(last, u64::MAX)?;
-        let hosted = self.state.lock().hosted.points();
-        self.seal(self.queue.wait_points(&hosted))?;
+        let external = self.state.lock().external.points();
+        self.record_device_loss(self.queue.wait_points(&external))?;
         self.reclaim().map(drop)
     }
 
@@ -428,7 +428,7 @@ impl Drop for Timeline {
         if self.lost.get().is_some() || self.queue.wait(last, u64::MAX).is_err() {
             self.queue.wait_idle();
         } else {
-            let _ = self.queue.wait_points(&self.state.get_mut().hosted.points());
+            let _ = self.queue.wait_points(&self.state.get_mut().external.points());
         }
     }
 }

@@ -79,7 +79,7 @@ impl Program {
             fuse_and_merge(&mut graph, fuse_all);
         }
         let lowered = match (lower(graph, catalog), apart) {
-            (Err(Error::Binding { .. }), Some(apart)) => {
+            (Err(Error::BindingTooLarge { .. }), Some(apart)) => {
                 branch!("program: only apart");
                 lower(apart, catalog)
             }

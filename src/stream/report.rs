@@ -86,14 +86,14 @@ impl StreamReport {
             let offset = run.offset_ns(profile);
             let begin = profile.rows.iter().map(|row| row.start_ns).min()?;
             let end = profile.rows.iter().map(|row| row.end_ns).max()?;
-            Some(Step {
+            Some(BatchTimes {
                 pushed: event.pushed.map(at),
                 consumed: event.consumed.map(|span| span.map(at)),
                 device: [offset + begin as f64, offset + end as f64],
                 gaps: profile.idle_ns() as f64,
             })
         });
-        let steps: Vec<Step> = steps.collect();
+        let steps: Vec<BatchTimes> = steps.collect();
         if steps.is_empty() {
             return Err(ProfileError::NotProfiled.into());
         }
@@ -122,7 +122,7 @@ impl fmt::Display for StreamReport {
 
 /// A batch on one axis, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct BatchTimes {
     /// Push begun, slot had, handed over.
     pushed: [f64; 3],
     /// Popped, given back.
@@ -139,7 +139,7 @@ fn overlap(gap: [f64; 2], span: [f64; 2]) -> f64 {
 }
 
 /// Adds up a run of batches, in the order in which the device ran them.
-fn assess(steps: &[Step]) -> StreamReport {
+fn assess(steps: &[BatchTimes]) -> StreamReport {
     let begin = steps.iter().map(|step| step.pushed[0]).fold(f64::INFINITY, f64::min);
     let ends = steps.iter().map(|step| step.consumed.map_or(step.device[1], |span| span[1]));
     let end = ends.fold(begin, f64::max);
@@ -175,8 +175,8 @@ fn assess(steps: &[Step]) -> StreamReport {
 mod tests {
     use super::*;
 
-    fn step(pushed: [f64; 3], device: [f64; 2], consumed: [f64; 2]) -> Step {
-        Step { pushed, consumed: Some(consumed), device, gaps: 0.0 }
+    fn step(pushed: [f64; 3], device: [f64; 2], consumed: [f64; 2]) -> BatchTimes {
+        BatchTimes { pushed, consumed: Some(consumed), device, gaps: 0.0 }
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
                 device = begin + random();
                 let popped = device + random();
                 let gaps = random();
-                steps.push(Step { gaps, ..step(pushed, [begin, device], [popped, popped + random()]) });
+                steps.push(BatchTimes { gaps, ..step(pushed, [begin, device], [popped, popped + random()]) });
                 t = pushed[2];
             }
             let report = assess(&steps);

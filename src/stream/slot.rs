@@ -10,7 +10,7 @@ use super::shared::Shared;
 use crate::error::{Error, Result, StreamError};
 use crate::runtime::profile::row::Profile;
 use crate::runtime::submission::Submission;
-use crate::runtime::tensor::{Filler, Tensor};
+use crate::runtime::tensor::{Tensor, TensorWriter};
 use crate::shape::Element;
 
 /// The inputs of a batch that is being prepared. Every one must be written.
@@ -62,7 +62,7 @@ impl<'a> Slot<'a> {
         if data.len() != expected {
             return Err(self.refused(input, Error::Length { op, shape, got: data.len() }));
         }
-        self.fill_as(op, input, |f: &mut Filler<'_, T>| {
+        self.fill_as(op, input, |f: &mut TensorWriter<'_, T>| {
             f.extend_from_slice(data);
         })
     }
@@ -73,7 +73,11 @@ impl<'a> Slot<'a> {
     ///
     /// [`StreamError::NoSuchInput`]; [`Error::Input`] with [`Error::Type`], or with [`Error::Incomplete`] if the closure leaves
     /// elements unwritten.
-    pub fn fill<T: Element>(&mut self, input: usize, fill: impl FnOnce(&mut Filler<'_, T>)) -> Result<()> {
+    pub fn fill<T: Element>(
+        &mut self,
+        input: usize,
+        fill: impl FnOnce(&mut TensorWriter<'_, T>),
+    ) -> Result<()> {
         self.fill_as("Slot::fill", input, fill)
     }
 
@@ -81,12 +85,12 @@ impl<'a> Slot<'a> {
         &mut self,
         op: &'static str,
         input: usize,
-        fill: impl FnOnce(&mut Filler<'_, T>),
+        fill: impl FnOnce(&mut TensorWriter<'_, T>),
     ) -> Result<()> {
         let tensor = self.input(input)?;
         let (elements, missing) = (self.elements(tensor), tensor.shape().elements() - self.elements(tensor));
         let mut left = 0;
-        let written = tensor.write_as(op, |f: &mut Filler<'_, T>| {
+        let written = tensor.write_as(op, |f: &mut TensorWriter<'_, T>| {
             fill(f);
             left = f.remaining();
             if left <= missing {

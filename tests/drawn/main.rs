@@ -70,7 +70,7 @@ fn run(
     let done = match recorded {
         Ok(()) => true,
         // Nothing of what is refused is recorded, and what was before it runs.
-        Err(Error::Binding { .. }) if may_refuse => false,
+        Err(Error::BindingTooLarge { .. }) if may_refuse => false,
         Err(error) => return Err(told(error.to_string())),
     };
     match twin.finish() {

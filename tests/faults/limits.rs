@@ -103,14 +103,23 @@ fn results_larger_than_a_binding_are_written_in_windows() {
             let two = r.fill([3], 2.0f32).unwrap();
             let before = r.keep(two).unwrap();
             let refused = r.matmul_with(&a, &a, Matmul::new().transpose_rhs()).unwrap_err();
-            assert!(matches!(refused, Error::Binding { op: "matmul", bytes: 800_000, .. }), "{refused}");
+            assert!(
+                matches!(refused, Error::BindingTooLarge { op: "matmul", bytes: 800_000, .. }),
+                "{refused}"
+            );
             let refused = r.conv2d(&x, &thin, Conv2d::new().stride([5, 5])).unwrap_err();
-            assert!(matches!(refused, Error::Binding { op: "conv2d", bytes: 800_000, .. }), "{refused}");
+            assert!(
+                matches!(refused, Error::BindingTooLarge { op: "conv2d", bytes: 800_000, .. }),
+                "{refused}"
+            );
             // One that would fit is refused, too, if the kernel needs it in wider rows.
             let column = gpu.upload(&vec![1.0f32; 60_000], [60_000, 1]).unwrap();
             let row = gpu.upload(&[1.0f32; 4], [1, 4]).unwrap();
             let refused = r.matmul(&column, &row).unwrap_err();
-            assert!(matches!(refused, Error::Binding { op: "matmul", bytes: 960_000.., .. }), "{refused}");
+            assert!(
+                matches!(refused, Error::BindingTooLarge { op: "matmul", bytes: 960_000.., .. }),
+                "{refused}"
+            );
             assert_eq!(r.explain().unwrap().recorded.len(), 1);
             let four = r.add(two, two).unwrap();
             let after = r.keep(four).unwrap();
@@ -123,7 +132,7 @@ fn results_larger_than_a_binding_are_written_in_windows() {
         let w = gpu.upload(&[1.0f32; 10], [10, 1, 1, 1]).unwrap();
         let mut r = gpu.begin_recording().unwrap();
         let refused = r.conv2d(&x, &w, Conv2d::new()).unwrap_err();
-        assert!(matches!(refused, Error::Binding { op: "conv2d", bytes: 655_360, .. }), "{refused}");
+        assert!(matches!(refused, Error::BindingTooLarge { op: "conv2d", bytes: 655_360, .. }), "{refused}");
         assert!(r.explain().unwrap().recorded.is_empty());
     }
 }

@@ -173,7 +173,7 @@ fn what_a_binding_cannot_span_is_refused_by_the_operation() {
     ];
     for (name, x, op) in refused {
         let error = op(&mut r).unwrap_err();
-        assert!(matches!(error, Error::Binding { op, limit: 65_536, .. } if op == name), "{error}");
+        assert!(matches!(error, Error::BindingTooLarge { op, limit: 65_536, .. } if op == name), "{error}");
         let text = error.to_string();
         assert!(text.starts_with(&format!("{name}: shape {} needs ", x.shape())), "{text}");
         assert!(

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_executor::block_on;
 use tidemill::hybrid::{Hybrid, Policy};
-use tidemill::{Error, Pace, Stream, StreamError, TuneOptions};
+use tidemill::{Error, RoundMode, Stream, StreamError, TuneOptions};
 
 use crate::harness::{Gpu, gpu};
 
@@ -26,7 +26,7 @@ fn works(gpu: &Gpu) {
 #[test]
 fn a_panic_while_a_tensor_is_filled() {
     let gpu = gpu();
-    let half = |f: &mut tidemill::Filler<'_, f32>| {
+    let half = |f: &mut tidemill::TensorWriter<'_, f32>| {
         f.push(7.0);
         panic!("half way");
     };
@@ -113,9 +113,9 @@ fn a_panic_while_something_is_measured() {
     let cancelled = gpu.tune(&options, |_| ControlFlow::Break(())).unwrap();
     assert!(cancelled.cancelled);
     let mut measurement = gpu.measure("a panic");
-    assert!(panics(|| measurement.run(3, Pace::Sync, || panic!("work"))));
+    assert!(panics(|| measurement.run(3, RoundMode::Sync, || panic!("work"))));
     assert!(measurement.ns_per_round().is_err(), "there is no figure");
-    measurement.run(1, Pace::Sync, || gpu.run(|r| r.fill([4], 1.0f32)).map(drop)).unwrap();
+    measurement.run(1, RoundMode::Sync, || gpu.run(|r| r.fill([4], 1.0f32)).map(drop)).unwrap();
     drop(measurement);
     works(&gpu);
 }

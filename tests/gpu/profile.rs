@@ -162,7 +162,7 @@ fn host_and_device_are_on_one_axis_in_a_trace() {
 
 #[test]
 fn a_measurement_gives_no_figure_before_it_is_complete_and_right() {
-    use tidemill::{MeasurementError, Pace};
+    use tidemill::{MeasurementError, RoundMode};
     let gpu = gpu();
     let a = ones(&gpu);
     let mut result = gpu.run(|r| r.add(&a, &a)).unwrap();
@@ -175,8 +175,8 @@ fn a_measurement_gives_no_figure_before_it_is_complete_and_right() {
     assert_eq!(refused(&m).to_string(), unfinished);
     m.verify(true);
     assert_eq!(refused(&m).to_string(), unfinished, "nothing has run");
-    for pace in [Pace::Sync, Pace::Async] {
-        m.run(5, pace, || {
+    for mode in [RoundMode::Sync, RoundMode::Async] {
+        m.run(5, mode, || {
             result = gpu.run(|r| r.add(&a, &a))?;
             Ok(())
         })
@@ -190,13 +190,13 @@ fn a_measurement_gives_no_figure_before_it_is_complete_and_right() {
     }
     m.verify(false);
     assert_eq!(refused(&m).to_string(), "add: the result is wrong, so there is no figure");
-    assert!(m.run(1, Pace::Sync, || Err(Error::Closed)).is_err());
+    assert!(m.run(1, RoundMode::Sync, || Err(Error::Closed)).is_err());
     m.verify(true);
     assert_eq!(refused(&m).to_string(), unfinished);
 
     // Somebody counts wrong by a thousand.
     let mut m = gpu.measure("miracle").flops(N as u64 * 1_000_000);
-    m.run(3, Pace::Async, || gpu.run(|r| r.add(&a, &a)).map(drop)).unwrap();
+    m.run(3, RoundMode::Async, || gpu.run(|r| r.add(&a, &a)).map(drop)).unwrap();
     m.verify(true);
     match refused(&m) {
         ProfileError::Implausible { error: MeasurementError::Compute { gflops, peak }, .. } => {

@@ -73,7 +73,7 @@ fn nothing_to_reduce() {
             _ => r.argmin(&x, 1),
         });
         let refused = refused.unwrap_err();
-        assert!(matches!(refused, Error::Nothing { .. }), "{refused}");
+        assert!(matches!(refused, Error::EmptyReduction { .. }), "{refused}");
         let said =
             format!("{op}: shape [3, 0] leaves nothing to choose from: the reduced axes hold 0 elements");
         assert_eq!(refused.to_string(), said);

@@ -158,7 +158,7 @@ fn who_reads_while_another_writes_waits_for_it() {
 fn a_closure_that_panics_leaves_nobody_waiting() {
     let gpu = gpu();
     let t = gpu.upload(&[1.0f32; 256], [256]).unwrap();
-    let write = || t.write_with(|_: &mut tidemill::Filler<'_, f32>| panic!("on purpose"));
+    let write = || t.write_with(|_: &mut tidemill::TensorWriter<'_, f32>| panic!("on purpose"));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_err());
     assert!(matches!(t.read::<f32>(), Err(Error::NotWritten { .. })));
     t.write(&[2.0f32; 256]).unwrap();

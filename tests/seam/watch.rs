@@ -56,7 +56,7 @@ impl fmt::Display for Touch {
 }
 
 /// What a command buffer does, one after the other.
-enum Step {
+enum Recorded {
     /// Everything before it, then everything after it.
     Barrier,
     /// Everything before it, then the host.
@@ -68,7 +68,7 @@ enum Step {
 struct Commands {
     pipeline: vk::Pipeline,
     bound: HashMap<u32, Range>,
-    steps: Vec<Step>,
+    steps: Vec<Recorded>,
 }
 
 #[derive(Default)]
@@ -92,7 +92,7 @@ fn watching(note: impl FnOnce(&mut Watch)) {
 }
 
 impl Watch {
-    fn push(&mut self, buffer: vk::CommandBuffer, step: Step) {
+    fn push(&mut self, buffer: vk::CommandBuffer, step: Recorded) {
         self.recorded.entry(buffer).or_default().steps.push(step);
     }
 
@@ -101,15 +101,15 @@ impl Watch {
         let Some(commands) = self.recorded.get(&buffer) else { return };
         for step in &commands.steps {
             let touches = match step {
-                Step::Barrier => {
+                Recorded::Barrier => {
                     self.since_barrier.clear();
                     continue;
                 }
-                Step::HostBarrier => {
+                Recorded::HostBarrier => {
                     written.clear();
                     continue;
                 }
-                Step::Command(touches) => touches,
+                Recorded::Command(touches) => touches,
             };
             written.extend(touches.iter().filter(|touch| touch.writes).cloned());
             self.commands += 1;
@@ -139,10 +139,10 @@ pub(super) unsafe fn barrier(buffer: vk::CommandBuffer, info: &vk::DependencyInf
         })
     };
     if orders(work, all) {
-        watching(|w| w.push(buffer, Step::Barrier));
+        watching(|w| w.push(buffer, Recorded::Barrier));
     }
     if orders(Stage::HOST, Access::HOST_READ) {
-        watching(|w| w.push(buffer, Step::HostBarrier));
+        watching(|w| w.push(buffer, Recorded::HostBarrier));
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) unsafe fn copy(
         let both = |r: &vk::BufferCopy| {
             [touch(from, r.src_offset, r.size, false), touch(to, r.dst_offset, r.size, true)]
         };
-        w.push(buffer, Step::Command(regions.iter().flat_map(both).collect()));
+        w.push(buffer, Recorded::Command(regions.iter().flat_map(both).collect()));
     });
 }
 
@@ -194,7 +194,7 @@ pub(super) fn dispatch(buffer: vk::CommandBuffer, groups: [u32; 3]) {
             Some(Touch { command: command.clone(), range, writes: binding.access != Access::ReadOnly })
         });
         let touches = touches.collect();
-        w.push(buffer, Step::Command(touches));
+        w.push(buffer, Recorded::Command(touches));
     });
 }
 
@@ -259,7 +259,7 @@ pub(super) unsafe extern "system" fn vkCmdFillBuffer(
 ) {
     watching(|w| {
         let touch = Touch { command: "fill".into(), range: Range::new(to, offset, bytes), writes: true };
-        w.push(buffer, Step::Command(vec![touch]));
+        w.push(buffer, Recorded::Command(vec![touch]));
     });
     unsafe { real::vkCmdFillBuffer(buffer, to, offset, bytes, word) };
 }

@@ -115,9 +115,9 @@ fn pool_hit(gpu: &Accelerator) -> Result<()> {
     twice(|wanted| measure(wanted, take))
 }
 
-/// What is counted: its name, whether operations are fused, and the work.
-type Work = fn(&Accelerator) -> Result<()>;
-const WORKS: [(&str, bool, Work); 5] = [
+/// What is counted: its name, whether operations are fused, and the program.
+type Program = fn(&Accelerator) -> Result<()>;
+const PROGRAMS: [(&str, bool, Program); 5] = [
     ("record", false, record),
     ("end", false, end),
     ("end_network", true, end_network),
@@ -127,13 +127,13 @@ const WORKS: [(&str, bool, Work); 5] = [
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let wanted = std::env::args().nth(1);
-    let found = WORKS.iter().find(|(name, ..)| wanted.as_deref() == Some(name));
-    let Some((_, fusion, work)) = found else {
-        WORKS.iter().for_each(|(name, ..)| println!("{name}"));
+    let found = PROGRAMS.iter().find(|(name, ..)| wanted.as_deref() == Some(name));
+    let Some((_, fusion, program)) = found else {
+        PROGRAMS.iter().for_each(|(name, ..)| println!("{name}"));
         return Ok(());
     };
     let config = Config::new().entry(driver::entry()?).fusion(*fusion);
     let gpu = Accelerator::new(&config.prewarm(Prewarm::Off).no_cache().tuned(false))?;
-    work(&gpu)?;
+    program(&gpu)?;
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use tidemill::Accelerator;
 
+use super::benchmark::{Benchmark, Make, Result, Unit};
 use super::matmul::gemm;
 use super::timed::Timed;
-use super::work::{Make, Result, Unit, Work};
 
-/// The group's works; names are stable and listed in `docs/benchmarks.md`.
-pub(crate) static WORKS: &[(&str, Make)] = &[
+/// The group's benchmarks; names are stable and listed in `docs/benchmarks.md`.
+pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
     ("conv_3x224_64_7x7s2", |gpu| convolution(gpu, "conv_3x224_64_7x7s2", 2, 3)),
     ("conv_64x56_64_3x3", |gpu| convolution(gpu, "conv_64x56_64_3x3", 1, 1)),
 ];
@@ -30,7 +30,7 @@ fn patches(x: &[f32], [channels, size, taps, result]: [usize; 4], stride: usize,
 }
 
 /// Against the `gemm` crate on the product of the same extents alone: the matrix is made ahead and not counted.
-fn convolution(gpu: &Accelerator, name: &'static str, stride: usize, padding: usize) -> Result<Work> {
+fn convolution(gpu: &Accelerator, name: &'static str, stride: usize, padding: usize) -> Result<Benchmark> {
     let timed = Timed::new(name)?;
     let (x, w) = (&timed.operands[0], &timed.operands[1]);
     let (&[_, channels, size, _], &[rows, _, taps, _], &[_, _, result, _]) =
@@ -40,6 +40,6 @@ fn convolution(gpu: &Accelerator, name: &'static str, stride: usize, padding: us
     };
     let matrix = patches(x.of(), [channels, size, taps, result], stride, padding);
     let extents = [rows, result * result, channels * taps * taps];
-    let anchor = ("gemm alone, 2 threads", gemm(&timed, extents, [w.of().to_vec(), matrix])?);
-    timed.work(gpu, size, Unit::GigaflopsPerSecond, 0.35, anchor)
+    let baseline = ("gemm alone, 2 threads", gemm(&timed, extents, [w.of().to_vec(), matrix])?);
+    timed.benchmark(gpu, size, Unit::GigaflopsPerSecond, 0.35, baseline)
 }

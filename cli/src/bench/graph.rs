@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use tidemill::{Accelerator, Config, DType, Prewarm, Recording, Stats, Tensor, Value};
 
-use super::anchor::clock::Spent;
-use super::anchor::fused::Fused;
-use super::work::{Bar, Make, Result, Side, Unit, Work, expect};
+use super::baseline::clock::Spent;
+use super::baseline::fused::Fused;
+use super::benchmark::{Benchmark, Make, Result, Side, Target, Unit, expect};
 
-/// The group's works; names are stable and listed in `docs/benchmarks.md`.
-pub(crate) static WORKS: &[(&str, Make)] = &[
+/// The group's benchmarks; names are stable and listed in `docs/benchmarks.md`.
+pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
     ("chain100_fused", chain100_fused),
     ("relu_abcd_4m", relu_abcd_4m),
     ("relu_abcd_4m_vs_hand", relu_abcd_4m_vs_hand),
@@ -24,13 +24,13 @@ fn unfused(gpu: &Accelerator) -> Result<Accelerator> {
     Ok(Accelerator::new(&config)?)
 }
 
-/// Records the operation of a work.
+/// Records the operation of a benchmark.
 pub(crate) type Record = fn(&mut Recording, &[Tensor]) -> tidemill::Result<Value>;
 
 /// An operand on the host, and its extents.
 pub(crate) type Data = (Vec<f32>, Vec<usize>);
 
-/// The operands of a work.
+/// The operands of a benchmark.
 pub(crate) fn upload(gpu: &Accelerator, data: &[Data]) -> Result<Vec<Tensor>> {
     let upload = |(data, dims): &Data| -> Result<Tensor> {
         let shape = tidemill::Shape::new(dims).ok_or("a shape of rank 4 at most")?;
@@ -72,19 +72,19 @@ fn side(
 }
 
 /// 100 dependent adds of 1,024 elements.
-fn chain100_fused(gpu: &Accelerator) -> Result<Work> {
+fn chain100_fused(gpu: &Accelerator) -> Result<Benchmark> {
     const N: usize = 1024;
     const STEPS: usize = 100;
     let data = [((0..N).map(|i| i as f32).collect(), vec![N]), (vec![0.5; N], vec![N])];
     let record: Record = |r, t| (1..STEPS).try_fold(r.add(&t[0], &t[1])?, |v, _| r.add(v, &t[1]));
     let expected = |i: usize| i as f32 + 0.5 * STEPS as f32;
-    Ok(Work {
+    Ok(Benchmark {
         n: N,
         unit: Unit::Micros,
         amount: STEPS as f64,
-        bar: Bar::Ratio(5.0),
+        target: Target::Ratio(5.0),
         ours: side(gpu.clone(), &data, record, expected, "the fused chain")?,
-        anchor: Some((
+        baseline: Some((
             "without fusion",
             side(unfused(gpu)?, &data, record, expected, "the chain without fusion")?,
         )),
@@ -116,34 +116,34 @@ pub(crate) fn relu_abcd(r: &mut Recording, t: &[Tensor]) -> tidemill::Result<Val
 }
 
 /// `relu(a * b + c) * d`; bytes count as fused, four loads and a store.
-fn relu_abcd_work(gpu: &Accelerator, bar: f64, anchor: (&'static str, Side)) -> Result<Work> {
-    Ok(Work {
+fn relu_abcd_benchmark(gpu: &Accelerator, target: f64, baseline: (&'static str, Side)) -> Result<Benchmark> {
+    Ok(Benchmark {
         n: ABCD,
         unit: Unit::GigabytesPerSecond,
         amount: 20.0 * ABCD as f64,
-        bar: Bar::Ratio(bar),
+        target: Target::Ratio(target),
         ours: side(gpu.clone(), &relu_abcd_data(), relu_abcd, relu_abcd_expected, "relu_abcd_4m")?,
-        anchor: Some(anchor),
+        baseline: Some(baseline),
     })
 }
 
-fn relu_abcd_4m(gpu: &Accelerator) -> Result<Work> {
+fn relu_abcd_4m(gpu: &Accelerator) -> Result<Benchmark> {
     let what = "relu_abcd_4m in four dispatches";
-    let anchor = side(unfused(gpu)?, &relu_abcd_data(), relu_abcd, relu_abcd_expected, what)?;
-    relu_abcd_work(gpu, 2.0, ("four dispatches", anchor))
+    let baseline = side(unfused(gpu)?, &relu_abcd_data(), relu_abcd, relu_abcd_expected, what)?;
+    relu_abcd_benchmark(gpu, 2.0, ("four dispatches", baseline))
 }
 
 /// Against a kernel that does this and nothing else, run by the same engine.
-fn relu_abcd_4m_vs_hand(gpu: &Accelerator) -> Result<Work> {
+fn relu_abcd_4m_vs_hand(gpu: &Accelerator) -> Result<Benchmark> {
     let fused = Fused::new(ABCD)?;
     let by_hand = gpu.clone();
     let tensors = upload(gpu, &relu_abcd_data())?;
-    let anchor: Side = Box::new(move |check| {
+    let baseline: Side = Box::new(move |check| {
         let (time, got) = timed(&by_hand, &tensors, |r, t| fused.record(r, t), check)?;
         got.map_or(Ok(()), |got| expect("the kernel by hand", &got, relu_abcd_expected))?;
         Ok(time)
     });
-    relu_abcd_work(gpu, 0.9, ("fused by hand", anchor))
+    relu_abcd_benchmark(gpu, 0.9, ("fused by hand", baseline))
 }
 
 pub(crate) fn relu_sum_data() -> Vec<Data> {
@@ -156,23 +156,23 @@ pub(crate) fn relu_sum(r: &mut Recording, t: &[Tensor]) -> tidemill::Result<Valu
 }
 
 /// The sum of a relu, against the two as dispatches of their own; bytes count as fused, one load.
-fn relu_sum_4m(gpu: &Accelerator) -> Result<Work> {
+fn relu_sum_4m(gpu: &Accelerator) -> Result<Benchmark> {
     let data = relu_sum_data();
     let expected = |_| (ABCD / 4 * 3) as f32;
-    let anchor = side(unfused(gpu)?, &data, relu_sum, expected, "relu_sum_4m in dispatches")?;
-    Ok(Work {
+    let baseline = side(unfused(gpu)?, &data, relu_sum, expected, "relu_sum_4m in dispatches")?;
+    Ok(Benchmark {
         n: ABCD,
         unit: Unit::GigabytesPerSecond,
         amount: 4.0 * ABCD as f64,
-        bar: Bar::Ratio(2.0),
+        target: Target::Ratio(2.0),
         ours: side(gpu.clone(), &data, relu_sum, expected, "relu_sum_4m")?,
-        anchor: Some(("a dispatch each", anchor)),
+        baseline: Some(("a dispatch each", baseline)),
     })
 }
 
 /// The CPU's time to submit a plan of 100 dispatches. Eight are in flight at a time, as in a stream: a submission to a
 /// queue that sleeps pays for waking it, which is several times as much and the driver's.
-fn plan_submit_100(gpu: &Accelerator) -> Result<Work> {
+fn plan_submit_100(gpu: &Accelerator) -> Result<Benchmark> {
     const N: usize = 1024;
     const DISPATCHES: usize = 100;
     const IN_FLIGHT: usize = 8;
@@ -200,11 +200,11 @@ fn plan_submit_100(gpu: &Accelerator) -> Result<Work> {
         Ok((time, before, gpu.stats()))
     };
     round()?;
-    Ok(Work {
+    Ok(Benchmark {
         n: DISPATCHES,
         unit: Unit::Micros,
         amount: (IN_FLIGHT * ROUNDS) as f64,
-        bar: Bar::AtMost(5.0),
+        target: Target::AtMost(5.0),
         ours: Box::new(move |_| {
             let mut time = Duration::ZERO;
             for _ in 0..ROUNDS {
@@ -217,7 +217,7 @@ fn plan_submit_100(gpu: &Accelerator) -> Result<Work> {
             }
             Ok(time)
         }),
-        anchor: None,
+        baseline: None,
     })
 }
 
@@ -248,17 +248,17 @@ pub(crate) fn mlp(r: &mut Recording, t: &[Tensor]) -> tidemill::Result<Value> {
 }
 
 /// Three layers, 784-256-256-10, for a batch of 64, with bias and relu between, written as plain operations.
-fn mlp_3x64(gpu: &Accelerator) -> Result<Work> {
+fn mlp_3x64(gpu: &Accelerator) -> Result<Benchmark> {
     let data = mlp_data();
     let reference = mlp_reference(&data, BATCH);
     let (ours, theirs) = (reference.clone(), reference);
-    Ok(Work {
+    Ok(Benchmark {
         n: BATCH,
         unit: Unit::Micros,
         amount: 1.0,
-        bar: Bar::Ratio(1.1),
+        target: Target::Ratio(1.1),
         ours: side(gpu.clone(), &data, mlp, move |i| ours[i], "mlp_3x64")?,
-        anchor: Some((
+        baseline: Some((
             "without fusion",
             side(unfused(gpu)?, &data, mlp, move |i| theirs[i], "mlp_3x64 without fusion")?,
         )),

@@ -8,14 +8,14 @@ use tidemill::Accelerator;
 use tidemill::cpu;
 use tidemill::hybrid::{Hybrid, Op, Policy, Side, Work as Call};
 
-use super::anchor::gemm::Gemm;
-use super::anchor::stream::Stream;
-use super::work::{Bar, Make, Result, Unit, Work, expect};
+use super::baseline::gemm::Gemm;
+use super::baseline::stream::Stream;
+use super::benchmark::{Benchmark, Make, Result, Target, Unit, expect};
 use crate::crossover::table::{self, Cell, Table};
 use tidemill_cases::crossover::{self as cells, OPS};
 
-/// The group's works; names are stable and listed in `docs/benchmarks.md`.
-pub(crate) static WORKS: &[(&str, Make)] = &[
+/// The group's benchmarks; names are stable and listed in `docs/benchmarks.md`.
+pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
     ("cpu_add_16m", cpu_add_16m),
     ("cpu_matmul_1024", cpu_matmul_1024),
     ("auto_overhead", auto_overhead),
@@ -23,18 +23,18 @@ pub(crate) static WORKS: &[(&str, Make)] = &[
     ("regret_worst", regret_worst),
 ];
 
-fn cpu_add_16m(_: &Accelerator) -> Result<Work> {
+fn cpu_add_16m(_: &Accelerator) -> Result<Benchmark> {
     let n = 1 << 24;
     let (a, b): (Vec<f32>, Vec<f32>) = ((0..n).map(|i| (i % 4096) as f32).collect(), vec![0.5; n]);
     let sum = |i: usize| (i % 4096) as f32 + 0.5;
     let mut stream = Stream::new(&a, &b)?;
     let anchor_name = stream.name();
     let mut out = vec![0.0; n];
-    Ok(Work {
+    Ok(Benchmark {
         n,
         unit: Unit::GigabytesPerSecond,
         amount: 12.0 * n as f64,
-        bar: Bar::Ratio(0.9),
+        target: Target::Ratio(0.9),
         ours: Box::new(move |check| {
             let begun = Instant::now();
             cpu::add(&a, &b, &mut out)?;
@@ -44,12 +44,12 @@ fn cpu_add_16m(_: &Accelerator) -> Result<Work> {
             }
             Ok(time)
         }),
-        anchor: Some((
+        baseline: Some((
             anchor_name,
             Box::new(move |check| {
                 let time = stream.run()?;
                 if check {
-                    expect("the anchor of cpu_add_16m", &stream.result(), sum)?;
+                    expect("the baseline of cpu_add_16m", &stream.result(), sum)?;
                 }
                 Ok(time)
             }),
@@ -57,7 +57,7 @@ fn cpu_add_16m(_: &Accelerator) -> Result<Work> {
     })
 }
 
-fn cpu_matmul_1024(_: &Accelerator) -> Result<Work> {
+fn cpu_matmul_1024(_: &Accelerator) -> Result<Benchmark> {
     let n = 1024;
     // Small whole numbers: every order of summation gives the same exact result.
     let operand = |salt: usize| -> Vec<f32> {
@@ -68,11 +68,11 @@ fn cpu_matmul_1024(_: &Accelerator) -> Result<Work> {
     gemm.run();
     let expected = gemm.result().to_vec();
     let mut out = vec![0.0; n * n];
-    Ok(Work {
+    Ok(Benchmark {
         n,
         unit: Unit::GigaflopsPerSecond,
         amount: 2.0 * (n as f64).powi(3),
-        bar: Bar::Ratio(0.9),
+        target: Target::Ratio(0.9),
         ours: Box::new(move |check| {
             let begun = Instant::now();
             cpu::matmul((&a, [n; 2]), (&b, [n; 2]), &mut out)?;
@@ -82,19 +82,19 @@ fn cpu_matmul_1024(_: &Accelerator) -> Result<Work> {
             }
             Ok(time)
         }),
-        anchor: Some(("gemm, 2 threads", Box::new(move |_| Ok(gemm.run())))),
+        baseline: Some(("gemm, 2 threads", Box::new(move |_| Ok(gemm.run())))),
     })
 }
 
 /// Deciding, looking at the clock twice, and learning.
-fn auto_overhead(gpu: &Accelerator) -> Result<Work> {
+fn auto_overhead(gpu: &Accelerator) -> Result<Benchmark> {
     const CALLS: usize = 1000;
     let hybrid = Hybrid::with_accelerator(gpu.clone(), Policy::Auto)?;
-    Ok(Work {
+    Ok(Benchmark {
         n: CALLS,
         unit: Unit::Micros,
         amount: CALLS as f64,
-        bar: Bar::AtMost(0.3),
+        target: Target::AtMost(0.3),
         ours: Box::new(move |_| {
             let placement = hybrid.placement();
             let begun = Instant::now();
@@ -111,11 +111,11 @@ fn auto_overhead(gpu: &Accelerator) -> Result<Work> {
             }
             Ok(begun.elapsed())
         }),
-        anchor: None,
+        baseline: None,
     })
 }
 
-/// The table of crossovers, measured once for both works.
+/// The table of crossovers, measured once for both benchmarks.
 fn measured(gpu: &Accelerator) -> Result<Vec<Cell>> {
     static CELLS: Mutex<Vec<Cell>> = Mutex::new(Vec::new());
     let mut cells = CELLS.lock().map_err(|_| "an earlier measurement failed")?;
@@ -130,17 +130,24 @@ fn measured(gpu: &Accelerator) -> Result<Vec<Cell>> {
     Ok(cells.clone())
 }
 
-fn factor(n: usize, most: f64, ours: impl FnMut(bool) -> Result<Duration> + 'static) -> Work {
-    Work { n, unit: Unit::Factor, amount: 1.0, bar: Bar::AtMost(most), ours: Box::new(ours), anchor: None }
+fn factor(n: usize, most: f64, ours: impl FnMut(bool) -> Result<Duration> + 'static) -> Benchmark {
+    Benchmark {
+        n,
+        unit: Unit::Factor,
+        amount: 1.0,
+        target: Target::AtMost(most),
+        ours: Box::new(ours),
+        baseline: None,
+    }
 }
 
-fn regret_median(gpu: &Accelerator) -> Result<Work> {
+fn regret_median(gpu: &Accelerator) -> Result<Benchmark> {
     let cells = measured(gpu)?;
     let (median, _) = table::regret(&cells);
     Ok(factor(cells.len(), 1.05, move |_| Ok(Duration::from_secs_f64(median))))
 }
 
-fn regret_worst(gpu: &Accelerator) -> Result<Work> {
+fn regret_worst(gpu: &Accelerator) -> Result<Benchmark> {
     let cells = measured(gpu)?;
     let (_, worst) = table::regret(&cells);
     Ok(factor(cells.len(), 1.25, move |_| Ok(Duration::from_secs_f64(worst))))

@@ -1,6 +1,7 @@
-//! `tidemill bench`: our figures beside those of strong anchors, measured in turns in the same run.
+//! `tidemill bench`: our figures beside those of strong baselines, measured in turns in the same run.
 
-pub(crate) mod anchor;
+pub(crate) mod baseline;
+pub(crate) mod benchmark;
 mod conv;
 mod elementwise;
 pub(crate) mod graph;
@@ -14,7 +15,6 @@ mod runner;
 mod start;
 mod stream;
 mod timed;
-pub(crate) mod work;
 
 use std::process::ExitCode;
 
@@ -23,13 +23,13 @@ use tidemill::Accelerator;
 
 use crate::Outcome;
 use crate::style::{Style, complain, print};
+use benchmark::Make;
 use runner::{Effort, Runner};
-use work::Make;
 
 /// What can be said to `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only this group, or only this work
+    /// Only this group, or only this benchmark
     #[arg(value_parser = PossibleValuesParser::new(names()))]
     group: Option<String>,
     /// Print one JSON object a line
@@ -43,33 +43,33 @@ pub(crate) struct Args {
 /// Works that belong together.
 struct Group {
     name: &'static str,
-    works: &'static [(&'static str, Make)],
+    benchmarks: &'static [(&'static str, Make)],
     /// Only when it is asked for.
     on_request: bool,
 }
 
-const fn group(name: &'static str, works: &'static [(&'static str, Make)]) -> Group {
-    Group { name, works, on_request: false }
+const fn group(name: &'static str, benchmarks: &'static [(&'static str, Make)]) -> Group {
+    Group { name, benchmarks, on_request: false }
 }
 
 /// Every group; a new one is a file beside this and a row here.
 static GROUPS: &[Group] = &[
-    group("overhead", overhead::WORKS),
-    group("elementwise", elementwise::WORKS),
-    group("reduce", reduce::WORKS),
-    group("matmul", matmul::WORKS),
-    group("graph", graph::WORKS),
-    group("stream", stream::WORKS),
-    group("conv", conv::WORKS),
-    group("hybrid", hybrid::WORKS),
-    Group { on_request: true, ..group("ops", ops::WORKS) },
-    Group { on_request: true, ..group("start", start::WORKS) },
+    group("overhead", overhead::BENCHMARKS),
+    group("elementwise", elementwise::BENCHMARKS),
+    group("reduce", reduce::BENCHMARKS),
+    group("matmul", matmul::BENCHMARKS),
+    group("graph", graph::BENCHMARKS),
+    group("stream", stream::BENCHMARKS),
+    group("conv", conv::BENCHMARKS),
+    group("hybrid", hybrid::BENCHMARKS),
+    Group { on_request: true, ..group("ops", ops::BENCHMARKS) },
+    Group { on_request: true, ..group("start", start::BENCHMARKS) },
 ];
 
-/// Groups, then works.
+/// Groups, then benchmarks.
 fn names() -> impl Iterator<Item = &'static str> {
-    let works = GROUPS.iter().flat_map(|group| group.works.iter().map(|(name, _)| *name));
-    GROUPS.iter().map(|group| group.name).chain(works)
+    let benchmarks = GROUPS.iter().flat_map(|group| group.benchmarks.iter().map(|(name, _)| *name));
+    GROUPS.iter().map(|group| group.name).chain(benchmarks)
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -84,12 +84,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let mut code = ExitCode::SUCCESS;
     for group in GROUPS {
-        let wanted = |work: &str| match args.group.as_deref() {
-            Some(name) => name == group.name || name == work,
+        let wanted = |benchmark: &str| match args.group.as_deref() {
+            Some(name) => name == group.name || name == benchmark,
             None => !group.on_request,
         };
-        for (name, make) in group.works.iter().filter(|(name, _)| wanted(name)) {
-            match make(&gpu).and_then(|work| runner.measure(name, work)) {
+        for (name, make) in group.benchmarks.iter().filter(|(name, _)| wanted(name)) {
+            match make(&gpu).and_then(|benchmark| runner.measure(name, benchmark)) {
                 Ok(Some(measured)) if args.json => print(&report::json_line(&measured))?,
                 Ok(Some(measured)) => print(&report::row(&measured, style))?,
                 Ok(None) => {}
@@ -113,15 +113,15 @@ mod tests {
 
     #[test]
     fn every_case_with_a_name_is_timed_by_the_work_of_that_name() {
-        let mut works: Vec<&str> = names().collect();
+        let mut benchmarks: Vec<&str> = names().collect();
         for case in cases::all() {
             let Some(name) = case.bench else { continue };
-            assert!(works.contains(&name.as_str()), "no work is {name}");
+            assert!(benchmarks.contains(&name.as_str()), "no benchmark is {name}");
         }
-        let count = works.len();
-        works.sort_unstable();
-        works.dedup();
-        assert_eq!(works.len(), count, "two works have one name");
+        let count = benchmarks.len();
+        benchmarks.sort_unstable();
+        benchmarks.dedup();
+        assert_eq!(benchmarks.len(), count, "two benchmarks have one name");
     }
 
     #[test]

@@ -7,21 +7,21 @@ use std::time::Instant;
 
 use tidemill::{Accelerator, F16};
 
+use super::benchmark::{Benchmark, Make, Result, Unit};
 use super::reduce::scalar_softmax;
 use super::timed::Timed;
-use super::work::{Make, Result, Unit, Work};
 use crate::cases::data::BENCHED_SIDE as SIDE;
 use crate::cases::{Array, Bound};
 use loops::*;
 
 /// `op_NAME`, the name of its case, and the loop.
-macro_rules! works {
+macro_rules! benchmarks {
     ($($name:literal: $scalar:expr;)*) => {
         &[$((concat!("op_", $name), |gpu| against_loop(gpu, concat!("op_", $name), $scalar))),*]
     };
 }
 
-/// The works of the table of elementwise operations.
+/// The benchmarks of the table of elementwise operations.
 macro_rules! of_the_table {
     (one_operand { $($section:ident {
         $($(#[$doc:meta])* $name:ident($variant:ident) { $($row:tt)* })*
@@ -40,8 +40,8 @@ tidemill::elementwise_ops!(of_the_table);
 
 type Row = (&'static str, Make);
 
-/// The group's works.
-pub(crate) static WORKS: &[Row] = &{
+/// The group's benchmarks.
+pub(crate) static BENCHMARKS: &[Row] = &{
     let mut all = [OTHERS[0]; OTHERS.len() + IN_THE_TABLE.len()];
     let mut i = 0;
     while i < all.len() {
@@ -51,7 +51,7 @@ pub(crate) static WORKS: &[Row] = &{
     all
 };
 
-const OTHERS: &[Row] = works! {
+const OTHERS: &[Row] = benchmarks! {
     "copy": |x, o| o.of_mut::<u32>().copy_from_slice(x[0].of());
     "fill": |_, o| o.of_mut::<u32>().fill(0x7fc0_1234);
     "leaky_relu": |x, o| by_hand("leaky_relu", x, o);
@@ -141,17 +141,21 @@ fn loosened(bound: Bound) -> Bound {
     }
 }
 
-fn against_loop(gpu: &Accelerator, name: &'static str, scalar: fn(&[Array], &mut Array)) -> Result<Work> {
+fn against_loop(
+    gpu: &Accelerator,
+    name: &'static str,
+    scalar: fn(&[Array], &mut Array),
+) -> Result<Benchmark> {
     let timed = Timed::new(name)?;
     let kinds = timed.operands.iter().map(|x| x.kind).chain([timed.case.result]);
     let elements = kinds.map(|kind| kind.shape.elements()).max().unwrap_or(0);
-    let anchor = timed.anchor(loosened(timed.case.bound), move |_, x, out| {
+    let baseline = timed.baseline(loosened(timed.case.bound), move |_, x, out| {
         let begun = Instant::now();
         scalar(x, out);
         std::hint::black_box(out);
         Ok(begun.elapsed())
     });
-    timed.work(gpu, elements, Unit::Micros, 1.0, ("a loop in Rust, one thread", anchor))
+    timed.benchmark(gpu, elements, Unit::Micros, 1.0, ("a loop in Rust, one thread", baseline))
 }
 
 #[cfg(test)]
@@ -163,10 +167,10 @@ mod tests {
     #[test]
     fn every_op_and_its_loop_are_right() {
         let gpu = Accelerator::new(&Config::new().no_cache().prewarm(Prewarm::Off)).unwrap();
-        for (_, make) in WORKS {
-            let mut work = make(&gpu).unwrap();
-            (work.ours)(true).unwrap();
-            (work.anchor.unwrap().1)(true).unwrap();
+        for (_, make) in BENCHMARKS {
+            let mut benchmark = make(&gpu).unwrap();
+            (benchmark.ours)(true).unwrap();
+            (benchmark.baseline.unwrap().1)(true).unwrap();
         }
     }
 }

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use tidemill::{Accelerator, Config, Prewarm, Tensor};
 
-use super::anchor::clock::Spent;
-use super::anchor::vulkan::Bare;
-use super::work::{Bar, Make, Result, Side, Unit, Work, expect};
+use super::baseline::clock::Spent;
+use super::baseline::vulkan::Bare;
+use super::benchmark::{Benchmark, Make, Result, Side, Target, Unit, expect};
 use crate::cold_start;
 
-/// The group's works; names are stable and listed in `docs/benchmarks.md`.
-pub(crate) static WORKS: &[(&str, Make)] = &[
+/// The group's benchmarks; names are stable and listed in `docs/benchmarks.md`.
+pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
     ("record_dispatch", record_dispatch),
     ("pool_hit", pool_hit),
     ("add_1k_wait", |gpu| against_bare(gpu, 1, 0.67)),
@@ -64,31 +64,31 @@ fn chain(
 }
 
 /// The CPU's time to record and submit an operation.
-fn record_dispatch(gpu: &Accelerator) -> Result<Work> {
+fn record_dispatch(gpu: &Accelerator) -> Result<Benchmark> {
     const OPS: usize = 1000;
     let gpu = unfused(gpu)?;
     let (a, b) = operands();
     let (a, b) = (gpu.upload(&a, [N])?, gpu.upload(&b, [N])?);
-    Ok(Work {
+    Ok(Benchmark {
         n: OPS,
         unit: Unit::Micros,
         amount: OPS as f64,
-        bar: Bar::AtMost(2.0),
+        target: Target::AtMost(2.0),
         ours: Box::new(move |check| Ok(chain(&gpu, &a, &b, OPS, check)?.0)),
-        anchor: None,
+        baseline: None,
     })
 }
 
 /// A block from the pool and back: the shortest public way is a tensor of one element, made and dropped. That
 /// writes the element and makes the tensor's handle, too, so a bare hit costs less.
-fn pool_hit(gpu: &Accelerator) -> Result<Work> {
+fn pool_hit(gpu: &Accelerator) -> Result<Benchmark> {
     const HITS: usize = 10_000;
     let gpu = gpu.clone();
-    Ok(Work {
+    Ok(Benchmark {
         n: HITS,
         unit: Unit::Micros,
         amount: HITS as f64,
-        bar: Bar::AtMost(0.5),
+        target: Target::AtMost(0.5),
         ours: Box::new(move |check| {
             drop(gpu.upload(&[1.0f32], [1])?);
             let before = gpu.stats().pool;
@@ -106,17 +106,17 @@ fn pool_hit(gpu: &Accelerator) -> Result<Work> {
             }
             Ok(time)
         }),
-        anchor: None,
+        baseline: None,
     })
 }
 
 /// A chain in one submission with a wait, against the same chain recorded ahead.
-fn against_bare(gpu: &Accelerator, steps: usize, bar: f64) -> Result<Work> {
+fn against_bare(gpu: &Accelerator, steps: usize, target: f64) -> Result<Benchmark> {
     let (a, b) = operands();
     let mut bare = Bare::new(gpu.device().index, &a, &b, steps)?;
     let gpu = unfused(gpu)?;
     let (a, b) = (gpu.upload(&a, [N])?, gpu.upload(&b, [N])?);
-    let anchor: Side = Box::new(move |check| {
+    let baseline: Side = Box::new(move |check| {
         let begun = Instant::now();
         bare.run()?;
         let time = begun.elapsed();
@@ -125,25 +125,25 @@ fn against_bare(gpu: &Accelerator, steps: usize, bar: f64) -> Result<Work> {
         }
         Ok(time)
     });
-    Ok(Work {
+    Ok(Benchmark {
         n: N,
         unit: Unit::Micros,
         amount: steps as f64,
-        bar: Bar::Ratio(bar),
+        target: Target::Ratio(target),
         ours: Box::new(move |check| Ok(chain(&gpu, &a, &b, steps, check)?.1)),
-        anchor: Some((BARE, anchor)),
+        baseline: Some((BARE, baseline)),
     })
 }
 
 /// From the start of a process to its first verified result, when caches on disk are warm.
-fn cold_start_second(gpu: &Accelerator) -> Result<Work> {
+fn cold_start_second(gpu: &Accelerator) -> Result<Benchmark> {
     let index = gpu.device().index;
-    Ok(Work {
+    Ok(Benchmark {
         n: N,
         unit: Unit::Millis,
         amount: 1.0,
-        bar: Bar::Ratio(0.67),
+        target: Target::Ratio(0.67),
         ours: Box::new(|_| cold_start::spawn(None)),
-        anchor: Some(("bare Vulkan process", Box::new(move |_| cold_start::spawn(Some(index))))),
+        baseline: Some(("bare Vulkan process", Box::new(move |_| cold_start::spawn(Some(index))))),
     })
 }

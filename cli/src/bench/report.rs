@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
+use super::benchmark::Target;
 use super::runner::Measured;
-use super::work::Bar;
 use crate::json;
 use crate::style::{Style, grouped, short};
 
 /// One JSON object on a line; keys as in `docs/benchmarks.md`.
 pub(crate) fn json_line(m: &Measured) -> String {
-    let (anchor, anchor_figure, ratio) = match m.anchor {
+    let (baseline, baseline_figure, ratio) = match m.baseline {
         Some((name, figure, ratio)) => (name.into(), json::figure(figure), json::figure(ratio)),
         None => (Value::Null, Value::Null, Value::Null),
     };
@@ -18,8 +18,8 @@ pub(crate) fn json_line(m: &Measured) -> String {
         ("n", m.n.into()),
         ("figure", json::figure(m.figure)),
         ("unit", m.unit.name().into()),
-        ("anchor", anchor),
-        ("anchor_figure", anchor_figure),
+        ("anchor", baseline),
+        ("anchor_figure", baseline_figure),
         ("ratio", ratio),
         ("p10", json::figure(m.p10)),
         ("p90", json::figure(m.p90)),
@@ -33,8 +33,8 @@ pub(crate) fn json_line(m: &Measured) -> String {
 /// The table's head.
 pub(crate) fn head(style: Style) -> String {
     let columns = format!(
-        "{:<25} {:>10} {:>12} {:>12} {:>7} {:>15} {:>9}  anchor",
-        "work", "n", "ours", "anchor", "ratio", "p10 to p90", "bar"
+        "{:<25} {:>10} {:>12} {:>12} {:>7} {:>15} {:>9}  baseline",
+        "benchmark", "n", "ours", "baseline", "ratio", "p10 to p90", "target"
     );
     style.bold(&columns) + "\n"
 }
@@ -43,22 +43,22 @@ pub(crate) fn head(style: Style) -> String {
 pub(crate) fn row(m: &Measured, style: Style) -> String {
     let unit = m.unit.name();
     let ours = format!("{} {unit}", short(m.figure));
-    let (name, theirs, ratio) = match m.anchor {
+    let (name, theirs, ratio) = match m.baseline {
         Some((name, figure, ratio)) => (name, format!("{} {unit}", short(figure)), format!("{ratio:.2}")),
         None => ("", "-".to_owned(), "-".to_owned()),
     };
-    let spread = match m.anchor {
+    let spread = match m.baseline {
         Some(_) => format!("{:.2} to {:.2}", m.p10, m.p90),
         None => format!("{} to {}", short(m.p10), short(m.p90)),
     };
-    let bar = match m.bar {
-        Bar::AtMost(most) => format!("<= {most}"),
-        Bar::AtLeast(least) | Bar::Ratio(least) => format!(">= {least}"),
+    let target = match m.target {
+        Target::AtMost(most) => format!("<= {most}"),
+        Target::AtLeast(least) | Target::Ratio(least) => format!(">= {least}"),
     };
-    let bar = format!("{bar:>9}");
-    let bar = if m.passes() { style.good(&bar) } else { style.bad(&bar) };
+    let target = format!("{target:>9}");
+    let target = if m.passes() { style.good(&target) } else { style.bad(&target) };
     format!(
-        "{:<25} {:>10} {ours:>12} {theirs:>12} {ratio:>7} {spread:>15} {bar}  {}\n",
+        "{:<25} {:>10} {ours:>12} {theirs:>12} {ratio:>7} {spread:>15} {target}  {}\n",
         m.name,
         grouped(m.n as u64),
         style.dim(name)
@@ -67,17 +67,17 @@ pub(crate) fn row(m: &Measured, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::work::Unit;
+    use super::super::benchmark::Unit;
     use super::*;
 
-    fn measured(anchor: Option<(&'static str, f64, f64)>) -> Measured {
+    fn measured(baseline: Option<(&'static str, f64, f64)>) -> Measured {
         Measured {
             name: "add_16m",
             n: 16_777_216,
             unit: Unit::GigabytesPerSecond,
-            bar: Bar::Ratio(0.37),
+            target: Target::Ratio(0.37),
             figure: 28.771,
-            anchor,
+            baseline,
             p10: 0.5,
             p90: 0.6512345,
             pairs: 101,

@@ -1,13 +1,13 @@
-//! Runs a work: ours and the anchor in turns, pair by pair, checked before and after.
+//! Runs a benchmark: ours and the baseline in turns, pair by pair, checked before and after.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::work::{Bar, Result, Side, Unit, Work};
+use super::benchmark::{Benchmark, Result, Side, Target, Unit};
 
-/// How long a work may take.
+/// How long a benchmark may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     time: Duration,
@@ -27,25 +27,25 @@ pub(crate) struct Measured {
     pub(crate) name: &'static str,
     pub(crate) n: usize,
     pub(crate) unit: Unit,
-    pub(crate) bar: Bar,
+    pub(crate) target: Target,
     /// The median of our figures.
     pub(crate) figure: f64,
-    /// The anchor's name, the median of its figures, and the median of our speed over its speed.
-    pub(crate) anchor: Option<(&'static str, f64, f64)>,
-    /// The spread of the ratio, or of the figure where there is no anchor.
+    /// The baseline's name, the median of its figures, and the median of our speed over its speed.
+    pub(crate) baseline: Option<(&'static str, f64, f64)>,
+    /// The spread of the ratio, or of the figure where there is no baseline.
     pub(crate) p10: f64,
     pub(crate) p90: f64,
     pub(crate) pairs: usize,
 }
 
 impl Measured {
-    /// Whether the bar is met.
+    /// Whether the target is met.
     pub(crate) fn passes(&self) -> bool {
-        match (self.bar, self.anchor) {
-            (Bar::AtMost(most), _) => self.figure <= most,
-            (Bar::AtLeast(least), _) => self.figure >= least,
-            (Bar::Ratio(least), Some((_, _, ratio))) => ratio >= least,
-            (Bar::Ratio(_), None) => false,
+        match (self.target, self.baseline) {
+            (Target::AtMost(most), _) => self.figure <= most,
+            (Target::AtLeast(least), _) => self.figure >= least,
+            (Target::Ratio(least), Some((_, _, ratio))) => ratio >= least,
+            (Target::Ratio(_), None) => false,
         }
     }
 }
@@ -57,7 +57,7 @@ fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.get(rank).copied().unwrap_or(f64::NAN)
 }
 
-/// Runs works until somebody wants it to stop.
+/// Runs benchmarks until somebody wants it to stop.
 pub(crate) struct Runner {
     effort: Effort,
     stop: Arc<AtomicBool>,
@@ -77,23 +77,28 @@ impl Runner {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Measures a work; `None` if it was stopped before there was anything to say.
-    pub(crate) fn measure(&self, name: &'static str, mut work: Work) -> Result<Option<Measured>> {
-        match self.pairs(name, &mut work) {
-            // Ctrl-C goes to the processes that a work starts, too.
+    /// Measures a benchmark; `None` if it was stopped before there was anything to say.
+    pub(crate) fn measure(&self, name: &'static str, mut benchmark: Benchmark) -> Result<Option<Measured>> {
+        match self.pairs(name, &mut benchmark) {
+            // Ctrl-C goes to the processes that a benchmark starts, too.
             Err(_) if self.stopped() => Ok(None),
             Ok(pairs) if pairs.is_empty() => Ok(None),
-            other => other.map(|pairs| Some(summary(name, &work, &pairs))),
+            other => other.map(|pairs| Some(summary(name, &benchmark, &pairs))),
         }
     }
 
     /// The times of both sides, once what they give has been found right.
-    fn pairs(&self, name: &'static str, work: &mut Work) -> Result<Vec<(Duration, Option<Duration>)>> {
+    fn pairs(
+        &self,
+        name: &'static str,
+        benchmark: &mut Benchmark,
+    ) -> Result<Vec<(Duration, Option<Duration>)>> {
         let mut progress = Progress::new(name, self.effort.most);
         let mut run = |check: bool| -> Result<(Duration, Option<Duration>)> {
-            let ours = (work.ours)(check)?;
-            let anchor = work.anchor.as_mut().map(|(_, side): &mut (_, Side)| side(check)).transpose()?;
-            Ok((ours, anchor))
+            let ours = (benchmark.ours)(check)?;
+            let baseline =
+                benchmark.baseline.as_mut().map(|(_, side): &mut (_, Side)| side(check)).transpose()?;
+            Ok((ours, baseline))
         };
         run(true)?;
         let begun = Instant::now();
@@ -113,34 +118,34 @@ impl Runner {
     }
 }
 
-fn summary(name: &'static str, work: &Work, pairs: &[(Duration, Option<Duration>)]) -> Measured {
-    let figure = |time: Duration| work.unit.figure(time, work.amount);
+fn summary(name: &'static str, benchmark: &Benchmark, pairs: &[(Duration, Option<Duration>)]) -> Measured {
+    let figure = |time: Duration| benchmark.unit.figure(time, benchmark.amount);
     let mut ours: Vec<f64> = pairs.iter().map(|(ours, _)| figure(*ours)).collect();
-    let mut theirs: Vec<f64> = pairs.iter().filter_map(|(_, anchor)| anchor.map(figure)).collect();
-    let ratio = |(ours, anchor): &(Duration, Option<Duration>)| {
-        anchor.map(|anchor| anchor.as_secs_f64() / ours.as_secs_f64().max(1e-12))
+    let mut theirs: Vec<f64> = pairs.iter().filter_map(|(_, baseline)| baseline.map(figure)).collect();
+    let ratio = |(ours, baseline): &(Duration, Option<Duration>)| {
+        baseline.map(|baseline| baseline.as_secs_f64() / ours.as_secs_f64().max(1e-12))
     };
     let mut ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();
-    let anchor = work
-        .anchor
+    let baseline = benchmark
+        .baseline
         .as_ref()
         .map(|(name, _)| (*name, percentile(&mut theirs, 0.5), percentile(&mut ratios, 0.5)));
-    let spread = if anchor.is_some() { &mut ratios } else { &mut ours };
+    let spread = if baseline.is_some() { &mut ratios } else { &mut ours };
     let (p10, p90) = (percentile(spread, 0.1), percentile(spread, 0.9));
     Measured {
         name,
-        n: work.n,
-        unit: work.unit,
-        bar: work.bar,
+        n: benchmark.n,
+        unit: benchmark.unit,
+        target: benchmark.target,
         figure: percentile(&mut ours, 0.5),
-        anchor,
+        baseline,
         p10,
         p90,
         pairs: pairs.len(),
     }
 }
 
-/// A line on standard error for those who wait at a terminal, gone when the work is done.
+/// A line on standard error for those who wait at a terminal, gone when the benchmark is done.
 struct Progress {
     name: &'static str,
     most: usize,
@@ -177,18 +182,18 @@ impl Drop for Progress {
 mod tests {
     use super::*;
 
-    fn work(bar: Bar, anchor: bool) -> Work {
+    fn benchmark(target: Target, baseline: bool) -> Benchmark {
         let side = || -> Side { Box::new(|_| Ok(Duration::ZERO)) };
-        let anchor = anchor.then(|| ("anchor", side()));
-        Work { n: 1, unit: Unit::Micros, amount: 10.0, bar, ours: side(), anchor }
+        let baseline = baseline.then(|| ("baseline", side()));
+        Benchmark { n: 1, unit: Unit::Micros, amount: 10.0, target, ours: side(), baseline }
     }
 
     #[test]
     fn the_ratio_is_the_median_over_pairs_of_our_speed_over_theirs() {
         let us = Duration::from_micros;
         let pairs = [(us(20), Some(us(10))), (us(40), Some(us(80))), (us(30), Some(us(30)))];
-        let measured = summary("test", &work(Bar::Ratio(0.9), true), &pairs);
-        let (_, theirs, ratio) = measured.anchor.unwrap();
+        let measured = summary("test", &benchmark(Target::Ratio(0.9), true), &pairs);
+        let (_, theirs, ratio) = measured.baseline.unwrap();
         assert_eq!((measured.figure, theirs, ratio), (3.0, 3.0, 1.0));
         assert_eq!((measured.p10, measured.p90, measured.pairs), (0.5, 2.0, 3));
         assert!(measured.passes());
@@ -197,8 +202,8 @@ mod tests {
     #[test]
     fn without_an_anchor_the_figure_is_judged() {
         let pairs: Vec<_> = (1..=11).map(|i| (Duration::from_micros(10 * i), None)).collect();
-        let measured = summary("test", &work(Bar::AtMost(6.0), false), &pairs);
+        let measured = summary("test", &benchmark(Target::AtMost(6.0), false), &pairs);
         assert_eq!((measured.figure, measured.p10, measured.p90), (6.0, 2.0, 10.0));
-        assert!(measured.passes() && measured.anchor.is_none());
+        assert!(measured.passes() && measured.baseline.is_none());
     }
 }

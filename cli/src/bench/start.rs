@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tidemill::Accelerator;
 
-use super::work::{Bar, Make, Result, Unit, Work};
+use super::benchmark::{Benchmark, Make, Result, Target, Unit};
 use crate::cold_start::{Caches, spawn_program};
 
-/// The group's works; names are stable and listed in `docs/benchmarks.md`.
-pub(crate) static WORKS: &[(&str, Make)] = &[
+/// The group's benchmarks; names are stable and listed in `docs/benchmarks.md`.
+pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
     ("start_one_off", |gpu| start(gpu, "example_one_off")),
     ("start_chain", |gpu| start(gpu, "example_chain")),
     ("start_plan", |gpu| start(gpu, "example_plan")),
@@ -17,19 +17,19 @@ pub(crate) static WORKS: &[(&str, Make)] = &[
     ("start_tour", |gpu| start(gpu, "tour")),
 ];
 
-fn start(_: &Accelerator, program: &'static str) -> Result<Work> {
+fn start(_: &Accelerator, program: &'static str) -> Result<Benchmark> {
     let warm = Caches::new()?;
     // Two starts: the first knows nothing of the application, the second makes ahead what that has used.
     for _ in 0..2 {
         spawn_program(program, warm.path())?;
     }
     let cold = move || -> Result<Duration> { spawn_program(program, Caches::new()?.path()) };
-    Ok(Work {
+    Ok(Benchmark {
         n: 1,
         unit: Unit::Millis,
         amount: 1.0,
-        bar: Bar::Ratio(1.0),
+        target: Target::Ratio(1.0),
         ours: Box::new(move |_| spawn_program(program, warm.path())),
-        anchor: Some(("the same with nothing on disk", Box::new(move |_| cold()))),
+        baseline: Some(("the same with nothing on disk", Box::new(move |_| cold()))),
     })
 }

@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use tidemill::{Accelerator, Batch, Profiling, Slot, Stream, checksum};
 
-use super::work::{Bar, Make, Result, Unit, Work};
+use super::benchmark::{Benchmark, Make, Result, Target, Unit};
 
-/// The group's works; names are stable and listed in `docs/benchmarks.md`.
-pub(crate) static WORKS: &[(&str, Make)] = &[
-    ("utilisation_depth1", |gpu| utilisation(gpu, LARGE, 1, Bar::AtMost(90.0))),
-    ("utilisation_depth2", |gpu| utilisation(gpu, LARGE, 2, Bar::AtLeast(90.0))),
-    ("utilisation_depth3", |gpu| utilisation(gpu, LARGE, 3, Bar::AtLeast(97.0))),
-    ("utilisation_small_depth3", |gpu| utilisation(gpu, SMALL, 3, Bar::AtLeast(80.0))),
+/// The group's benchmarks; names are stable and listed in `docs/benchmarks.md`.
+pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
+    ("utilisation_depth1", |gpu| utilisation(gpu, LARGE, 1, Target::AtMost(90.0))),
+    ("utilisation_depth2", |gpu| utilisation(gpu, LARGE, 2, Target::AtLeast(90.0))),
+    ("utilisation_depth3", |gpu| utilisation(gpu, LARGE, 3, Target::AtLeast(97.0))),
+    ("utilisation_small_depth3", |gpu| utilisation(gpu, SMALL, 3, Target::AtLeast(80.0))),
     ("speedup_depth3", speedup_depth3),
 ];
 
 /// Batches of a run.
 const BATCHES: u64 = 200;
-/// What the device works on a batch.
+/// What the device does for a batch.
 const LARGE: Duration = Duration::from_millis(5);
 const SMALL: Duration = Duration::from_micros(300);
 /// Columns of a batch, and of the weights.
@@ -143,40 +143,40 @@ fn right(wrong: u64) -> Result<()> {
     if wrong == 0 { Ok(()) } else { Err(format!("{wrong} of {BATCHES} batches are wrong").into()) }
 }
 
-fn utilisation(gpu: &Accelerator, time: Duration, slots: usize, bar: Bar) -> Result<Work> {
+fn utilisation(gpu: &Accelerator, time: Duration, slots: usize, target: Target) -> Result<Benchmark> {
     let mut load = Load::new(gpu, fit(gpu, time)?, slots)?;
     let gpu = gpu.clone();
-    Ok(Work {
+    Ok(Benchmark {
         n: load.rows(),
         unit: Unit::Percent,
         amount: 1.0,
-        bar,
+        target,
         ours: Box::new(move |_| {
             let session = gpu.begin_profiling("stream", Profiling::Timeline)?;
             right(load.run()?)?;
             let report = load.stream.report(&session.finish()?)?;
             Ok(Duration::from_secs_f64(report.utilisation()))
         }),
-        anchor: None,
+        baseline: None,
     })
 }
 
 /// Against the same batches one after the other: prepared, run, waited for, consumed.
-fn speedup_depth3(gpu: &Accelerator) -> Result<Work> {
+fn speedup_depth3(gpu: &Accelerator) -> Result<Benchmark> {
     let fit = fit(gpu, LARGE)?;
-    let (mut ours, mut anchor) = (Load::new(gpu, fit, 3)?, Load::new(gpu, fit, 1)?);
+    let (mut ours, mut baseline) = (Load::new(gpu, fit, 3)?, Load::new(gpu, fit, 1)?);
     let n = fit.0;
     let time = |load: &mut Load| -> Result<Duration> {
         let begun = Instant::now();
         right(load.run()?)?;
         Ok(begun.elapsed())
     };
-    Ok(Work {
+    Ok(Benchmark {
         n,
         unit: Unit::Millis,
         amount: BATCHES as f64,
-        bar: Bar::Ratio(1.0),
+        target: Target::Ratio(1.0),
         ours: Box::new(move |_| time(&mut ours)),
-        anchor: Some(("the same, one batch after the other", Box::new(move |_| time(&mut anchor)))),
+        baseline: Some(("the same, one batch after the other", Box::new(move |_| time(&mut baseline)))),
     })
 }

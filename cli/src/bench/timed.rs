@@ -1,11 +1,11 @@
-//! Works that are cases of the table: operands, recording, check and amounts are the case's, and an anchor is all that is added.
+//! Benchmarks that are cases of the table: operands, recording, check and amounts are the case's, and a baseline is all that is added.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tidemill::Accelerator;
 
-use super::work::{Bar, Result, Side, Unit, Work};
+use super::benchmark::{Benchmark, Result, Side, Target, Unit};
 use crate::cases::{self, Array, Bound, Case, Expected};
 
 /// A case with its operands and what should come out, which are made once for both sides.
@@ -17,7 +17,7 @@ pub(crate) struct Timed {
 }
 
 impl Timed {
-    /// The case that the table has for a work of this name.
+    /// The case that the table has for a benchmark of this name.
     pub(crate) fn new(name: &'static str) -> Result<Rc<Timed>> {
         let mut table = cases::all().into_iter();
         let case = table.find(|case| case.bench.as_deref() == Some(name));
@@ -55,9 +55,9 @@ impl Timed {
         }))
     }
 
-    /// An anchor on the same operands. Where it is told that it will be checked, it must put its result into the place for it,
+    /// A baseline on the same operands. Where it is told that it will be checked, it must put its result into the place for it,
     /// which may be off by `bound`.
-    pub(crate) fn anchor(
+    pub(crate) fn baseline(
         self: &Rc<Self>,
         bound: Bound,
         mut run: impl FnMut(bool, &[Array], &mut Array) -> Result<Duration> + 'static,
@@ -67,23 +67,23 @@ impl Timed {
             let time = run(check, &timed.operands, &mut out)?;
             if check {
                 let result = timed.expected.check(&out, bound);
-                verdict(&format!("the anchor of {}", timed.name), &result)?;
+                verdict(&format!("the baseline of {}", timed.name), &result)?;
             }
             Ok(time)
         })
     }
 
-    /// The work, beside an anchor.
-    pub(crate) fn work(
+    /// The benchmark, beside a baseline.
+    pub(crate) fn benchmark(
         self: &Rc<Self>,
         gpu: &Accelerator,
         n: usize,
         unit: Unit,
         ratio: f64,
-        anchor: (&'static str, Side),
-    ) -> Result<Work> {
+        baseline: (&'static str, Side),
+    ) -> Result<Benchmark> {
         let (amount, ours) = (self.amount(unit), self.ours(gpu)?);
-        Ok(Work { n, unit, amount, bar: Bar::Ratio(ratio), ours, anchor: Some(anchor) })
+        Ok(Benchmark { n, unit, amount, target: Target::Ratio(ratio), ours, baseline: Some(baseline) })
     }
 }
 

@@ -12,7 +12,7 @@ use tidemill::{Accelerator, Config, DeviceInfo, Prewarm};
 
 use self::figures::{Bound, Table, differences};
 use crate::Outcome;
-use crate::bench::work::Result;
+use crate::bench::benchmark::Result;
 use crate::style::print;
 
 /// What can be said to `counters`.

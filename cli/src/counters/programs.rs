@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use tidemill::{Accelerator, Axes, DType, Epilogue, Matmul, Plan, Recording, Tensor, Value};
 
-use crate::bench::anchor::fused::Fused;
+use crate::bench::baseline::fused::Fused;
+use crate::bench::benchmark::{Result, expect};
 use crate::bench::graph;
-use crate::bench::work::{Result, expect};
 use crate::cases::{self, Array, Case};
 use crate::tour;
 

@@ -82,7 +82,7 @@ impl Layout {
         let bytes = 4 * self.cut.chunk * self.geometry.inner;
         let long = branch!("span: windowed", windowed) && Layout::range(limits) < bytes;
         if branch!("span: a part of the input is too long", long) {
-            return Err(Error::Binding { op, shape, bytes, limit: limits.storage_range_bytes });
+            return Err(Error::BindingTooLarge { op, shape, bytes, limit: limits.storage_range_bytes });
         }
         Ok(())
     }

@@ -87,7 +87,7 @@ pub(crate) fn check_result(result: Shape, limits: &Limits) -> Result<()> {
     let bytes = 4u64.saturating_mul(product(image) as u64);
     let limit = window_bytes(limits);
     if branch!("convolution: no image fits", *images > 0 && bytes > limit) {
-        Err(Error::Binding { op: OP, shape: result, bytes, limit })
+        Err(Error::BindingTooLarge { op: OP, shape: result, bytes, limit })
     } else {
         Ok(())
     }
@@ -196,7 +196,12 @@ impl Convolution {
         if images == 0 {
             branch!("convolution: an image is too large");
             let shape = values.value(self.output).shape;
-            return Err(Error::Binding { op: OP, shape, bytes: image_bytes, limit: window_bytes(limits) });
+            return Err(Error::BindingTooLarge {
+                op: OP,
+                shape,
+                bytes: image_bytes,
+                limit: window_bytes(limits),
+            });
         }
         Ok(Cut { parts, chunk, pitch, images })
     }

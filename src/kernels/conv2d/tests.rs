@@ -108,7 +108,7 @@ fn images_are_written_in_windows() {
     assert!(check_result(shape, &catalog.limits).is_ok());
     let small = Limits { storage_range_bytes: 33_480, ..catalog.limits };
     let refused = check_result(shape, &small);
-    assert!(matches!(refused, Err(Error::Binding { bytes: 33_480, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::BindingTooLarge { bytes: 33_480, .. })), "{refused:?}");
 }
 
 /// Parts, units in each, and units in a step of the loop.

@@ -48,7 +48,7 @@ impl Linear {
         match shapes.iter().find(|shape| self.load == Load::Buffer && bytes(shape) > limit) {
             Some(shape) => {
                 branch!("linear: input beyond a binding");
-                Err(Error::Binding { op, shape: *shape, bytes: bytes(shape), limit })
+                Err(Error::BindingTooLarge { op, shape: *shape, bytes: bytes(shape), limit })
             }
             None => Ok(()),
         }

@@ -283,7 +283,7 @@ impl Map {
             let whole = values.whole(input.value, false);
             let bytes = binding(whole, reach, value.dtype.size_bytes() as u64, limits).bytes;
             if branch!("map: reaches too far", bytes > limit) {
-                return Err(Error::Binding { op, shape: value.shape, bytes, limit });
+                return Err(Error::BindingTooLarge { op, shape: value.shape, bytes, limit });
             }
         }
         Ok(Load::Buffer)

@@ -42,7 +42,7 @@ impl Plan {
         let padded_n = product.n.next_multiple_of(4);
         let split = branch!("product: split", count > 1);
         let row_bytes = 4 * u64::from(if split { padded_n } else { product.n });
-        let too_large = || Error::Binding {
+        let too_large = || Error::BindingTooLarge {
             op: "matmul",
             shape: values.value(product.output).shape,
             bytes: row_bytes * u64::from(tile_rows) * u64::from(count),

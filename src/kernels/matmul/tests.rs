@@ -172,7 +172,10 @@ fn parts_of_later_windows_know_their_rows() {
     // An operand that no binding spans is refused, with its size.
     let long = super::tests::product(&mut values, [300, 8, 512], [1, 1]);
     let refused = lower(&long, &mut values, &catalog);
-    assert!(matches!(refused, Err(Error::Binding { op: "matmul", bytes: 614_400, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::BindingTooLarge { op: "matmul", bytes: 614_400, .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) struct Item {
 
 /// Where a box went: its left upper corner.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) row: usize,
@@ -51,7 +51,7 @@ pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
     /// In the order of the items.
-    pub(super) places: Vec<Place>,
+    pub(super) positions: Vec<Position>,
     pub(super) pieces: Vec<Piece>,
     /// The heights between stages.
     pub(super) stage_lines: Vec<f64>,
@@ -146,7 +146,8 @@ pub(super) fn arrange(items: &[Item], edges: &[(usize, usize)]) -> Layout {
     for row in 1..heights.len() {
         tops[row] = tops[row - 1] + heights[row - 1] + ROW_GAP;
     }
-    let place = |i: usize| Place { x: centres[i] - items[i].width / 2.0, y: tops[row_of[i]], row: row_of[i] };
+    let place =
+        |i: usize| Position { x: centres[i] - items[i].width / 2.0, y: tops[row_of[i]], row: row_of[i] };
     let mut first_rows: Vec<(usize, usize)> =
         items.iter().zip(&row_of).filter_map(|(item, &row)| Some((item.stage?, row))).collect();
     first_rows.sort_unstable();
@@ -154,7 +155,7 @@ pub(super) fn arrange(items: &[Item], edges: &[(usize, usize)]) -> Layout {
     Layout {
         width: right.ceil(),
         height: tops.last().zip(heights.last()).map_or(0.0, |(top, height)| top + height),
-        places: (0..items.len()).map(place).collect(),
+        positions: (0..items.len()).map(place).collect(),
         pieces: pieces(&grid, items, &row_of, &centres, &tops, &heights),
         stage_lines: first_rows.iter().skip(1).map(|&(_, row)| tops[row] - ROW_GAP / 2.0).collect(),
     }

@@ -4,7 +4,7 @@ use super::{BOX_GAP, Grid, LINE_GAP};
 
 /// Enough for chains to become straight.
 const PASSES: usize = 10;
-/// How much a cell stands on its wish: lines that pass several rows should be straight before all, and inputs give way.
+/// How much a cell keeps to its wanted position: lines that pass several rows should be straight before all, and inputs give way.
 const LINE_WEIGHT: f64 = 4.0;
 const INPUT_WEIGHT: f64 = 0.001;
 
@@ -28,21 +28,21 @@ pub(super) fn centres(
         // By the steps among its neighbours, if there are any, so that chains are straight and inputs stand beside them;
         // least by lines that come from far away.
         let pull = |cell: usize| u8::from(!grid.is_line(cell)) + u8::from(is_step(cell));
-        let wish = |cell: usize| {
+        let wanted = |cell: usize| {
             let near = if first[cell].is_empty() { &second[cell] } else { &first[cell] };
             let strongest = near.iter().map(|&other| pull(other)).max();
             let near = near.iter().filter(|&&other| Some(pull(other)) == strongest);
             let (sum, n) = near.fold((0.0, 0), |(sum, n), &other| (sum + centres[other], n + 1));
             if n == 0 { centres[cell] } else { sum / f64::from(n) }
         };
-        // As offsets from a row in which all cells stand as close as they may, wishes must only not fall.
+        // As offsets from a row in which all cells stand as close as they may, wanted must only not fall.
         let mut starts = vec![0.0; row.len()];
         for i in 1..row.len() {
             starts[i] = starts[i - 1] + distance(row[i - 1], row[i]);
         }
-        let wishes: Vec<(f64, f64)> =
-            row.iter().zip(&starts).map(|(&cell, start)| (wish(cell) - start, weight(cell))).collect();
-        for ((&cell, start), offset) in row.iter().zip(&starts).zip(rising(&wishes)) {
+        let wanted: Vec<(f64, f64)> =
+            row.iter().zip(&starts).map(|(&cell, start)| (wanted(cell) - start, weight(cell))).collect();
+        for ((&cell, start), offset) in row.iter().zip(&starts).zip(rising(&wanted)) {
             centres[cell] = start + offset;
         }
     };
@@ -54,11 +54,11 @@ pub(super) fn centres(
 }
 
 /// The numbers nearest to these (each with its weight, in the sense of least squares) that don't fall.
-fn rising(wishes: &[(f64, f64)]) -> Vec<f64> {
+fn rising(wanted: &[(f64, f64)]) -> Vec<f64> {
     // Runs of equal numbers: mean, weight, length. A run below the one before joins it.
     let mut runs: Vec<(f64, f64, usize)> = Vec::new();
-    for &(wish, weight) in wishes {
-        let mut run = (wish, weight, 1);
+    for &(wanted, weight) in wanted {
+        let mut run = (wanted, weight, 1);
         while let Some(&(mean, before, length)) = runs.last() {
             if mean <= run.0 {
                 break;

@@ -33,11 +33,11 @@ fn random(seed: u64, inputs: usize, steps: usize, staged: bool) -> (Vec<Item>, V
 
 fn check(items: &[Item], edges: &[(usize, usize)]) -> Layout {
     let layout = arrange(items, edges);
-    assert_eq!(layout.places.len(), items.len());
-    for (i, (a, item)) in layout.places.iter().zip(items).enumerate() {
+    assert_eq!(layout.positions.len(), items.len());
+    for (i, (a, item)) in layout.positions.iter().zip(items).enumerate() {
         assert!(a.x >= 0.0 && a.x + item.width <= layout.width, "{i}: {a:?} of {}", layout.width);
         assert!(a.y >= 0.0 && a.y + item.height <= layout.height, "{i}: {a:?} of {}", layout.height);
-        for (j, (b, other)) in layout.places.iter().zip(items).enumerate().skip(i + 1) {
+        for (j, (b, other)) in layout.positions.iter().zip(items).enumerate().skip(i + 1) {
             let apart = a.x + item.width <= b.x
                 || b.x + other.width <= a.x
                 || a.y + item.height <= b.y
@@ -46,7 +46,7 @@ fn check(items: &[Item], edges: &[(usize, usize)]) -> Layout {
         }
     }
     for &(from, to) in edges {
-        assert!(layout.places[from].row < layout.places[to].row, "{from} -> {to}");
+        assert!(layout.positions[from].row < layout.positions[to].row, "{from} -> {to}");
         let ends = layout.pieces.iter().filter(|p| (p.source, p.target) == (from, Some(to))).count();
         assert_eq!(ends, 1, "{from} -> {to}");
     }
@@ -54,7 +54,7 @@ fn check(items: &[Item], edges: &[(usize, usize)]) -> Layout {
     for piece in &layout.pieces {
         assert!(piece.from.1 <= piece.bend && piece.bend < piece.to.1, "{piece:?}");
         // Straight down from a box or from the piece before, or from where another one that does so bends.
-        let source = (layout.places[piece.source], &items[piece.source]);
+        let source = (layout.positions[piece.source], &items[piece.source]);
         let box_end = (source.0.x + source.1.width / 2.0, source.0.y + source.1.height);
         let parts = |p: &Piece| p != piece && (p.from.0, p.bend) == piece.from && p.source == piece.source;
         let goes_on = |p: &Piece| p.to == piece.from;
@@ -63,18 +63,18 @@ fn check(items: &[Item], edges: &[(usize, usize)]) -> Layout {
             "{piece:?} begins nowhere"
         );
         if let Some(target) = piece.target {
-            let (place, item) = (layout.places[target], &items[target]);
+            let (place, item) = (layout.positions[target], &items[target]);
             assert!((place.x..=place.x + item.width).contains(&piece.to.0) && piece.to.1 == place.y);
         }
         // The straight part passes beside every box.
-        for (place, item) in layout.places.iter().zip(items) {
+        for (place, item) in layout.positions.iter().zip(items) {
             let beside = piece.from.0 <= place.x || piece.from.0 >= place.x + item.width;
             assert!(beside || piece.from.1 >= place.y + item.height || piece.bend <= place.y, "{piece:?}");
         }
     }
     let stages: Vec<usize> = items.iter().filter_map(|item| item.stage).collect();
     for (line, y) in layout.stage_lines.iter().enumerate() {
-        for (place, item) in layout.places.iter().zip(items) {
+        for (place, item) in layout.positions.iter().zip(items) {
             assert!(place.y > *y || place.y + item.height < *y, "line {line} through {place:?}");
             if let Some(stage) = item.stage {
                 assert_eq!(place.y > *y, stage > line, "stage {stage}, line {line}");
@@ -90,7 +90,7 @@ fn nothing_and_one_box() {
     let nothing = arrange(&[], &[]);
     assert_eq!((nothing.width, nothing.height), (0.0, 0.0));
     let one = check(&[item(0, Some(0))], &[]);
-    assert_eq!(one.places, [Place { x: 0.0, y: 0.0, row: 0 }]);
+    assert_eq!(one.positions, [Position { x: 0.0, y: 0.0, row: 0 }]);
 }
 
 #[test]
@@ -126,5 +126,5 @@ fn two_hundred_boxes_are_no_matter() {
 fn the_same_graph_gives_the_same_picture() {
     let (items, edges) = random(3, 5, 50, true);
     let (once, again) = (arrange(&items, &edges), arrange(&items, &edges));
-    assert_eq!((once.places, once.pieces), (again.places, again.pieces));
+    assert_eq!((once.positions, once.pieces), (again.positions, again.pieces));
 }

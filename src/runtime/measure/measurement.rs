@@ -11,7 +11,7 @@ use crate::shape::Element;
 /// Whether a round waits for its work before the next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Pace {
+pub enum RoundMode {
     /// Each round's work is completed before the next round.
     Sync,
     /// Rounds follow each other at once; the clock stops when the last one's work is completed.
@@ -34,12 +34,12 @@ enum Verdict {
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
-/// use tidemill::Pace;
+/// use tidemill::RoundMode;
 /// let gpu = tidemill::Accelerator::global()?;
 /// let a = gpu.upload(&vec![1.0f32; 100_000], [100_000])?;
 /// let mut result = gpu.run(|r| r.add(&a, &a))?;
 /// let mut m = gpu.measure("add 100000").flops(100_000).bytes(1_200_000);
-/// m.run(10, Pace::Async, || {
+/// m.run(10, RoundMode::Async, || {
 ///     result = gpu.run(|r| r.add(&a, &a))?;
 ///     Ok(())
 /// })?;
@@ -93,14 +93,14 @@ impl Measurement {
     /// # Errors
     ///
     /// Those of the work; then there is no figure.
-    pub fn run(&mut self, rounds: u64, pace: Pace, mut work: impl FnMut() -> Result<()>) -> Result<()> {
+    pub fn run(&mut self, rounds: u64, mode: RoundMode, mut work: impl FnMut() -> Result<()>) -> Result<()> {
         self.verdict = Verdict::Unfinished;
         self.gpu.synchronize()?;
         let before = self.gpu.stats().dispatches;
         let begun = Instant::now();
         for _ in 0..rounds {
             work()?;
-            if pace == Pace::Sync {
+            if mode == RoundMode::Sync {
                 self.gpu.synchronize()?;
             }
         }

@@ -21,7 +21,7 @@ use crate::runtime::disk_cache;
 use crate::runtime::execute::execute;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::{Bandwidth, PeakStore, Peaks};
-use crate::runtime::profile::probe::Wish;
+use crate::runtime::profile::probe::ProfileRequest;
 use crate::runtime::recording::Recording;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::Tensor;
@@ -101,8 +101,9 @@ impl Ground {
         let lease = |tensor: &Tensor| tensor.storage.settled("peak", tensor.shape()).map(|(lease, _)| lease);
         let leases = vec![lease(&self.set)?, lease(&self.out)?];
         let program = Program::of(lowered, leases.len());
-        let sent = execute(core, program, &[], leases, Wish::host_only(), HostSync::default())?;
-        Ok(Submission::new(core.clone(), sent))
+        let submitted =
+            execute(core, program, &[], leases, ProfileRequest::host_only(), HostSync::default())?;
+        Ok(Submission::new(core.clone(), submitted))
     }
 
     /// How long some work takes, by the host's clock, from the moment before it is handed to the driver. Whatever

@@ -7,15 +7,15 @@ use super::clock::Anchor;
 use super::profiler::Profiler;
 use super::ticket::{HostTimes, RowPlan, Ticket, thread_name};
 use crate::error::Result;
-use crate::runtime::pipelines::Making;
+use crate::runtime::pipelines::PipelineBuildStats;
 use crate::schedule::program::Usage;
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
 use crate::vk::query::Stamp;
 
-/// How a recording wants to be profiled.
+/// How a recording is to be profiled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct ProfileRequest {
     pub(crate) mode: Profiling,
     /// Only what the host does is noted: no timestamps.
     pub(crate) host_only: bool,
@@ -23,10 +23,10 @@ pub(crate) struct Wish {
     pub(crate) begun_ns: Option<u64>,
 }
 
-impl Wish {
+impl ProfileRequest {
     /// When it is submitted is noted, without any timestamp on the device.
-    pub(crate) fn host_only() -> Wish {
-        Wish { mode: Profiling::Timeline, host_only: true, begun_ns: None }
+    pub(crate) fn host_only() -> ProfileRequest {
+        ProfileRequest { mode: Profiling::Timeline, host_only: true, begun_ns: None }
     }
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    pub(crate) fn new(profiler: &Profiler, device: &Device, wish: Wish) -> Result<Probe> {
-        let mode = wish.mode;
-        let stamps = mode != Profiling::Off && !wish.host_only && device.info.timestamps.is_some();
+    pub(crate) fn new(profiler: &Profiler, device: &Device, request: ProfileRequest) -> Result<Probe> {
+        let mode = request.mode;
+        let stamps = mode != Profiling::Off && !request.host_only && device.info.timestamps.is_some();
         let on = mode != Profiling::Off;
         Ok(Probe {
             mode,
             stamps,
-            host_only: wish.host_only,
+            host_only: request.host_only,
             encode_begin: if on { profiler.now_ns() } else { 0 },
             before: if stamps { profiler.anchor(device)? } else { None },
         })
@@ -90,11 +90,11 @@ impl Probe {
         profiler: &Profiler,
         rows: Arc<[RowPlan]>,
         record_begin: Option<u64>,
-        making: Making,
+        built: PipelineBuildStats,
     ) -> Ticket {
         let encode = (self.encode_begin, profiler.now_ns());
         let record = (record_begin.unwrap_or(encode.0), encode.0);
-        let host = HostTimes { record, encode, making, thread: thread_name(), ..HostTimes::default() };
+        let host = HostTimes { record, encode, built, thread: thread_name(), ..HostTimes::default() };
         Ticket::new(self.mode, self.host_only, rows, self.before, profiler.epoch(), host)
     }
 }

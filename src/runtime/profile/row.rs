@@ -135,8 +135,8 @@ impl Profile {
             host: HostTime {
                 record_ns: length(host.record),
                 encode_ns: length(host.encode),
-                pipelines_made: host.making.pipelines,
-                pipelines_ns: host.making.ns,
+                pipelines_made: host.built.pipelines,
+                pipelines_ns: host.built.ns,
                 submit_ns: length(host.submit),
                 wait_ns: host.waits.iter().copied().map(length).sum(),
             },

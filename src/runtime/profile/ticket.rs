@@ -11,7 +11,7 @@ use super::clock::Anchor;
 use crate::error::{ProfileError, Result};
 use crate::ir::command::{Action, Cost};
 use crate::ir::value::Label;
-use crate::runtime::pipelines::Making;
+use crate::runtime::pipelines::PipelineBuildStats;
 use crate::schedule::program::Program;
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
@@ -34,7 +34,7 @@ pub(crate) struct HostTimes {
     pub(crate) encode: (u64, u64),
     pub(crate) submit: (u64, u64),
     pub(crate) waits: Vec<(u64, u64)>,
-    pub(crate) making: Making,
+    pub(crate) built: PipelineBuildStats,
     pub(crate) thread: String,
 }
 

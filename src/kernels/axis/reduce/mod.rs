@@ -233,7 +233,7 @@ impl Cutting<'_> {
         let states = geometry.results() * parts;
         let (bytes, limit) = (states * STATE_BYTES, self.catalog.limits.storage_range_bytes);
         if parts > 1 && branch!("reduce: too many states", bytes > limit) {
-            return Err(Error::Binding { op: self.reduce.op, shape, bytes, limit });
+            return Err(Error::BindingTooLarge { op: self.reduce.op, shape, bytes, limit });
         }
         Ok(())
     }

@@ -263,7 +263,7 @@ impl Cutting<'_> {
     fn check_states(&self, cut: Cut, shape: Shape) -> Result<()> {
         let (bytes, limit) = (self.state_bytes(cut), self.catalog.limits.storage_range_bytes);
         if branch!("softmax: too many states", bytes > limit) {
-            return Err(Error::Binding { op: self.softmax.op, shape, bytes, limit });
+            return Err(Error::BindingTooLarge { op: self.softmax.op, shape, bytes, limit });
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use gemm::Parallelism;
 
-use crate::bench::work::Result;
+use crate::bench::benchmark::Result;
 
 /// Operands and a place for the result.
 pub(crate) struct Gemm {

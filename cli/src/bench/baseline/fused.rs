@@ -7,7 +7,7 @@
 
 use tidemill::{DType, Dispatch, Kernel, Recording, Tensor, Value};
 
-use crate::bench::work::Result;
+use crate::bench::benchmark::Result;
 
 static RELU_ABCD: &[u8] = include_bytes!("relu_abcd.spv");
 /// Elements that one workgroup of it takes.

@@ -1,5 +1,5 @@
 #version 460
-// The shader of the bare anchor: nothing but the add, loaded the way that is fastest on every driver measured.
+// The shader of the bare baseline: nothing but the add, loaded the way that is fastest on every driver measured.
 // glslangValidator --quiet -V --target-env vulkan1.3 add.comp -o add.spv
 
 layout(local_size_x = 64) in;

@@ -53,30 +53,30 @@ impl Unit {
     }
 }
 
-/// What is asked of a work.
+/// What is asked of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Bar {
+pub(crate) enum Target {
     /// The figure may be this at most.
     AtMost(f64),
     /// The figure must be this at least.
     AtLeast(f64),
-    /// Our speed over the anchor's must be this at least.
+    /// Our speed over the baseline's must be this at least.
     Ratio(f64),
 }
 
-/// Makes a work when its turn comes, so that only one holds memory.
-pub(crate) type Make = fn(&Accelerator) -> Result<Work>;
+/// Makes a benchmark when its turn comes, so that only one holds memory.
+pub(crate) type Make = fn(&Accelerator) -> Result<Benchmark>;
 
 /// Something that is measured, and what it is measured against.
-pub(crate) struct Work {
+pub(crate) struct Benchmark {
     /// The size of the problem.
     pub(crate) n: usize,
     pub(crate) unit: Unit,
     /// How much of the unit one run does: operations, or bytes.
     pub(crate) amount: f64,
-    pub(crate) bar: Bar,
+    pub(crate) target: Target,
     pub(crate) ours: Side,
-    pub(crate) anchor: Option<(&'static str, Side)>,
+    pub(crate) baseline: Option<(&'static str, Side)>,
 }
 
 /// An error unless every element is what it should be.

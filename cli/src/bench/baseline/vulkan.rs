@@ -54,7 +54,7 @@ impl Bare {
     /// Makes everything on the device with this index. `a` and `b` are of equal length, a multiple of 256.
     pub(crate) fn new(device_index: usize, a: &[f32], b: &[f32], chain: usize) -> Result<Bare> {
         if a.len() != b.len() || !a.len().is_multiple_of(PER_GROUP) || a.is_empty() || chain == 0 {
-            return Err(format!("the bare anchor can't add {} and {} elements", a.len(), b.len()).into());
+            return Err(format!("the bare baseline can't add {} and {} elements", a.len(), b.len()).into());
         }
         // SAFETY: the loader's initialisation has no preconditions.
         let entry = unsafe { ash::Entry::load() }?;

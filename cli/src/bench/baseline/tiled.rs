@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidemill::{Accelerator, DType, Dispatch, Kernel, Tensor};
 
-use crate::bench::work::Result;
+use crate::bench::benchmark::Result;
 
 static TILED: &[u8] = include_bytes!("tiled.spv");
 
