@@ -34,7 +34,7 @@ fn record(c: &mut Criterion) {
                 let mut total = Duration::ZERO;
                 for _ in 0..rounds {
                     let begun = Instant::now();
-                    let mut r = gpu.begin_recording().expect("an open accelerator");
+                    let r = gpu.begin_recording().expect("an open accelerator");
                     let mut value = r.add(&a, &a).expect("an add");
                     for _ in 1..ops {
                         value = r.add(value, &a).expect("an add");
@@ -75,7 +75,7 @@ fn add(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(12 * n as u64));
         group.bench_function(BenchmarkId::from_parameter(n), |bench| {
             bench.iter(|| {
-                let mut r = gpu.begin_recording().expect("an open accelerator");
+                let r = gpu.begin_recording().expect("an open accelerator");
                 let sum = r.add(&a, &b).expect("an add");
                 let kept = r.keep(sum).expect("our own value");
                 r.end_recording().expect("a submission").wait().expect("an end");

@@ -5,7 +5,7 @@
 use tidemill::{Accelerator, Result, Tensor};
 
 async fn powers(gpu: &Accelerator, x: &Tensor, steps: usize) -> Result<Vec<f32>> {
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let mut y = r.copy(x)?;
     for _ in 0..steps {
         y = r.mul(y, x)?;

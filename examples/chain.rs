@@ -11,7 +11,7 @@ fn main() -> Result<()> {
     let x: Vec<f32> = (0..N).map(|i| (i % 200) as f32 / 100.0 - 1.0).collect();
     let (a, b) = (gpu.upload(&x, [N])?, gpu.upload(&[0.5f32], [1])?);
 
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let square = r.mul(&a, &a)?;
     let shifted = r.sub(square, &b)?;
     let positive = r.relu(shifted)?;

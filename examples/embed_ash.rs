@@ -100,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
         // 6. Tidemill waits for 1, and reads the host's buffer as a tensor.
         let x = gpu.wrap(HostBuffer::new(shared.buffer, BUFFER_USAGE, 0, BYTES), [N], DType::F32)?;
-        let mut r = gpu.begin_recording()?;
+        let r = gpu.begin_recording()?;
         let left = r.slice(&x, 0..N - 2)?;
         let middle = r.slice(&x, 1..N - 1)?;
         let right = r.slice(&x, 2..N)?;

@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let w2 = gpu.upload(&weights(128 * 10), [128, 10])?;
     let x = gpu.zeros::<f32>([BATCH, 784])?;
 
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let hidden = r.matmul_with(&x, &w1, Epilogue::bias(&b1).relu())?;
     let scores = r.matmul(hidden, &w2)?;
     let shares = r.softmax(scores, -1)?;

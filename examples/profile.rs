@@ -10,7 +10,7 @@ fn main() -> Result<()> {
     let x = gpu.upload(&vec![0.01f32; n * n], [n, n])?;
 
     let run = || -> Result<(Tensor, Profile)> {
-        let mut r = gpu.begin_recording()?;
+        let r = gpu.begin_recording()?;
         r.profiling(Profiling::Isolated);
         let product = r.matmul(&x, &x)?;
         let shares = r.softmax(product, -1)?;

@@ -22,9 +22,8 @@
 //! let a = gpu.upload(&[1.0f32, 2.0, 3.0], [3])?;
 //! let b = gpu.upload(&[10.0f32, 20.0, 30.0], [3])?;
 //!
-//! let mut r = gpu.begin_recording()?;
-//! let sum = r.add(&a, &b)?;
-//! let scaled = r.mul(sum, &a)?;
+//! let r = gpu.begin_recording()?;
+//! let scaled = r.mul(r.add(&a, &b)?, &a)?;
 //! let kept = r.keep(scaled)?;
 //! r.end_recording()?.wait()?;
 //! assert_eq!(kept.read::<f32>()?, [11.0, 44.0, 99.0]);
@@ -159,11 +158,13 @@ const _: () = {
     shared::<Accelerator>();
     shared::<Tensor>();
     shared::<HostMemory>();
-    shared::<Recording>();
     shared::<Submission>();
     shared::<Hybrid>();
     shared::<Plan>();
     shared::<Stream>();
     shared::<Batch>();
     shared::<Kernel>();
+    // Operations have an order, so one thread records at a time.
+    const fn moves<T: Send>() {}
+    moves::<Recording>();
 };

@@ -315,7 +315,7 @@ fn a_queue_without_timestamps_says_so_and_everything_else_works() {
     assert_eq!((run.submissions, run.dispatches), (8, 8));
     assert!(run.wall_ns > 0 && run.to_string().contains("no timestamps"));
     let a = gpu.upload(&[1.0f32], [1]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     r.profiling(Profiling::Timeline);
     let sum = r.add(&a, &a).unwrap();
     let kept = r.keep(sum).unwrap();

@@ -36,7 +36,7 @@ fn both_compute(one: &Gpu, other: &Gpu) {
 fn tensors_stay_at_home(one: &Gpu, other: &Gpu) {
     let theirs = other.upload(&[1.0f32, 2.0], [2]).unwrap();
     let ours: Tensor = one.upload(&[10.0f32, 20.0], [2]).unwrap();
-    let mut r = one.begin_recording().unwrap();
+    let r = one.begin_recording().unwrap();
     let error = r.add(&ours, &theirs).unwrap_err();
     assert!(matches!(&error, Error::ForeignTensor { op: "add", .. }), "{error:?}");
     let (home, here) = (&other.device().name, &one.device().name);
@@ -87,7 +87,7 @@ fn pipelines_are_made_at_once_and_ahead() {
     for part in ["SwiftShader", "llvmpipe"] {
         let gpu = gpu_with(config().device(DeviceChoice::Name(part.to_owned())).fusion(false));
         let x = gpu.upload(&[2.25f32; 64], [64]).unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let values = [r.neg(&x), r.sqrt(&x), r.floor(&x), r.exp(&x), r.sum(&x, 0), r.softmax(&x, 0)];
         let kept: Vec<Tensor> = values.into_iter().map(|y| r.keep(y.unwrap()).unwrap()).collect();
         let mut told = Vec::new();

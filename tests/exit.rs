@@ -113,9 +113,9 @@ fn refused<T>(call: &str, result: Result<T>) -> i32 {
 fn calls() -> Result<i32> {
     let gpu = Accelerator::global()?;
     let x = gpu.upload(&[1.0f32; 64], [64])?;
-    let mut open = gpu.begin_recording()?;
+    let open = gpu.begin_recording()?;
     let value = open.neg(&x)?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let doubled = r.add(&x, &x)?;
     let doubled = r.keep(doubled)?;
     let mut plan = r.into_plan()?;

@@ -330,7 +330,7 @@ fn fused(folder: &Folder) -> (usize, u64) {
     let config = Config::new().validation(true).prewarm(Prewarm::Blocking).cache_dir(folder.path());
     let gpu = harness::gpu_with(config.profiling(tidemill::Profiling::Timeline));
     let a = gpu.upload(&[1.0f32; 64], [64]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let x = r.sub(&a, &a).unwrap();
     let x = r.neg(x).unwrap();
     let x = r.max(x, &a).unwrap();

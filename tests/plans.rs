@@ -18,7 +18,7 @@ use tidemill::{Accelerator, DType, Error, Plan, Profiling, Submission, Tensor};
 
 /// `x + x`, copied a few times so that there are temporaries.
 fn doubling(gpu: &Accelerator, x: &Tensor) -> (Plan, Tensor) {
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let mut v = r.add(x, x).unwrap();
     for _ in 0..40 {
         v = r.copy(v).unwrap();
@@ -123,7 +123,7 @@ fn a_submission_that_fails_changes_nothing() {
     x.write(&[2.0f32; 500]).unwrap();
     for call in ["vkQueueSubmit2", "vkEndCommandBuffer", "vkAllocateCommandBuffers"] {
         // An output that others hold moves, so that something is to be encoded.
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let _held = r.add(&y, &y).unwrap();
         seam.fail(call, 0, 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         assert!(plan.submit().is_err(), "{call}");
@@ -153,7 +153,7 @@ fn stats_tell_what_recordings_and_plans_move_and_take() {
     let gpu = harness::gpu();
     let x = gpu.upload(&[0.5f32; 64 * 64], [64, 64]).unwrap();
     let record = || {
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let product = r.matmul(&x, &x).unwrap();
         let shares = r.softmax(product, -1).unwrap();
         let kept = r.keep(shares).unwrap();

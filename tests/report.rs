@@ -43,7 +43,7 @@ fn run(gpu: &Accelerator, mode: Profiling) -> tidemill::Result<Run> {
 fn network(gpu: &Accelerator) -> tidemill::Result<Explanation> {
     let (x, w1) = (gpu.zeros::<f32>([64, 784])?, gpu.zeros::<f32>([784, 256])?);
     let (b1, w2) = (gpu.zeros::<f32>([256])?, gpu.zeros::<f32>([256, 10])?);
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let h = r.matmul(&x, &w1)?;
     let h = r.add(h, &b1)?;
     let h = r.relu(h)?;

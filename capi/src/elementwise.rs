@@ -23,7 +23,7 @@ macro_rules! unary_constants {
             pub const $c: tm_unary_op = $number;
         )*)*
 
-        fn unary(r: &mut Recording, op: tm_unary_op, x: Operand<'_>) -> Result<Value, Failure> {
+        fn unary(r: &Recording, op: tm_unary_op, x: Operand<'_>) -> Result<Value, Failure> {
             let value = match op {
                 $($($c => r.$name(x),)*)*
                 other => return Err(Failure::unknown("op", other)),
@@ -135,12 +135,7 @@ pub unsafe extern "C" fn tm_binary_scalar(
     })
 }
 
-fn with_scalar<T: Scalar>(
-    r: &mut Recording,
-    op: tm_binary_op,
-    a: Operand<'_>,
-    b: T,
-) -> Result<Value, Failure> {
+fn with_scalar<T: Scalar>(r: &Recording, op: tm_binary_op, a: Operand<'_>, b: T) -> Result<Value, Failure> {
     let value = match op {
         TM_ADD => r.add_scalar(a, b),
         TM_SUB => r.sub_scalar(a, b),

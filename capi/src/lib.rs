@@ -9,6 +9,8 @@
 //! 2. A handle is freed once, when no other call uses it.
 //! 3. A string ends with a 0.
 //! 4. What a callback is given to use (`user`) may be used from the thread on which it is called.
+//! 5. A handle that a callback is given is not used once the callback has returned. Until then the library leaves alone what
+//!    it lends by it.
 //!
 //! Handles that may be NULL come in as `Option<&T>`, those to be freed as `Option<Box<T>>`, and places for results as
 //! `Option<&mut MaybeUninit<T>>`, so that only slices, strings and callbacks need `unsafe`. Options of C (`tm_unary_op` and

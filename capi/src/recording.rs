@@ -2,6 +2,7 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,12 +27,39 @@ pub struct tm_recording {
 
 #[derive(Debug)]
 struct State {
-    /// `None` once it has ended.
-    recording: Option<Recording>,
+    recording: Held,
     values: Vec<Value>,
-    /// It is a stream's, which ends it itself.
-    lent: bool,
 }
+
+/// The recording of a handle.
+#[derive(Debug)]
+enum Held {
+    /// The handle's own.
+    Own(Box<Recording>),
+    /// A stream's, which ends it itself.
+    Lent(Lent),
+    /// It has ended.
+    Ended,
+}
+
+impl Held {
+    fn recording(&self) -> Result<&Recording, Failure> {
+        match self {
+            Held::Own(recording) => Ok(recording),
+            // SAFETY: contract 5: the recording outlives the handle.
+            Held::Lent(lent) => Ok(unsafe { lent.0.as_ref() }),
+            Held::Ended => Err(ended()),
+        }
+    }
+}
+
+/// A recording that a stream owns, for the time of a callback.
+#[derive(Debug)]
+struct Lent(NonNull<Recording>);
+
+// SAFETY: contract 5: the stream leaves the recording alone during the callback, and the handle's lock lets one thread at
+// a time use it. A recording is `Send`.
+unsafe impl Send for Lent {}
 
 /// An operand: a tensor (tm_of makes one), or what an operation of the same recording gave. It owns nothing and is not
 /// freed; that of a tensor is good as long as the tensor's handle. All zeros is no value.
@@ -90,26 +118,29 @@ impl Scope<'_> {
 }
 
 impl tm_recording {
-    fn new(recording: Recording, lent: bool) -> tm_recording {
+    fn new(recording: Held) -> tm_recording {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let state = State { recording: Some(recording), values: Vec::new(), lent };
+        let state = State { recording, values: Vec::new() };
         tm_recording { number, state: Mutex::new(state) }
     }
 
-    /// A recording that somebody else will end.
-    pub(crate) fn lent(recording: Recording) -> tm_recording {
-        tm_recording::new(recording, true)
+    /// A recording that a stream will end.
+    ///
+    /// # Safety
+    ///
+    /// Contract 5: the recording must outlive the handle, and nothing else may use it as long as the handle is there.
+    pub(crate) unsafe fn lent(recording: &Recording) -> tm_recording {
+        tm_recording::new(Held::Lent(Lent(NonNull::from(recording))))
     }
 
     /// Has operations recorded, and gives their values to C.
     pub(crate) fn record(
         &self,
-        record: impl FnOnce(&mut Recording, &Scope<'_>) -> Result<Vec<Value>, Failure>,
+        record: impl FnOnce(&Recording, &Scope<'_>) -> Result<Vec<Value>, Failure>,
     ) -> Result<Vec<tm_value>, Failure> {
         let mut state = lock(&self.state)?;
-        let State { recording, values, .. } = &mut *state;
-        let recording = recording.as_mut().ok_or_else(ended)?;
-        let made = record(recording, &Scope { number: self.number, values })?;
+        let State { recording, values } = &mut *state;
+        let made = record(recording.recording()?, &Scope { number: self.number, values })?;
         if values.len() + made.len() > 1 << INDEX_BITS {
             return Err(Failure::argument(format!("a recording has at most {} values", 1 << INDEX_BITS)));
         }
@@ -122,38 +153,36 @@ impl tm_recording {
     /// Takes the recording out, to be ended by the caller of C.
     fn end(&self) -> Result<Recording, Failure> {
         let mut state = lock(&self.state)?;
-        if state.lent {
-            let message = "the stream ends this recording itself".to_owned();
-            return Err(Failure::argument(message));
+        match std::mem::replace(&mut state.recording, Held::Ended) {
+            Held::Own(recording) => Ok(*recording),
+            Held::Ended => Err(ended()),
+            lent @ Held::Lent(_) => {
+                state.recording = lent;
+                Err(Failure::argument("the stream ends this recording itself".to_owned()))
+            }
         }
-        state.recording.take().ok_or_else(ended)
     }
 
-    /// Takes a lent recording back, with the values that these are in it.
+    /// The values that these are in the recording.
     ///
     /// # Safety
     ///
     /// Contract 1 for the values.
-    pub(crate) unsafe fn take_back(
-        self,
-        outputs: &[tm_value],
-    ) -> Result<(Recording, Result<Vec<Value>, Failure>), Failure> {
-        let state = self.state.into_inner();
-        let state = state.map_err(|_| Failure::argument("a call on the recording panicked".to_owned()))?;
-        let mut recording = state.recording.ok_or_else(ended)?;
+    pub(crate) unsafe fn outputs(&self, outputs: &[tm_value]) -> Result<Vec<Value>, Failure> {
+        let state = lock(&self.state)?;
         let scope = Scope { number: self.number, values: &state.values };
+        let recording = state.recording.recording()?;
         let values = outputs.iter().map(|output| {
             // SAFETY: contract 1.
             let operand = unsafe { scope.operand(*output, "an output") }?;
-            value(&mut recording, operand)
+            value(recording, operand)
         });
-        let values = values.collect();
-        Ok((recording, values))
+        values.collect()
     }
 }
 
 /// The operand as a value: a tensor becomes one without being copied.
-fn value(recording: &mut Recording, operand: Operand<'_>) -> Result<Value, Failure> {
+fn value(recording: &Recording, operand: Operand<'_>) -> Result<Value, Failure> {
     match operand {
         Operand::Value(value) => Ok(value),
         Operand::Tensor(tensor) => Ok(recording.reshape(tensor, tensor.shape())?),
@@ -169,7 +198,7 @@ pub(crate) fn record(
     call: &str,
     recording: Option<&tm_recording>,
     out: Option<&mut MaybeUninit<tm_value>>,
-    op: impl FnOnce(&mut Recording, &Scope<'_>) -> Result<Value, Failure>,
+    op: impl FnOnce(&Recording, &Scope<'_>) -> Result<Value, Failure>,
 ) -> tm_status {
     guard(call, || {
         let out = given(out, "out")?.write(tm_value::NONE);
@@ -193,7 +222,7 @@ pub extern "C" fn tm_begin_recording(
 ) -> tm_status {
     guard("tm_begin_recording", || {
         let out = place(recording, "recording")?;
-        *out = handle(tm_recording::new(opened(gpu)?.begin_recording()?, false));
+        *out = handle(tm_recording::new(Held::Own(Box::new(opened(gpu)?.begin_recording()?))));
         Ok(())
     })
 }

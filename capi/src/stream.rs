@@ -85,27 +85,25 @@ struct Recorder {
 
 impl Recorder {
     /// Lends the recording to C for the time of the call.
-    fn call(&self, r: &mut Recording, inputs: &[tidemill::Tensor]) -> Result<Vec<Value>, Failure> {
-        let accelerator = inputs.first().map(tidemill::Tensor::accelerator);
-        let accelerator = accelerator.ok_or_else(|| Failure::argument("there are no inputs".to_owned()))?;
-        let real = std::mem::replace(r, accelerator.begin_recording()?);
-        let mut lent = tm_recording::lent(real);
+    fn call(&self, r: &Recording, inputs: &[tidemill::Tensor]) -> Result<Vec<Value>, Failure> {
+        if inputs.is_empty() {
+            return Err(Failure::argument("there are no inputs".to_owned()));
+        }
+        // SAFETY: contract 5: `r` is not used below, and the handle goes with this call.
+        let mut lent = unsafe { tm_recording::lent(r) };
         let inputs: Vec<tm_tensor> =
             inputs.iter().map(|tensor| tm_tensor { tensor: tensor.clone() }).collect();
         let pointers: Vec<*const tm_tensor> = inputs.iter().map(std::ptr::from_ref).collect();
         let mut outputs = vec![tm_value::NONE; self.output_count];
         // SAFETY: contract 4; everything it gets lives as long as the call.
         let said = unsafe { (self.function)(&mut lent, pointers.as_ptr(), outputs.as_mut_ptr(), self.user) };
-        let outputs = if said == 0 { &outputs[..] } else { &[] };
-        // SAFETY: the callback's values are as contract 1 says, and the inputs are still here.
-        let (real, values) = unsafe { lent.take_back(outputs) }?;
-        *r = real;
         if said != 0 {
             let message =
                 format!("the recording function gave {said}; the last message is: {}", last_message());
             return Err(Failure::new(tm_status::TM_CALLBACK, message));
         }
-        values
+        // SAFETY: the callback's values are as contract 1 says, and the inputs are still here.
+        unsafe { lent.outputs(&outputs) }
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Array, Bound, Case, Expected, Input, Kind, reference, twin};
 /// # Errors
 ///
 /// Those of the operation.
-pub fn apply<'a>(r: &mut Recording, op: &Unary, x: impl Into<Operand<'a>>) -> Result<Value> {
+pub fn apply<'a>(r: &Recording, op: &Unary, x: impl Into<Operand<'a>>) -> Result<Value> {
     record(op.name, op.parameters, r, x.into())
 }
 
@@ -31,7 +31,7 @@ macro_rules! by_name {
         /// Those of them that an epilogue has.
         pub(crate) const STEPS: &[&str] = &[$($($({ let _: u32 = $step_number; stringify!($name) },)?)*)*];
 
-        fn record(name: &str, [p, q]: [f32; 2], r: &mut Recording, x: Operand<'_>) -> Result<Value> {
+        fn record(name: &str, [p, q]: [f32; 2], r: &Recording, x: Operand<'_>) -> Result<Value> {
             match name {
                 $($(stringify!($name) => r.$name(x),)*)*
                 "leaky_relu" => r.leaky_relu(x, p),
@@ -153,7 +153,7 @@ fn unary_i32(op: &'static str, n: usize) -> Case {
         Expected::Words(x[0].of().iter().map(|x| exact(x) as u32).collect())
     };
     let (inputs, result) = (vec![Input::new(&[n], x)], Kind::of::<i32>(&[n]));
-    let record = move |r: &mut Recording, t: &[Tensor]| match op {
+    let record = move |r: &Recording, t: &[Tensor]| match op {
         "neg" => r.neg(&t[0]),
         "abs" => r.abs(&t[0]),
         _ => r.sign(&t[0]),

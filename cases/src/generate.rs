@@ -28,7 +28,7 @@ fn made<T: Element>(
     op: &'static str,
     what: String,
     n: usize,
-    record: impl Fn(&mut Recording) -> Result<Value> + Send + Sync + 'static,
+    record: impl Fn(&Recording) -> Result<Value> + Send + Sync + 'static,
     expected: impl Fn() -> Expected + Send + Sync + 'static,
 ) -> Case {
     let result = Kind::of::<T>(&[n]);

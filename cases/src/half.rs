@@ -41,7 +41,7 @@ fn rounded(x: f32) -> f64 {
 
 /// Every half there is, and floats that are none.
 fn casts(out: &mut Vec<Case>) {
-    type Step = fn(&mut Recording, &[Tensor]) -> Result<Value>;
+    type Step = fn(&Recording, &[Tensor]) -> Result<Value>;
     let case = |what: String, input: Input, to: Kind, record: Step, exact: fn(f32) -> f64| {
         let expected = move |x: &[Array]| Expected::Floats(x[0].floats().iter().map(|x| exact(*x)).collect());
         Case::new("cast_f16", "map", what, vec![input], to, record, expected).flops(to.shape.elements())
@@ -95,7 +95,7 @@ fn elementwise(out: &mut Vec<Case>) {
 fn binary(op: &'static str, what: String, lhs: &[usize], rhs: &[usize]) -> Case {
     let to = broadcast(&[lhs, rhs]);
     let (n, from) = (to.iter().product(), [stretched(lhs, &to), stretched(rhs, &to)]);
-    let record = move |r: &mut Recording, t: &[Tensor]| match op {
+    let record = move |r: &Recording, t: &[Tensor]| match op {
         "add" => r.add(&t[0], &t[1]),
         "sub" => r.sub(&t[0], &t[1]),
         "mul" => r.mul(&t[0], &t[1]),
@@ -124,7 +124,7 @@ fn permute(rows: usize, columns: usize) -> Case {
 /// Fused, the results in between are rounded as if they had been stored.
 fn chains(out: &mut Vec<Case>) {
     let case = |n: usize| {
-        let record = |r: &mut Recording, t: &[Tensor]| {
+        let record = |r: &Recording, t: &[Tensor]| {
             let product = r.mul(&t[0], &t[1])?;
             let sum = r.add(product, &t[0])?;
             let active = r.relu(sum)?;
@@ -234,7 +234,7 @@ impl Product16 {
         let flops = reference.flops();
         let spec = Arc::new(self);
         let on_device = spec.clone();
-        let record = move |r: &mut Recording, t: &[Tensor]| r.matmul_with(&t[0], &t[1], on_device.how(t));
+        let record = move |r: &Recording, t: &[Tensor]| r.matmul_with(&t[0], &t[1], on_device.how(t));
         let expected = move |x: &[Array]| spec.expected(x, &reference);
         Case::new("matmul_f16", "matmul", what, inputs, result, record, expected)
             .bound(if both { ROUNDED } else { WIDE })

@@ -57,11 +57,11 @@ fn mover(
     op: &'static str,
     what: String,
     [from, to]: [&[usize]; 2],
-    record: impl Fn(&mut Recording, &Tensor) -> Result<Value> + Send + Sync + 'static,
+    record: impl Fn(&Recording, &Tensor) -> Result<Value> + Send + Sync + 'static,
     on_cpu: impl Fn(cpu::View<'_, u32>, &mut [u32]) -> Result<Shape> + Send + Sync + 'static,
     expected: impl Fn(&[u32]) -> Vec<u32> + Send + Sync + 'static,
 ) -> Case {
-    let record = move |r: &mut Recording, t: &[Tensor]| record(r, &t[0]);
+    let record = move |r: &Recording, t: &[Tensor]| record(r, &t[0]);
     let expected = move |x: &[Array]| Expected::Words(expected(x[0].of()));
     Case::new(op, "map", what, vec![numbered(from, 7)], Kind::of::<u32>(to), record, expected)
         .twin(move |x, out| on_cpu(x[0].view(), out.of_mut()))
@@ -83,7 +83,7 @@ fn permutations(out: &mut Vec<Case>) {
             result
         };
         let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::permute(x, &cpu_order, out);
-        let record = move |r: &mut Recording, x: &Tensor| r.permute(x, &record_order);
+        let record = move |r: &Recording, x: &Tensor| r.permute(x, &record_order);
         mover("permute", what, [shape, &to], record, on_cpu, expected)
     };
     for (shape, order, name) in [
@@ -143,7 +143,7 @@ fn copies(out: &mut Vec<Case>) {
     let reshape = |n: usize| {
         let what = format!("[{n}] to [1, {n}] and back, negated twice");
         let input = numbered_as(DType::I32, &[n], 11);
-        let record = move |r: &mut Recording, t: &[Tensor]| {
+        let record = move |r: &Recording, t: &[Tensor]| {
             let row = r.reshape(&t[0], [1, n])?;
             let negated = r.neg(row)?;
             let line = r.reshape(negated, [n])?;
@@ -175,7 +175,7 @@ fn slices(out: &mut Vec<Case>) {
             result
         };
         let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::slice(x, cpu_ranges.as_slice(), out);
-        let record = move |r: &mut Recording, x: &Tensor| r.slice(x, record_ranges.as_slice());
+        let record = move |r: &Recording, x: &Tensor| r.slice(x, record_ranges.as_slice());
         mover("slice", what, [shape, &to], record, on_cpu, expected)
     };
     out.push(case(&[SIDE, SIDE + 4], &[0..SIDE, 4..SIDE + 4]).bench("op_slice"));
@@ -210,7 +210,7 @@ fn broadcasts(out: &mut Vec<Case>) {
             result
         };
         let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::broadcast_to(x, whole, out);
-        let record = move |r: &mut Recording, x: &Tensor| r.broadcast_to(x, whole);
+        let record = move |r: &Recording, x: &Tensor| r.broadcast_to(x, whole);
         mover("broadcast_to", format!("{from:?} to {to:?}"), [from, to], record, on_cpu, expected)
     };
     out.push(case(&[SIDE], &[SIDE, SIDE]).bench("op_broadcast_to"));
@@ -252,7 +252,7 @@ fn joined(op: &'static str, shapes: &[Vec<usize>], axis: usize) -> Case {
         }
         Expected::Words(expected)
     };
-    let record = move |r: &mut Recording, t: &[Tensor]| {
+    let record = move |r: &Recording, t: &[Tensor]| {
         let operands: Vec<Operand<'_>> = t.iter().map(Operand::from).collect();
         if op == "concat" { r.concat(&operands, axis as isize) } else { r.stack(&operands, axis as isize) }
     };
@@ -317,7 +317,7 @@ fn paddings(out: &mut Vec<Case>) {
             result
         };
         let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| cpu::pad(x, &cpu_pads, 99, out);
-        let record = move |r: &mut Recording, x: &Tensor| r.pad(x, &record_pads, 99u32);
+        let record = move |r: &Recording, x: &Tensor| r.pad(x, &record_pads, 99u32);
         mover("pad", what, [shape, &to], record, on_cpu, expected)
     };
     out.push(case(&[SIDE, SIDE], &[(1, 1), (1, 1)]).bench("op_pad"));
@@ -380,7 +380,7 @@ fn gather(height: usize, row: &[usize], rows: &[usize]) -> Case {
     };
     let inputs = vec![numbered(&[&[height], row].concat(), 3), Input::new(rows, wanted)];
     let result = Kind::of::<u32>(&[rows, row].concat());
-    let record = |r: &mut Recording, t: &[Tensor]| r.gather_rows(&t[0], &t[1]);
+    let record = |r: &Recording, t: &[Tensor]| r.gather_rows(&t[0], &t[1]);
     Case::new("gather_rows", "map", what, inputs, result, record, expected)
         .twin(|x, out| cpu::gather_rows::<u32>(x[0].view(), x[1].view(), out.of_mut()))
 }

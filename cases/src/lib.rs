@@ -57,7 +57,7 @@ pub struct Case {
 }
 
 /// Records the operation, as often as one likes.
-pub type Record = Box<dyn Fn(&mut Recording) -> Result<Value>>;
+pub type Record = Box<dyn Fn(&Recording) -> Result<Value>>;
 
 /// Makes what records the operation on the operands; what is made once for many runs, like a convolution's weights, is made here.
 type Prepare = dyn Fn(&Accelerator, Vec<Tensor>) -> Result<Record> + Send + Sync;
@@ -85,7 +85,7 @@ impl Case {
         what: String,
         inputs: Vec<Input>,
         result: Kind,
-        record: impl Fn(&mut Recording, &[Tensor]) -> Result<Value> + Send + Sync + 'static,
+        record: impl Fn(&Recording, &[Tensor]) -> Result<Value> + Send + Sync + 'static,
         expected: impl Fn(&[Array]) -> Expected + Send + Sync + 'static,
     ) -> Case {
         let record = Arc::new(record);

@@ -170,7 +170,7 @@ pub(crate) fn broadcast(shapes: &[&[usize]]) -> Vec<usize> {
     (0..rank).map(extent).collect()
 }
 
-fn apply<'a>(r: &mut Recording, op: &str, a: &'a Tensor, b: &'a Tensor) -> Result<Value> {
+fn apply<'a>(r: &Recording, op: &str, a: &'a Tensor, b: &'a Tensor) -> Result<Value> {
     let (a, b): (Operand<'a>, Operand<'a>) = (a.into(), b.into());
     match op {
         "add" => r.add(a, b),
@@ -244,7 +244,7 @@ fn binary(op: &'static str, what: String, inputs: [Input; 2]) -> Case {
         let (x, y) = (x[0].of::<u32>(), x[1].of::<u32>());
         Expected::Words((0..n).map(|i| word_reference(op, dtype, x[from_a(i)], y[from_b(i)])).collect())
     };
-    let record = move |r: &mut Recording, t: &[Tensor]| apply(r, op, &t[0], &t[1]);
+    let record = move |r: &Recording, t: &[Tensor]| apply(r, op, &t[0], &t[1]);
     Case::new(op, "map", what, inputs.into(), result, record, expected)
         .bound(if rounds { bound(op) } else { Bound::Exact })
         .flops(n)
@@ -305,7 +305,7 @@ fn word_reference(op: &str, dtype: DType, a: u32, b: u32) -> u32 {
     }) as u32
 }
 
-fn apply_scalar(r: &mut Recording, op: &str, x: &Tensor, bits: u32) -> Result<Value> {
+fn apply_scalar(r: &Recording, op: &str, x: &Tensor, bits: u32) -> Result<Value> {
     macro_rules! with {
         ($scalar:expr) => {
             match op {
@@ -364,7 +364,7 @@ fn with_scalar(op: &'static str, what: String, x: Input) -> Case {
         Expected::Words(x[0].of().iter().map(|x| word_reference(op, dtype, *x, scalar)).collect())
     };
     let result = Kind { dtype: if compares { DType::U32 } else { dtype }, shape };
-    let record = move |r: &mut Recording, t: &[Tensor]| apply_scalar(r, op, &t[0], scalar);
+    let record = move |r: &Recording, t: &[Tensor]| apply_scalar(r, op, &t[0], scalar);
     Case::new(scalar_form(op), "map", what, vec![x], result, record, expected)
         .bound(if rounds { bound(op) } else { Bound::Exact })
         .flops(shape.elements())
@@ -384,7 +384,7 @@ fn select(dtype: DType, extents: [&'static [usize]; 3]) -> Case {
         let element = |i| if m[from_mask(i)] != 0 { x[from_a(i)] } else { y[from_b(i)] };
         Expected::Words((0..n).map(element).collect())
     };
-    let record = |r: &mut Recording, t: &[Tensor]| r.select(&t[0], &t[1], &t[2]);
+    let record = |r: &Recording, t: &[Tensor]| r.select(&t[0], &t[1], &t[2]);
     Case::new("select", "map", format!("{mask:?} {a:?} {b:?} {dtype}"), inputs, result, record, expected)
         .flops(n)
         .twin(|x, out| cpu::select::<u32>(x[0].view(), x[1].view(), x[2].view(), out.of_mut()))

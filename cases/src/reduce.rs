@@ -177,7 +177,7 @@ fn bound(op: &str, extent: usize) -> Bound {
     }
 }
 
-fn record(r: &mut Recording, op: &str, x: &Tensor, axes: Axes) -> Result<Value> {
+fn record(r: &Recording, op: &str, x: &Tensor, axes: Axes) -> Result<Value> {
     match op {
         "sum" => r.sum(x, axes),
         "mean" => r.mean(x, axes),
@@ -226,7 +226,7 @@ fn reduced(op: &'static str, x: Input, axis: Option<usize>, keep: bool, note: &s
         DType::I32 => integer_results(op, view, |k| i64::from(x[0].of::<i32>()[k])),
         _ => integer_results(op, view, |k| i64::from(x[0].of::<u32>()[k])),
     };
-    let record = move |r: &mut Recording, t: &[Tensor]| record(r, op, &t[0], axes);
+    let record = move |r: &Recording, t: &[Tensor]| record(r, op, &t[0], axes);
     Case::new(op, "reduce", what, vec![x], result, record, expected)
         .bound(if dtype == DType::F32 { bound(op, view.extent) } else { Bound::Exact })
         .flops(shape.iter().product())
@@ -272,7 +272,7 @@ fn dot(n: usize) -> Case {
         let sum = number("sum", pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)));
         Expected::Scaled(vec![(sum.value, sum.scale)])
     };
-    let record = |r: &mut Recording, t: &[Tensor]| r.dot(&t[0], &t[1]);
+    let record = |r: &Recording, t: &[Tensor]| r.dot(&t[0], &t[1]);
     Case::new("dot", "reduce", format!("[{n}]"), inputs, Kind::of::<f32>(&[]), record, expected)
         .bound(bound("dot", n))
         .flops(2 * n)

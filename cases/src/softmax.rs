@@ -150,7 +150,7 @@ fn case(op: &'static str, shape: Vec<usize>, axis: usize, data: Data) -> Case {
         }
         Expected::Scaled(expected)
     };
-    let record = move |r: &mut Recording, t: &[Tensor]| match logarithm {
+    let record = move |r: &Recording, t: &[Tensor]| match logarithm {
         true => r.log_softmax(&t[0], asked),
         false => r.softmax(&t[0], asked),
     };

@@ -92,7 +92,7 @@ pub(crate) struct Round {
 
 /// The job as a recording that is still open, and what it keeps.
 fn record(gpu: &Accelerator, [x, w1, b1, w2]: &[Tensor; 4]) -> tidemill::Result<(Recording, Tensor)> {
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let h = r.matmul(x, w1)?;
     let h = r.add(h, b1)?;
     let h = r.relu(h)?;

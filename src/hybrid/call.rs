@@ -94,7 +94,7 @@ impl Hybrid {
         inputs: [Input<'_, T>; N],
         out: &mut [R],
         on_cpu: impl FnOnce([View<'_, T>; N], &mut [R]) -> Result<Shape>,
-        on_gpu: impl FnOnce(&mut Recording, [Operand<'_>; N]) -> Result<Value>,
+        on_gpu: impl FnOnce(&Recording, [Operand<'_>; N]) -> Result<Value>,
     ) -> Result<Ran> {
         self.run_on(
             op,
@@ -114,7 +114,7 @@ impl Hybrid {
         Operands { first, second }: Operands<'_, A, B>,
         out: &mut [R],
         on_cpu: impl FnOnce(&[View<'_, A>], &[View<'_, B>], &mut [R]) -> Result<Shape>,
-        on_gpu: impl FnOnce(&mut Recording, &[Operand<'_>], &[Operand<'_>]) -> Result<Value>,
+        on_gpu: impl FnOnce(&Recording, &[Operand<'_>], &[Operand<'_>]) -> Result<Value>,
     ) -> Result<Ran> {
         process::check()?;
         let (a, b) = (self.moved(op, first)?, self.moved(op, second)?);

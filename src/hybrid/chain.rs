@@ -22,7 +22,7 @@ pub struct Link(usize);
 
 /// Elements are words here, whatever their type.
 type OnCpu<'a> = Box<dyn Fn(&[View<'_, u32>], &mut [u32]) -> Result<Shape> + 'a>;
-type OnGpu<'a> = Box<dyn Fn(&mut Recording, &[Operand<'_>]) -> Result<Value> + 'a>;
+type OnGpu<'a> = Box<dyn Fn(&Recording, &[Operand<'_>]) -> Result<Value> + 'a>;
 
 /// What a link stands for.
 enum Source<'a> {
@@ -143,7 +143,7 @@ impl<'a> Chain<'a> {
         shape: Shape,
         products: f64,
         on_cpu: impl Fn(&[View<'_, T>], &mut [R]) -> Result<Shape> + 'a,
-        on_gpu: impl Fn(&mut Recording, &[Operand<'_>]) -> Result<Value> + 'a,
+        on_gpu: impl Fn(&Recording, &[Operand<'_>]) -> Result<Value> + 'a,
     ) -> Result<Link> {
         for operand in operands {
             self.check_type(op.name(), *operand, T::DTYPE)?;
@@ -162,7 +162,7 @@ impl<'a> Chain<'a> {
         OpResult { op, shape, dtype, products }: OpResult,
         operands: &[Link],
         on_cpu: impl Fn(&[View<'_, u32>], &mut [u32]) -> Result<Shape> + 'a,
-        on_gpu: impl Fn(&mut Recording, &[Operand<'_>]) -> Result<Value> + 'a,
+        on_gpu: impl Fn(&Recording, &[Operand<'_>]) -> Result<Value> + 'a,
     ) -> Result<Link> {
         let mut inputs = 0;
         for operand in operands {
@@ -216,7 +216,7 @@ impl<'a> Chain<'a> {
                 Source::Step { .. } => None,
             });
         }
-        let mut r = gpu.begin_recording()?;
+        let r = gpu.begin_recording()?;
         let mut values: Vec<Operand<'_>> = Vec::new();
         for (Linked { source, .. }, input) in self.links.iter().zip(&inputs) {
             values.push(match (source, input) {
@@ -224,7 +224,7 @@ impl<'a> Chain<'a> {
                 (Source::Step { operands, on_gpu, .. }, None) => {
                     let operands: SmallVec<[Operand<'_>; 2]> =
                         operands.iter().map(|link| values[link.0]).collect();
-                    on_gpu(&mut r, &operands)?.into()
+                    on_gpu(&r, &operands)?.into()
                 }
                 (Source::Input(_), None) => return Err(Error::ForeignValue { op: "chain" }),
             });

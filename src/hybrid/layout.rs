@@ -292,7 +292,7 @@ impl Hybrid {
         op: Op,
         out: &mut [T],
         on_cpu: impl FnOnce(&mut [T]),
-        on_gpu: impl FnOnce(&mut Recording, usize) -> Result<Value>,
+        on_gpu: impl FnOnce(&Recording, usize) -> Result<Value>,
     ) -> Result<Ran> {
         let n = out.len();
         let fill = |_: [View<'_, T>; 0], out: &mut [T]| {

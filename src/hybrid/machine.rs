@@ -105,7 +105,7 @@ impl Probe for Machine<'_> {
         };
         let weights = gpu.upload(&[0.5f32; WEIGHTS], KERNEL)?;
         best(|| {
-            let mut r = gpu.begin_recording()?;
+            let r = gpu.begin_recording()?;
             let value = match class {
                 Class::Memory => r.add(&x, &x),
                 Class::Transcendental => r.gelu(&x),
@@ -128,7 +128,7 @@ impl Probe for Machine<'_> {
         let (x, out) = (&self.x[..n], &mut self.out[..n]);
         // An upload may be carried out with the submission that needs it, so both have one.
         let touch = |tensor: &Tensor| -> Result<()> {
-            let mut r = gpu.begin_recording()?;
+            let r = gpu.begin_recording()?;
             let value = r.slice(tensor, 0..1)?;
             r.keep(value)?;
             r.end_recording()?.wait()
@@ -144,7 +144,7 @@ impl Probe for Machine<'_> {
         let Some(gpu) = self.gpu else { return Ok(None) };
         let x = gpu.upload(&[0.5f32; 4], [1, 4])?;
         best(|| {
-            let mut r = gpu.begin_recording()?;
+            let r = gpu.begin_recording()?;
             // No softmax is fused with another.
             let mut value = r.softmax(&x, -1)?;
             for _ in 1..count {

@@ -19,7 +19,7 @@ impl Recording {
     ///
     /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
     /// `alpha` is not finite.
-    pub fn leaky_relu<'a>(&mut self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+    pub fn leaky_relu<'a>(&self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
         let op = "leaky_relu";
         finite(op, "alpha", alpha)?;
         self.unary(op, Codes::f32(OpCode::LeakyReluF32), operand.into(), &[alpha])
@@ -39,7 +39,7 @@ impl Recording {
     ///
     /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
     /// `alpha` is not finite.
-    pub fn elu<'a>(&mut self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+    pub fn elu<'a>(&self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
         let op = "elu";
         finite(op, "alpha", alpha)?;
         self.unary(op, Codes::f32(OpCode::EluF32), operand.into(), &[alpha])
@@ -63,7 +63,7 @@ impl Recording {
     ///
     /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
     /// a bound is NaN or `lo` is above `hi`.
-    pub fn clip<'a>(&mut self, operand: impl Into<Operand<'a>>, lo: f32, hi: f32) -> Result<Value> {
+    pub fn clip<'a>(&self, operand: impl Into<Operand<'a>>, lo: f32, hi: f32) -> Result<Value> {
         let op = "clip";
         not_nan(op, "lo", lo)?;
         not_nan(op, "hi", hi)?;

@@ -20,7 +20,7 @@ macro_rules! binary {
             /// [`Error::Shapes`](crate::Error::Shapes) with the extents that disagree,
             /// [`Error::Type`](crate::Error::Type) if the operands' types differ or the operation has no such type.
             pub fn $name<'a>(
-                &mut self,
+                &self,
                 lhs: impl Into<Operand<'a>>,
                 rhs: impl Into<Operand<'a>>,
             ) -> Result<Value> {

@@ -27,7 +27,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of the operand.
-    pub fn cast<'a>(&mut self, operand: impl Into<Operand<'a>>, to: DType) -> Result<Value> {
+    pub fn cast<'a>(&self, operand: impl Into<Operand<'a>>, to: DType) -> Result<Value> {
         let op = "cast";
         let id = self.resolve(op, operand)?;
         let (_, from) = self.kind(id);

@@ -26,7 +26,7 @@ macro_rules! comparisons {
             ///
             /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the operands' types differ.
             pub fn $name<'a>(
-                &mut self,
+                &self,
                 lhs: impl Into<Operand<'a>>,
                 rhs: impl Into<Operand<'a>>,
             ) -> Result<Value> {
@@ -41,7 +41,7 @@ macro_rules! comparisons {
             /// [`Error::Type`] if the operand and the scalar are not of one type, [`Error::Parameter`] if the scalar
             /// is NaN.
             pub fn $with_scalar<'a, T: Element>(
-                &mut self,
+                &self,
                 operand: impl Into<Operand<'a>>,
                 scalar: T,
             ) -> Result<Value> {
@@ -101,7 +101,7 @@ impl Recording {
     /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the mask is not u32 or the types of `a`
     /// and `b` differ.
     pub fn select<'a>(
-        &mut self,
+        &self,
         mask: impl Into<Operand<'a>>,
         a: impl Into<Operand<'a>>,
         b: impl Into<Operand<'a>>,

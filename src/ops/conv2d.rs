@@ -173,7 +173,7 @@ impl Recording {
     /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::BindingTooLarge`] if the
     /// input, or one image of the result, is larger than a binding; [`Error::TooLarge`] if no buffer can hold the result.
     pub fn conv2d<'a, 'b>(
-        &mut self,
+        &self,
         input: impl Into<Operand<'a>>,
         weights: impl Into<ConvWeights<'a>>,
         with: impl Into<Conv2d<'b>>,
@@ -194,7 +194,7 @@ impl Recording {
 
     /// Appends the nodes of a convolution that was checked.
     fn convolve(
-        &mut self,
+        &self,
         input: ValueId,
         weights: ConvWeights<'_>,
         geometry: Geometry,
@@ -226,7 +226,7 @@ impl Recording {
     }
 
     /// The weights' shape and groups.
-    fn kernel(&mut self, weights: ConvWeights<'_>, with: &Conv2d<'_>) -> Result<(Shape, usize)> {
+    fn kernel(&self, weights: ConvWeights<'_>, with: &Conv2d<'_>) -> Result<(Shape, usize)> {
         match weights {
             ConvWeights::Prepared(prepared) => match with.groups {
                 Some(said) if said != prepared.groups => {
@@ -245,7 +245,7 @@ impl Recording {
     }
 
     /// Appends what lays weights out as kernels read them.
-    fn lay_out_weights(&mut self, op: &'static str, value: ValueId, groups: usize) -> Result<ValueId> {
+    fn lay_out_weights(&self, op: &'static str, value: ValueId, groups: usize) -> Result<ValueId> {
         let kind = self.kind(value);
         check_weights(op, kind, groups)?;
         let dims = kind.0.dims();

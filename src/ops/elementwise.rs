@@ -90,7 +90,7 @@ pub(super) fn scalar_bits<T: Element>(scalar: T) -> (u32, Option<f32>) {
 impl Recording {
     /// An operation of one operand and up to two parameters.
     pub(super) fn unary(
-        &mut self,
+        &self,
         op: &'static str,
         codes: Codes,
         operand: Operand<'_>,
@@ -107,7 +107,7 @@ impl Recording {
     /// An operation of two operands of one type, for the shader the other way round if `swapped`. The result is of
     /// that type, or of `result`.
     pub(super) fn binary(
-        &mut self,
+        &self,
         op: &'static str,
         codes: Codes,
         lhs: Operand<'_>,
@@ -129,7 +129,7 @@ impl Recording {
 
     /// An operation of an operand and a scalar of its type, or of a half and a float. With `swapped` the scalar comes first.
     pub(super) fn with_scalar<T: Element>(
-        &mut self,
+        &self,
         op: &'static str,
         codes: Codes,
         operand: Operand<'_>,
@@ -154,7 +154,7 @@ impl Recording {
 
     /// Appends the node of an operation whose operands' types are right.
     pub(super) fn elementwise(
-        &mut self,
+        &self,
         op: &'static str,
         code: OpCode,
         args: &[Arg],

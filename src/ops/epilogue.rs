@@ -148,7 +148,7 @@ impl<'a> Epilogue<'a> {
     }
 
     /// The engine's form.
-    pub(super) fn resolve(&self, recording: &mut Recording, target: Target) -> Result<ir::Epilogue> {
+    pub(super) fn resolve(&self, recording: &Recording, target: Target) -> Result<ir::Epilogue> {
         let mut out = ir::Epilogue::default();
         for item in &self.items {
             match item {
@@ -255,7 +255,7 @@ fn source(out: &mut ir::Epilogue, extra: Extra) -> Source {
 
 /// The operand, which must be f32 or f16: with its shape, and whether it is f16.
 fn resolve_float(
-    recording: &mut Recording,
+    recording: &Recording,
     name: &'static str,
     operand: Operand<'_>,
 ) -> Result<(ValueId, Shape, bool)> {
@@ -267,7 +267,7 @@ fn resolve_float(
 
 /// An input with one element for each row.
 fn per_row(
-    recording: &mut Recording,
+    recording: &Recording,
     name: &'static str,
     operand: Operand<'_>,
     target: Target,
@@ -290,7 +290,7 @@ fn per_row(
 
 /// An input that is broadcast to the result's shape.
 fn stretched(
-    recording: &mut Recording,
+    recording: &Recording,
     name: &'static str,
     operand: Operand<'_>,
     target: Target,

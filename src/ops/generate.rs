@@ -11,7 +11,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
-    pub fn iota<T: Element>(&mut self, shape: impl Into<Shape>) -> Result<Value> {
+    pub fn iota<T: Element>(&self, shape: impl Into<Shape>) -> Result<Value> {
         let sequence = if T::DTYPE == DType::I32 || T::DTYPE == DType::U32 {
             Sequence::IotaU32
         } else {
@@ -38,7 +38,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
-    pub fn random_uniform(&mut self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
+    pub fn random_uniform(&self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
         self.generate("random_uniform", shape.into(), DType::F32, Sequence::Uniform, seed)
     }
 
@@ -53,12 +53,12 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
-    pub fn random_normal(&mut self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
+    pub fn random_normal(&self, shape: impl Into<Shape>, seed: u64) -> Result<Value> {
         self.generate("random_normal", shape.into(), DType::F32, Sequence::Normal, seed)
     }
 
     fn generate(
-        &mut self,
+        &self,
         op: &'static str,
         shape: Shape,
         dtype: DType,

@@ -37,12 +37,12 @@ impl Recording {
     ///
     /// [`Error::Permutation`] unless `order` names each dimension once; [`Error::BindingTooLarge`] if a binding of the device can't span the
     /// operand.
-    pub fn permute<'a>(&mut self, operand: impl Into<Operand<'a>>, order: &[usize]) -> Result<Value> {
+    pub fn permute<'a>(&self, operand: impl Into<Operand<'a>>, order: &[usize]) -> Result<Value> {
         self.permute_as("permute", operand.into(), |_| order.into())
     }
 
     fn permute_as(
-        &mut self,
+        &self,
         op: &'static str,
         operand: Operand<'_>,
         order: impl FnOnce(Shape) -> SmallVec<[usize; MAX_RANK]>,
@@ -57,7 +57,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Permutation`] if there are fewer than two.
-    pub fn transpose<'a>(&mut self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn transpose<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
         self.permute_as("transpose", operand.into(), |shape| layout::transposed(shape.rank()))
     }
 
@@ -76,7 +76,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::SliceRange`] if a range does not lie inside its dimension, or there are more ranges than dimensions.
-    pub fn slice<'a>(&mut self, operand: impl Into<Operand<'a>>, ranges: impl Into<Ranges>) -> Result<Value> {
+    pub fn slice<'a>(&self, operand: impl Into<Operand<'a>>, ranges: impl Into<Ranges>) -> Result<Value> {
         let op = "slice";
         let id = self.resolve(op, operand)?;
         let (shape, _) = self.kind(id);
@@ -90,7 +90,7 @@ impl Recording {
     ///
     /// [`Error::Shapes`] if a dimension can't be stretched.
     pub fn broadcast_to<'a>(
-        &mut self,
+        &self,
         operand: impl Into<Operand<'a>>,
         shape: impl Into<Shape>,
     ) -> Result<Value> {
@@ -102,7 +102,7 @@ impl Recording {
 
     /// A copy of what strides and an offset select.
     fn view(
-        &mut self,
+        &self,
         op: &'static str,
         input: ValueId,
         Strided { shape, strides, offset }: Strided,
@@ -132,7 +132,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Shapes`], [`Error::Type`]; [`Error::NoOperands`] if there are none.
-    pub fn concat(&mut self, operands: &[Operand<'_>], axis: isize) -> Result<Value> {
+    pub fn concat(&self, operands: &[Operand<'_>], axis: isize) -> Result<Value> {
         let op = "concat";
         let (ids, shapes, dtype) = self.operands(op, operands)?;
         let (whole, axis) = layout::concat(op, &shapes, axis)?;
@@ -140,7 +140,7 @@ impl Recording {
     }
 
     /// Operands of one element type, with their shapes.
-    fn operands(&mut self, op: &'static str, operands: &[Operand<'_>]) -> Result<Operands> {
+    fn operands(&self, op: &'static str, operands: &[Operand<'_>]) -> Result<Operands> {
         let mut ids: SmallVec<[ValueId; 8]> = SmallVec::new();
         for operand in operands {
             ids.push(self.resolve(op, *operand)?);
@@ -161,7 +161,7 @@ impl Recording {
 
     /// Puts operands of these shapes one after the other along an axis of the result.
     fn side_by_side(
-        &mut self,
+        &self,
         op: &'static str,
         ids: &[ValueId],
         shapes: &[Shape],
@@ -185,7 +185,7 @@ impl Recording {
     /// # Errors
     ///
     /// As [`concat`](Recording::concat), and [`Error::Rank`] if the result would have too many dimensions.
-    pub fn stack(&mut self, operands: &[Operand<'_>], axis: isize) -> Result<Value> {
+    pub fn stack(&self, operands: &[Operand<'_>], axis: isize) -> Result<Value> {
         let op = "stack";
         let (ids, shapes, dtype) = self.operands(op, operands)?;
         let (single, axis) = layout::stack(&shapes, axis)?;
@@ -211,7 +211,7 @@ impl Recording {
     /// [`Error::PadRank`] unless there is a pair for each dimension; [`Error::Type`] if the element's type is not the
     /// operand's.
     pub fn pad<'a, T: Element>(
-        &mut self,
+        &self,
         operand: impl Into<Operand<'a>>,
         pads: &[(usize, usize)],
         element: T,
@@ -228,7 +228,7 @@ impl Recording {
         corner.iter_mut().zip(pads).for_each(|(corner, (before, _))| *corner = *before);
         let output = self.produce(op, whole, dtype)?;
         let label = self.label(op, output);
-        if self.graph().bytes(output) > 0 {
+        if self.bytes(output) > 0 {
             self.push(label.clone(), Fill { word: element.fill_word(), output })?;
         }
         self.push(label, CopyBox { input: id, shape, output, corner })?;
@@ -253,7 +253,7 @@ impl Recording {
     /// [`Error::Type`] unless `rows` is u32; [`Error::Axis`] if the table is a scalar; [`Error::Rank`]; [`Error::BindingTooLarge`] if a
     /// binding of the device can't span the table.
     pub fn gather_rows<'a>(
-        &mut self,
+        &self,
         table: impl Into<Operand<'a>>,
         rows: impl Into<Operand<'a>>,
     ) -> Result<Value> {

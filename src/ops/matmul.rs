@@ -115,7 +115,7 @@ impl Recording {
     ///
     /// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float,
     /// [`Error::TooLarge`] if no buffer can hold the result, [`Error::BindingTooLarge`] if an operand is larger than a binding.
-    pub fn matmul<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn matmul<'a>(&self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())
     }
 
@@ -126,7 +126,7 @@ impl Recording {
     /// As [`matmul`](Recording::matmul), and those of the epilogue: [`Error::Epilogue`] if it is too long,
     /// [`Error::Shapes`] if an operand does not stretch to the result, [`Error::Parameter`].
     pub fn matmul_with<'a, 'b>(
-        &mut self,
+        &self,
         lhs: impl Into<Operand<'a>>,
         rhs: impl Into<Operand<'a>>,
         with: impl Into<Matmul<'b>>,
@@ -161,7 +161,7 @@ impl Recording {
         };
         let epilogue = epilogue.resolve(self, Target::Matrices(full))?;
         let output = self.produce(op, shape, DType::F32)?;
-        let finished = |r: &mut Recording| {
+        let finished = |r: &Recording| {
             let result = r.handle(output);
             if halves { r.cast(result, DType::F16) } else { Ok(result) }
         };

@@ -47,7 +47,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`] if there is no such axis, [`Error::Type`] for other element types.
-    pub fn sum<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn sum<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("sum", Reduction::Sum, Types::All, operand.into(), axes.into())
     }
 
@@ -62,7 +62,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn mean<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn mean<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("mean", Reduction::Mean, Types::F32, operand.into(), axes.into())
     }
 
@@ -80,7 +80,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn prod<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn prod<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("prod", Reduction::Prod, Types::F32, operand.into(), axes.into())
     }
 
@@ -93,7 +93,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::EmptyReduction`] if there is none to choose from, [`Error::Axis`], [`Error::Type`].
-    pub fn amax<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn amax<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
     }
 
@@ -103,7 +103,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`amax`](Recording::amax).
-    pub fn amin<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn amin<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("amin", Reduction::Min, Types::All, operand.into(), axes.into())
     }
 
@@ -125,7 +125,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`amax`](Recording::amax).
-    pub fn argmax<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn argmax<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("argmax", Reduction::ArgMax, Types::All, operand.into(), axes.into())
     }
 
@@ -135,7 +135,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`amax`](Recording::amax).
-    pub fn argmin<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn argmin<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("argmin", Reduction::ArgMin, Types::All, operand.into(), axes.into())
     }
 
@@ -152,7 +152,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn norm<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn norm<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("norm", Reduction::Norm, Types::F32, operand.into(), axes.into())
     }
 
@@ -178,7 +178,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Shapes`] if they are not two vectors of one length, [`Error::Type`].
-    pub fn dot<'a>(&mut self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn dot<'a>(&self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
         let op = "dot";
         let (lhs, rhs) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((shape, dtype), (other, other_dtype)) = (self.kind(lhs), self.kind(rhs));
@@ -221,7 +221,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn variance<'a>(&mut self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn variance<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
         let (op, axes) = ("variance", axes.into());
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
@@ -244,7 +244,7 @@ impl Recording {
     }
 
     fn reduce(
-        &mut self,
+        &self,
         op: &'static str,
         reduction: Reduction,
         types: Types,
@@ -265,12 +265,12 @@ impl Recording {
     }
 
     /// Appends all of them, or none.
-    fn record<const N: usize>(&mut self, reductions: [Reduce; N]) -> Result<()> {
+    fn record<const N: usize>(&self, reductions: [Reduce; N]) -> Result<()> {
         self.all_or_nothing(|r| reductions.into_iter().try_for_each(|reduce| r.record_one(reduce)))
     }
 
     /// Appends a reduction; nothing where there is no result.
-    fn record_one(&mut self, reduce: Reduce) -> Result<()> {
+    fn record_one(&self, reduce: Reduce) -> Result<()> {
         let Reduce { op, reduction, input, geometry, output, .. } = reduce;
         if geometry.results() == 0 {
             return Ok(());

@@ -24,7 +24,7 @@ macro_rules! scalar {
             /// [`Error::Type`](crate::Error::Type) if the operand and the scalar are not of one type that the
             /// operation has, [`Error::Parameter`](crate::Error::Parameter) if the scalar is not allowed.
             pub fn $name<'a, T: Element>(
-                &mut self,
+                &self,
                 operand: impl Into<Operand<'a>>,
                 $parameter: T,
             ) -> Result<Value> {

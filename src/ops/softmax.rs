@@ -33,7 +33,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`] if there is no such axis, [`Error::Type`] for other element types.
-    pub fn softmax<'a>(&mut self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
+    pub fn softmax<'a>(&self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
         self.softmax_of("softmax", false, operand.into(), axis)
     }
 
@@ -51,12 +51,12 @@ impl Recording {
     /// # Errors
     ///
     /// Those of `softmax`.
-    pub fn log_softmax<'a>(&mut self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
+    pub fn log_softmax<'a>(&self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
         self.softmax_of("log_softmax", true, operand.into(), axis)
     }
 
     fn softmax_of(
-        &mut self,
+        &self,
         op: &'static str,
         logarithm: bool,
         operand: Operand<'_>,

@@ -14,7 +14,7 @@ macro_rules! methods {
             /// # Errors
             ///
             /// [`Error::Type`](crate::Error::Type) if the operation has no such element type.
-            pub fn $name<'a>(&mut self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+            pub fn $name<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
                 self.unary(stringify!($name), $codes, operand.into(), &[])
             }
         )*}

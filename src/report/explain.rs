@@ -28,7 +28,7 @@ impl Explanation {
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let a = gpu.upload(&[1.0f32; 8], [8])?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let twice = r.add(&a, &a)?;
     /// let _kept = r.keep(twice)?;
     /// let dot = r.explain()?.to_dot();

@@ -34,7 +34,7 @@ impl Explanation {
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let a = gpu.upload(&[1.0f32; 64], [8, 8])?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let product = r.matmul(&a, &a)?;
     /// let positive = r.relu(product)?;
     /// let _kept = r.keep(positive)?;

@@ -261,9 +261,9 @@ impl Accelerator {
     /// # Errors
     ///
     /// Those of the closure and of [`Recording::end_recording`].
-    pub fn run<O: Outputs>(&self, record: impl FnOnce(&mut Recording) -> Result<O>) -> Result<O::Kept> {
-        let mut recording = self.begin_recording()?;
-        let kept = record(&mut recording)?.keep(&mut recording)?;
+    pub fn run<O: Outputs>(&self, record: impl FnOnce(&Recording) -> Result<O>) -> Result<O::Kept> {
+        let recording = self.begin_recording()?;
+        let kept = record(&recording)?.keep(&recording)?;
         drop(recording.end_recording()?);
         Ok(kept)
     }

@@ -194,7 +194,7 @@ impl Config {
     /// use tidemill::{Accelerator, Config, Profiling};
     /// let gpu = Accelerator::new(&Config::new().profiling(Profiling::Timeline))?;
     /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let sum = r.add(&a, &a)?;
     /// let _kept = r.keep(sum)?;
     /// let profile = r.end_recording()?.profile()?;

@@ -25,7 +25,7 @@ use crate::vk::pipeline::SlotKind;
 /// let x = gpu.upload(&[1.0f32; 1000], [1000])?;
 /// // SAFETY: the module is valid and stays inside its bindings for every length.
 /// let kernel = unsafe { Kernel::from_spirv("scale", &words)? };
-/// let mut r = gpu.begin_recording()?;
+/// let r = gpu.begin_recording()?;
 /// let run = Dispatch::new(&kernel).input(&x).output([1000], DType::F32).push(&[1000u32]).groups([16, 1, 1]);
 /// let y = r.dispatch(run)?[0];
 /// let y = r.keep(y)?;
@@ -128,7 +128,7 @@ impl Recording {
     /// [`Error::KernelArguments`] if an argument and the kernel's own description disagree, [`Error::KernelNeeds`] if
     /// the device lacks something, [`Error::KernelCapability`] if it is nothing that is enabled anywhere, and those of the operands.
     /// Nothing is recorded then.
-    pub fn dispatch(&mut self, run: Dispatch<'_>) -> Result<Vec<Value>> {
+    pub fn dispatch(&self, run: Dispatch<'_>) -> Result<Vec<Value>> {
         let op = "dispatch";
         self.check_run(&run)?;
         let reflection = run.kernel.reflection();
@@ -165,7 +165,7 @@ impl Recording {
             if write {
                 outputs.push(self.handle(id));
                 let reads = binding.access.reads() || run.kernel.is_guarded();
-                if reads && self.graph().bytes(id) > 0 {
+                if reads && self.bytes(id) > 0 {
                     self.push(self.label("zero", id), Fill { word: 0, output: id })?;
                 }
             }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::error::{Error, HostError, Result};
-use crate::ir::value::Origin;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::config::Config;
 use crate::runtime::core::{Core, OnShortage};
@@ -67,7 +66,7 @@ impl Accelerator {
     /// // SAFETY: a buffer of 1024 * 16 bytes that was made with this usage, and is destroyed after the accelerator.
     /// let shared = unsafe { HostBuffer::new(vertices, usage, 0, 1024 * 16) };
     /// let positions = gpu.wrap(shared, [1024, 4], DType::F32)?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let positions_now = r.random_uniform([1024, 4], 7)?;
     /// r.keep_in(positions_now, &positions)?;
     /// r.end_recording()?.wait()?;
@@ -161,7 +160,7 @@ impl Recording {
     /// # use ash::vk;
     /// # fn record(gpu: &tidemill::Accelerator, x: &tidemill::Tensor, timeline: vk::Semaphore) -> tidemill::Result<()> {
     /// use tidemill::raw::SemaphorePoint;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let y = r.exp(x)?;
     /// let y = r.keep(y)?;
     /// // SAFETY: a timeline semaphore of the device; work of the host's that was submitted before signals 5.
@@ -172,13 +171,13 @@ impl Recording {
     /// # drop(y);
     /// # Ok(()) }
     /// ```
-    pub fn wait_for(&mut self, point: SemaphorePoint) {
-        self.sync.waits.push(point);
+    pub fn wait_for(&self, point: SemaphorePoint) {
+        self.edit().sync.waits.push(point);
     }
 
     /// Lets the submission signal a semaphore of the host's when all of it is done.
-    pub fn signal(&mut self, point: SemaphorePoint) {
-        self.sync.signals.push(point);
+    pub fn signal(&self, point: SemaphorePoint) {
+        self.edit().sync.signals.push(point);
     }
 
     /// As [`keep`](Recording::keep), but in memory of the host's: the value becomes the contents of a tensor that
@@ -189,7 +188,7 @@ impl Recording {
     /// [`Error::ForeignValue`], [`Error::ForeignTensor`]; [`Error::Type`] and [`Error::Shapes`] if tensor and value are
     /// not of one kind; [`HostError::NotWrapped`]; [`Error::ReadToo`] if the recording reads the tensor, too;
     /// [`Error::NotSubmitted`] if another one is to write it.
-    pub fn keep_in(&mut self, value: Value, tensor: &Tensor) -> Result<()> {
+    pub fn keep_in(&self, value: Value, tensor: &Tensor) -> Result<()> {
         let op = "keep_in";
         let (id, storage) = (self.own(op, value)?, &tensor.storage);
         if !Arc::ptr_eq(&storage.core, &self.core) {
@@ -207,19 +206,13 @@ impl Recording {
         let Some(lease) = storage.wrapped() else {
             return Err(HostError::NotWrapped { op }.into());
         };
-        if self.leases.iter().any(|read| read.address() == lease.address()) {
+        if self.state().leases.iter().any(|read| read.address() == lease.address()) {
             return Err(Error::ReadToo { op, shape });
         }
-        let root = self.graph.root(id);
-        let info = self.graph.value(root);
-        let id = if info.kept.is_none() && info.origin == Origin::Produced {
-            root
-        } else {
-            let copy = self.copy(value)?;
-            self.own(op, copy)?
-        };
+        let (root, apart) = self.keepable(id);
+        let id = if apart { root } else { self.own(op, self.copy(value)?)? };
         storage.promise_recorded();
-        self.promised.push(lease);
+        self.edit().promised.push(lease);
         self.keep_as(id, storage.clone());
         Ok(())
     }
@@ -236,7 +229,7 @@ impl Recording {
     /// use tidemill::raw::{HostCommands, SemaphorePoint};
     /// // SAFETY: the command buffer is being recorded; the frame's submission to the same queue signals its number.
     /// let commands = unsafe { HostCommands::new(frame, SemaphorePoint::new(timeline, number)) };
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let y = r.exp(x)?;
     /// let y = r.keep(y)?;
     /// r.record_into(commands)?;
@@ -254,9 +247,10 @@ impl Recording {
     /// the device. What was kept is then [`Error::Discarded`]. After [`Error::Vulkan`] the command buffer may hold a part
     /// of it, and is not to be submitted.
     pub fn record_into(mut self, commands: HostCommands) -> Result<()> {
-        let graph = std::mem::take(&mut self.graph);
-        let (kept, leases) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.leases));
-        let (waits, signals) = (self.sync.waits.len(), self.sync.signals.len());
+        let state = self.state_mut();
+        let graph = std::mem::take(&mut state.graph);
+        let (kept, leases) = (std::mem::take(&mut state.kept), std::mem::take(&mut state.leases));
+        let (waits, signals) = (state.sync.waits.len(), state.sync.signals.len());
         let recorded = if waits + signals > 0 {
             Err(HostError::NoSubmission { waits, signals }.into())
         } else {

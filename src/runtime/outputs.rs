@@ -14,13 +14,13 @@ pub trait Outputs {
     /// # Errors
     ///
     /// [`Error::ForeignValue`](crate::Error::ForeignValue).
-    fn keep(self, recording: &mut Recording) -> Result<Self::Kept>;
+    fn keep(self, recording: &Recording) -> Result<Self::Kept>;
 }
 
 impl Outputs for Value {
     type Kept = Tensor;
 
-    fn keep(self, recording: &mut Recording) -> Result<Tensor> {
+    fn keep(self, recording: &Recording) -> Result<Tensor> {
         recording.keep(self)
     }
 }
@@ -28,7 +28,7 @@ impl Outputs for Value {
 impl Outputs for Vec<Value> {
     type Kept = Vec<Tensor>;
 
-    fn keep(self, recording: &mut Recording) -> Result<Vec<Tensor>> {
+    fn keep(self, recording: &Recording) -> Result<Vec<Tensor>> {
         self.into_iter().map(|value| recording.keep(value)).collect()
     }
 }
@@ -36,7 +36,7 @@ impl Outputs for Vec<Value> {
 impl<A: Outputs, B: Outputs> Outputs for (A, B) {
     type Kept = (A::Kept, B::Kept);
 
-    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
+    fn keep(self, recording: &Recording) -> Result<Self::Kept> {
         Ok((self.0.keep(recording)?, self.1.keep(recording)?))
     }
 }
@@ -44,7 +44,7 @@ impl<A: Outputs, B: Outputs> Outputs for (A, B) {
 impl<A: Outputs, B: Outputs, C: Outputs> Outputs for (A, B, C) {
     type Kept = (A::Kept, B::Kept, C::Kept);
 
-    fn keep(self, recording: &mut Recording) -> Result<Self::Kept> {
+    fn keep(self, recording: &Recording) -> Result<Self::Kept> {
         Ok((self.0.keep(recording)?, self.1.keep(recording)?, self.2.keep(recording)?))
     }
 }

@@ -351,7 +351,7 @@ mod tests {
     use crate::runtime::config::{Config, Prewarm};
     use crate::runtime::recording::{Recording, Value};
 
-    type Op = fn(&mut Recording, Value) -> Result<Value>;
+    type Op = fn(&Recording, Value) -> Result<Value>;
 
     #[test]
     fn as_many_of_the_engines_own_stay_as_is_promised() {

@@ -56,7 +56,7 @@ const SEGMENT_COMMANDS: usize = 32;
 /// # fn main() -> tidemill::Result<()> {
 /// let gpu = tidemill::Accelerator::global()?;
 /// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
-/// let mut r = gpu.begin_recording()?;
+/// let r = gpu.begin_recording()?;
 /// let y = r.add(&x, &x)?;
 /// let y = r.keep(y)?;
 /// let mut plan = r.into_plan()?;
@@ -285,7 +285,7 @@ impl Plan {
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let y = r.neg(&x)?;
     /// let y = r.keep(y)?;
     /// let mut plan = r.into_plan()?;

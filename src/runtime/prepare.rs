@@ -21,7 +21,7 @@ impl Recording {
     /// use std::ops::ControlFlow;
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1.0f32; 64 * 64], [64, 64])?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let y = r.matmul(&x, &x)?;
     /// let y = r.softmax(y, -1)?;
     /// let y = r.keep(y)?;
@@ -40,8 +40,11 @@ impl Recording {
     /// says; [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn prepare(&self, mut progress: impl FnMut(PrepareProgress) -> ControlFlow<()>) -> Result<()> {
         self.core.open()?;
-        let graph = self.graph.clone();
-        let program = Program::new(self.catalog(), self.core.fusion, graph, self.leases.len())?;
+        let (graph, tensors) = {
+            let state = self.state();
+            (state.graph.clone(), state.leases.len())
+        };
+        let program = Program::new(self.catalog(), self.core.fusion, graph, tensors)?;
         prepare(&self.core, &needed(&program.lowered), &mut progress)
     }
 }
@@ -57,7 +60,7 @@ impl Plan {
     /// use tidemill::Error;
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1.0f32; 1000], [1000])?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let y = r.sum(&x, 0)?;
     /// let y = r.keep(y)?;
     /// let mut plan = r.into_plan()?;

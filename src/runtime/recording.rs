@@ -1,5 +1,6 @@
 //! Recordings: plain data between `begin_recording` and `end_recording`.
 
+use std::cell::{Ref, RefCell, RefMut};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,11 +72,15 @@ impl From<&Value> for Operand<'_> {
 /// Dropping it discards it. An op that fails leaves it as it was. Ops that lead to nothing that is kept do not run;
 /// [`explain`](Recording::explain) lists them.
 ///
+/// Operations take `&self`, so calls nest. They are recorded in the order in which they are called: arguments are
+/// evaluated first, from left to right, then the operation itself. That order is also why a recording is [`Send`] but
+/// not [`Sync`]: it may move to another thread, but only one thread records at a time.
+///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
 /// let gpu = tidemill::Accelerator::global()?;
 /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
-/// let mut r = gpu.begin_recording()?;
+/// let r = gpu.begin_recording()?;
 /// let twice = r.add(&a, &a)?;
 /// let square = r.mul(twice, twice)?;
 /// let kept = r.keep(square)?;
@@ -86,6 +91,14 @@ impl From<&Value> for Operand<'_> {
 pub struct Recording {
     pub(super) core: Arc<Core>,
     id: u64,
+    /// The variants to be tried out, instead of those that the accelerator uses.
+    trial: Option<Arc<Catalog>>,
+    state: RefCell<State>,
+}
+
+/// What operations change. It is borrowed for single steps only, and never while code of the caller's runs: iterators and
+/// closures that the caller gives are called before a borrow begins, or after it has ended.
+pub(super) struct State {
     pub(super) graph: Graph,
     /// The tensors that values become.
     pub(super) kept: Vec<Arc<Storage>>,
@@ -99,8 +112,6 @@ pub struct Recording {
     pub(super) promised: SmallVec<[Lease; 1]>,
     /// What the submission waits for and signals for the host.
     pub(super) sync: HostSync,
-    /// The variants to be tried out, instead of those that the accelerator uses.
-    trial: Option<Arc<Catalog>>,
     request: ProfileRequest,
     /// How it is profiled, if not as the accelerator is.
     profiling: Option<Profiling>,
@@ -108,7 +119,7 @@ pub struct Recording {
 
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recording").field("nodes", &self.graph.nodes.len()).finish_non_exhaustive()
+        f.debug_struct("Recording").field("nodes", &self.graph().nodes.len()).finish_non_exhaustive()
     }
 }
 
@@ -119,9 +130,7 @@ impl Recording {
         let begun_ns = (mode != Profiling::Off).then(|| core.profiler.now_ns());
         let request = ProfileRequest { mode, host_only: false, begun_ns };
         let graph = Graph::with_room(core.recorded.load(Ordering::Relaxed));
-        Recording {
-            core,
-            id,
+        let state = State {
             graph,
             kept: Vec::new(),
             leases: Vec::new(),
@@ -129,10 +138,10 @@ impl Recording {
             known: FxHashMap::default(),
             promised: SmallVec::new(),
             sync: HostSync::default(),
-            trial: None,
             request,
             profiling: None,
-        }
+        };
+        Recording { core, id, trial: None, state: RefCell::new(state) }
     }
 
     /// The shape of an operand.
@@ -143,7 +152,7 @@ impl Recording {
     pub fn shape<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Shape> {
         match operand.into() {
             Operand::Tensor(tensor) => Ok(tensor.shape()),
-            Operand::Value(value) => Ok(self.graph.value(self.own("shape", value)?).shape),
+            Operand::Value(value) => Ok(self.kind(self.own("shape", value)?).0),
         }
     }
 
@@ -155,18 +164,16 @@ impl Recording {
     pub fn dtype<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<DType> {
         match operand.into() {
             Operand::Tensor(tensor) => Ok(tensor.dtype()),
-            Operand::Value(value) => Ok(self.graph.value(self.own("dtype", value)?).dtype),
+            Operand::Value(value) => Ok(self.kind(self.own("dtype", value)?).1),
         }
     }
 
     /// Keeps values so that each becomes a tensor of its own: what is a tensor's contents as they are, or is among them
     /// before, is copied.
-    pub(crate) fn keep_apart(&mut self, values: impl IntoIterator<Item = Value>) -> Result<Vec<Tensor>> {
+    pub(crate) fn keep_apart(&self, values: impl IntoIterator<Item = Value>) -> Result<Vec<Tensor>> {
         let mut kept = Vec::new();
         for value in values {
-            let root = self.graph.root(self.own("keep", value)?);
-            let info = self.graph.value(root);
-            let apart = info.kept.is_none() && info.origin == Origin::Produced;
+            let (_, apart) = self.keepable(self.own("keep", value)?);
             let value = if apart { value } else { self.copy(value)? };
             kept.push(self.keep(value)?);
         }
@@ -179,12 +186,11 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::ForeignValue`] if the value belongs to another recording.
-    pub fn keep(&mut self, value: Value) -> Result<Tensor> {
+    pub fn keep(&self, value: Value) -> Result<Tensor> {
         let id = self.own("keep", value)?;
-        let root = self.graph.root(id);
-        if self.graph.value(root).kept.is_some() {
-            let copy = self.copy(value)?;
-            return self.keep(copy);
+        let root = self.graph().root(id);
+        if self.graph().value(root).kept.is_some() {
+            return self.keep(self.copy(value)?);
         }
         let (shape, dtype) = self.kind(id);
         let storage = Storage::new(&self.core, dtype, None, Contents::Recorded);
@@ -199,12 +205,13 @@ impl Recording {
     ///
     /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
     pub fn end_recording(mut self) -> Result<Submission> {
-        let graph = std::mem::take(&mut self.graph);
+        let state = self.state_mut();
+        let (graph, request) = (std::mem::take(&mut state.graph), state.request);
+        let (kept, leases) = (std::mem::take(&mut state.kept), std::mem::take(&mut state.leases));
+        let sync = std::mem::take(&mut state.sync);
         self.core.recorded.store(graph.nodes.len(), Ordering::Relaxed);
-        let (kept, leases) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.leases));
-        let sync = std::mem::take(&mut self.sync);
         let submitted = Program::new(self.catalog(), self.core.fusion, graph, leases.len())
-            .and_then(|program| execute(&self.core, program, &kept, leases, self.request, sync));
+            .and_then(|program| execute(&self.core, program, &kept, leases, request, sync));
         if submitted.is_err() {
             discard(&kept);
         }
@@ -220,11 +227,12 @@ impl Recording {
     ///
     /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
     pub fn into_plan(mut self) -> Result<Plan> {
-        let graph = std::mem::take(&mut self.graph);
-        let kept = std::mem::take(&mut self.kept);
-        let (tensors, sync) = (std::mem::take(&mut self.tensors), std::mem::take(&mut self.sync));
+        let state = self.state_mut();
+        let (graph, profiling) = (std::mem::take(&mut state.graph), state.profiling);
+        let kept = std::mem::take(&mut state.kept);
+        let (tensors, sync) = (std::mem::take(&mut state.tensors), std::mem::take(&mut state.sync));
         let plan = Program::new(self.catalog(), self.core.fusion, graph, tensors.len())
-            .and_then(|program| Plan::new(&self.core, program, &kept, tensors, self.profiling, sync));
+            .and_then(|program| Plan::new(&self.core, program, &kept, tensors, profiling, sync));
         if plan.is_err() {
             discard(&kept);
         }
@@ -238,7 +246,7 @@ impl Recording {
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1.0f32; 64 * 64], [64, 64])?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let h = r.matmul(&x, &x)?;
     /// let h = r.relu(h)?;
     /// let _kept = r.keep(h)?;
@@ -254,16 +262,18 @@ impl Recording {
     pub fn explain(&self) -> Result<Explanation> {
         process::check()?;
         // Tensors that share a block are numbered apart, and told by the number of the first.
-        let first = |lease: &Lease| self.leases.iter().position(|l| l.address() == lease.address());
-        let shared: Vec<Option<usize>> = self.leases.iter().map(first).collect();
-        Explanation::new(self.catalog(), self.core.fusion, &self.graph, &shared)
+        let State { graph, leases, .. } = &*self.state();
+        let first = |lease: &Lease| leases.iter().position(|l| l.address() == lease.address());
+        let shared: Vec<Option<usize>> = leases.iter().map(first).collect();
+        Explanation::new(self.catalog(), self.core.fusion, graph, &shared)
     }
 
     /// Profiles this recording in its own way, whatever the accelerator's is.
-    pub fn profiling(&mut self, mode: Profiling) {
-        self.request.mode = mode;
-        self.profiling = Some(mode);
-        self.request.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
+    pub fn profiling(&self, mode: Profiling) {
+        let State { request, profiling, .. } = &mut *self.edit();
+        request.mode = mode;
+        *profiling = Some(mode);
+        request.begun_ns.get_or_insert_with(|| self.core.profiler.now_ns());
     }
 
     /// Uses another catalog's variants.
@@ -276,15 +286,16 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Length`] if the number of elements differs.
-    pub fn reshape<'a>(&mut self, operand: impl Into<Operand<'a>>, shape: impl Into<Shape>) -> Result<Value> {
+    pub fn reshape<'a>(&self, operand: impl Into<Operand<'a>>, shape: impl Into<Shape>) -> Result<Value> {
         let (op, shape) = ("reshape", shape.into());
         let id = self.resolve(op, operand)?;
-        let info = self.graph.value(id);
-        if info.shape.elements() != shape.elements() {
-            return Err(Error::Length { op, shape, got: info.shape.elements() });
+        let (from, dtype) = self.kind(id);
+        if from.elements() != shape.elements() {
+            return Err(Error::Length { op, shape, got: from.elements() });
         }
-        let (dtype, root) = (info.dtype, self.graph.root(id));
-        let alias = self.graph.add_value(shape, dtype, Origin::Alias(root));
+        let graph = &mut self.edit().graph;
+        let root = graph.root(id);
+        let alias = graph.add_value(shape, dtype, Origin::Alias(root));
         Ok(self.handle(alias))
     }
 
@@ -293,19 +304,14 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::TooLarge`].
-    pub fn fill<T: Element>(&mut self, shape: impl Into<Shape>, element: T) -> Result<Value> {
+    pub fn fill<T: Element>(&self, shape: impl Into<Shape>, element: T) -> Result<Value> {
         self.fill_as("fill", shape.into(), element)
     }
 
     /// The same, by the name of what the user has called.
-    pub(super) fn fill_as<T: Element>(
-        &mut self,
-        op: &'static str,
-        shape: Shape,
-        element: T,
-    ) -> Result<Value> {
+    pub(super) fn fill_as<T: Element>(&self, op: &'static str, shape: Shape, element: T) -> Result<Value> {
         let id = self.produce(op, shape, T::DTYPE)?;
-        if self.graph.bytes(id) > 0 {
+        if self.bytes(id) > 0 {
             let fill = Fill { word: element.fill_word(), output: id };
             self.push(self.label(op, id), fill)?;
         }
@@ -317,12 +323,12 @@ impl Recording {
     /// # Errors
     ///
     /// Those of the operand.
-    pub fn copy<'a>(&mut self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn copy<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
         let op = "copy";
         let from = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(from);
         let to = self.produce(op, shape, dtype)?;
-        if self.graph.bytes(to) > 0 {
+        if self.bytes(to) > 0 {
             self.push(self.label(op, to), Copy { input: from, output: to })?;
         }
         Ok(self.handle(to))
@@ -335,8 +341,34 @@ impl Recording {
         &self.core
     }
 
-    pub(crate) fn graph(&self) -> &Graph {
-        &self.graph
+    pub(super) fn state(&self) -> Ref<'_, State> {
+        self.state.borrow()
+    }
+
+    pub(super) fn edit(&self) -> RefMut<'_, State> {
+        self.state.borrow_mut()
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut State {
+        self.state.get_mut()
+    }
+
+    fn graph(&self) -> Ref<'_, Graph> {
+        Ref::map(self.state(), |state| &state.graph)
+    }
+
+    /// A value's size.
+    pub(crate) fn bytes(&self, id: ValueId) -> u64 {
+        self.graph().bytes(id)
+    }
+
+    /// The value whose memory this one has, and whether that memory can become a tensor's: an operation writes it, and no
+    /// tensor has it yet.
+    pub(super) fn keepable(&self, id: ValueId) -> (ValueId, bool) {
+        let graph = self.graph();
+        let root = graph.root(id);
+        let info = graph.value(root);
+        (root, info.kept.is_none() && info.origin == Origin::Produced)
     }
 
     pub(super) fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
@@ -345,11 +377,7 @@ impl Recording {
     }
 
     /// The operand as a value of this recording.
-    pub(crate) fn resolve<'a>(
-        &mut self,
-        op: &'static str,
-        operand: impl Into<Operand<'a>>,
-    ) -> Result<ValueId> {
+    pub(crate) fn resolve<'a>(&self, op: &'static str, operand: impl Into<Operand<'a>>) -> Result<ValueId> {
         let tensor = match operand.into() {
             Operand::Value(value) => return self.own(op, value),
             Operand::Tensor(tensor) => tensor,
@@ -359,13 +387,12 @@ impl Recording {
         }
         let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
         let (shape, dtype) = (tensor.shape(), tensor.dtype());
-        if self.promised.iter().any(|promised| promised.address() == lease.address()) {
+        let State { graph, leases, tensors, known, promised, .. } = &mut *self.edit();
+        if promised.iter().any(|promised| promised.address() == lease.address()) {
             return Err(Error::NotSubmitted { op, shape });
         }
-        let graph = &mut self.graph;
-        let (leases, tensors) = (&mut self.leases, &mut self.tensors);
         let key = (Arc::as_ptr(&tensor.storage).addr(), lease.address());
-        let id = *self.known.entry(key).or_insert_with(|| {
+        let id = *known.entry(key).or_insert_with(|| {
             leases.push(lease);
             tensors.push((tensor.storage.clone(), shape));
             graph.add_value(shape, dtype, Origin::Tensor((leases.len() - 1) as u32))
@@ -378,20 +405,21 @@ impl Recording {
 
     /// A value's shape and type.
     pub(crate) fn kind(&self, id: ValueId) -> (Shape, DType) {
-        let info = self.graph.value(id);
+        let graph = self.graph();
+        let info = graph.value(id);
         (info.shape, info.dtype)
     }
 
     /// A new value that a node of this recording will write.
-    pub(crate) fn produce(&mut self, op: &'static str, shape: Shape, dtype: DType) -> Result<ValueId> {
+    pub(crate) fn produce(&self, op: &'static str, shape: Shape, dtype: DType) -> Result<ValueId> {
         process::check()?;
         check_size(&self.core, op, shape, dtype)?;
         Ok(self.produce_unchecked(shape, dtype))
     }
 
     /// The same, where another limit is checked when its operation is appended.
-    pub(crate) fn produce_unchecked(&mut self, shape: Shape, dtype: DType) -> ValueId {
-        self.graph.add_value(shape, dtype, Origin::Produced)
+    pub(crate) fn produce_unchecked(&self, shape: Shape, dtype: DType) -> ValueId {
+        self.edit().graph.add_value(shape, dtype, Origin::Produced)
     }
 
     pub(crate) fn label(&self, op: &'static str, id: ValueId) -> Label {
@@ -400,17 +428,19 @@ impl Recording {
     }
 
     /// Appends an operation, unless a binding can't span what it must see.
-    pub(crate) fn push(&mut self, label: Label, op: impl Into<Op>) -> Result<()> {
+    pub(crate) fn push(&self, label: Label, op: impl Into<Op>) -> Result<()> {
         let node = Node::new(label, op);
-        lower::check(&node, &self.graph.values, self.catalog())?;
-        self.graph.nodes.push(node);
+        let graph = &mut self.edit().graph;
+        lower::check(&node, &graph.values, self.catalog())?;
+        graph.nodes.push(node);
         Ok(())
     }
 
     /// Makes a value that tensor.
-    pub(super) fn keep_as(&mut self, id: ValueId, tensor: Arc<Storage>) {
-        self.graph.values[id as usize].kept = Some(self.kept.len() as u32);
-        self.kept.push(tensor);
+    pub(super) fn keep_as(&self, id: ValueId, tensor: Arc<Storage>) {
+        let State { graph, kept, .. } = &mut *self.edit();
+        graph.values[id as usize].kept = Some(kept.len() as u32);
+        kept.push(tensor);
     }
 
     /// The kernels, in the variants that will run.
@@ -419,14 +449,11 @@ impl Recording {
     }
 
     /// For what appends several nodes: if it fails, none of them stays.
-    pub(crate) fn all_or_nothing<R>(
-        &mut self,
-        record: impl FnOnce(&mut Recording) -> Result<R>,
-    ) -> Result<R> {
-        let nodes = self.graph.nodes.len();
+    pub(crate) fn all_or_nothing<R>(&self, record: impl FnOnce(&Recording) -> Result<R>) -> Result<R> {
+        let nodes = self.graph().nodes.len();
         let result = record(self);
         if result.is_err() {
-            self.graph.nodes.truncate(nodes);
+            self.edit().graph.nodes.truncate(nodes);
         }
         result
     }
@@ -463,6 +490,6 @@ pub(super) fn discard(kept: &[Arc<Storage>]) {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        discard(&self.kept);
+        discard(&self.state_mut().kept);
     }
 }

@@ -27,7 +27,7 @@ use crate::vk::process;
 /// # pollster::block_on(async {
 /// let gpu = tidemill::Accelerator::global()?;
 /// let x = gpu.upload(&[1.0f32, 2.0], [2])?;
-/// let mut r = gpu.begin_recording()?;
+/// let r = gpu.begin_recording()?;
 /// let y = r.exp(&x)?;
 /// let y = r.keep(y)?;
 /// r.end_recording()?.await?;

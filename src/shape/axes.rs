@@ -56,7 +56,7 @@ impl Geometry {
 /// use tidemill::Axes;
 /// let gpu = tidemill::Accelerator::global()?;
 /// let x = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
-/// let mut r = gpu.begin_recording()?;
+/// let r = gpu.begin_recording()?;
 /// let rows = r.sum(&x, 1)?;
 /// let kept = r.sum(&x, Axes::at(-1).keep())?;
 /// let all = r.sum(&x, Axes::ALL)?;

@@ -77,7 +77,7 @@ impl StreamBuilder {
     /// Those of the operations; [`StreamError::NoSlots`] and [`StreamError::TooManySlots`]; errors of memory and of the device.
     pub fn record<V: IntoIterator<Item = Value>>(
         self,
-        record: impl FnOnce(&mut Recording, &[Tensor]) -> Result<V>,
+        record: impl FnOnce(&Recording, &[Tensor]) -> Result<V>,
     ) -> Result<Stream> {
         if self.slots == 0 {
             return Err(StreamError::NoSlots.into());
@@ -88,8 +88,8 @@ impl StreamBuilder {
         let gpu = self.gpu;
         let inputs = self.inputs.iter();
         let named = inputs.clone().map(|i| (i.zeros)(&gpu, i.shape)).collect::<Result<Vec<Tensor>>>()?;
-        let mut r = gpu.begin_recording()?;
-        let values = record(&mut r, &named)?;
+        let r = gpu.begin_recording()?;
+        let values = record(&r, &named)?;
         let outputs = r.keep_apart(values)?;
         let mut plan = r.into_plan()?;
         plan.expect_sets(self.slots);

@@ -253,7 +253,7 @@ impl Accelerator {
         let mut r = Recording::new(self.core().clone());
         r.try_out(catalog.clone());
         r.profiling(profiling);
-        let value = problem.record(&mut r)?;
+        let value = problem.record(&r)?;
         Ok((r.keep(value)?, r.end_recording()?))
     }
 

@@ -20,7 +20,7 @@ struct Task {
     name: fn(&[Shape]) -> String,
     /// What is made once, for all candidates.
     prepare: fn(&Accelerator, &[Tensor]) -> Result<Option<PreparedWeights>>,
-    record: fn(&Problem, &mut Recording) -> Result<Value>,
+    record: fn(&Problem, &Recording) -> Result<Value>,
     /// Whether a result is right, to what rounding allows.
     is_right: fn(&Problem, &[f32]) -> bool,
 }
@@ -150,7 +150,7 @@ impl Problem {
         (self.task.name)(&self.shapes)
     }
 
-    pub(super) fn record(&self, r: &mut Recording) -> Result<Value> {
+    pub(super) fn record(&self, r: &Recording) -> Result<Value> {
         (self.task.record)(self, r)
     }
 

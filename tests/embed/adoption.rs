@@ -15,7 +15,7 @@ fn works(gpu: &Accelerator) {
     let x = gpu.upload(&[1.5f32; 1000], [1000]).unwrap();
     let y = gpu.run(|r| r.add(&x, &x)).unwrap();
     assert_eq!(y.read::<f32>().unwrap(), [3.0; 1000]);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let square = r.matmul(&x.reshape([1, 1000]).unwrap(), &x.reshape([1000, 1]).unwrap()).unwrap();
     let square = r.keep(square).unwrap();
     r.profiling(Profiling::Timeline);
@@ -237,7 +237,7 @@ fn a_lock_that_makes_no_call_is_an_error() {
     assert!(matches!(error, Error::Host(HostError::QueueLock)), "{error}");
     assert!(error.to_string().contains("QueueLock::with_queue must, once"));
     lock.0.store(false, Ordering::Relaxed);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.neg(&x).unwrap();
     let y = r.keep(y).unwrap();
     assert!(r.end_recording().unwrap().wait_timeout(Duration::from_secs(20)).unwrap());

@@ -33,7 +33,7 @@ fn a_buffer_of_the_hosts_is_read_and_written_in_place() {
     assert_eq!(shared.read::<f32>().unwrap(), data);
 
     // As an operand of several kinds of kernels: elementwise, a reduction, a product.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let twice = r.add(&shared, &shared).unwrap();
     let sum = r.sum(&shared, 0).unwrap();
     let matrix = r.reshape(&shared, [10, 100]).unwrap();
@@ -46,7 +46,7 @@ fn a_buffer_of_the_hosts_is_read_and_written_in_place() {
     assert_eq!(product.read::<f32>().unwrap()[1], (100..200).sum::<i32>() as f32);
 
     // A result in its place, after a chain that fuses.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.scale(&twice, 0.5).unwrap();
     let v = r.add_scalar(v, 1.0).unwrap();
     r.keep_in(v, &shared).unwrap();
@@ -57,7 +57,7 @@ fn a_buffer_of_the_hosts_is_read_and_written_in_place() {
     assert_eq!(shared.read::<f32>().unwrap(), next);
 
     // A value that something else is kept of, or that is a tensor's contents, is copied.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.neg(&twice).unwrap();
     let kept = r.keep(v).unwrap();
     r.keep_in(v, &shared).unwrap();
@@ -90,7 +90,7 @@ fn a_plan_writes_to_the_hosts_buffer_again_and_again() {
     let gpu = host.accelerator();
     let shared = gpu.wrap(buffer.range(0, BYTES), [ELEMENTS], DType::F32).unwrap();
     let x = gpu.upload(&vec![0.0f32; ELEMENTS], [ELEMENTS]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.add_scalar(&x, 1.0).unwrap();
     let y = r.keep(y).unwrap();
     let mut plan = r.into_plan().unwrap();
@@ -106,7 +106,7 @@ fn a_plan_writes_to_the_hosts_buffer_again_and_again() {
 
     // Kept there when it was recorded.
     let shared = gpu.wrap(buffer.range(0, BYTES), [ELEMENTS], DType::F32).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.fill([ELEMENTS], 9.0f32).unwrap();
     r.keep_in(v, &shared).unwrap();
     let mut plan = r.into_plan().unwrap();
@@ -116,11 +116,11 @@ fn a_plan_writes_to_the_hosts_buffer_again_and_again() {
     assert_eq!(shared.read::<f32>().unwrap(), [9.0; ELEMENTS], "what it has written stays");
 
     // A recording or a plan that comes to nothing leaves the host's contents.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.fill([ELEMENTS], 1.0f32).unwrap();
     r.keep_in(v, &shared).unwrap();
     drop(r.into_plan().unwrap());
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.fill([ELEMENTS], 2.0f32).unwrap();
     r.keep_in(v, &shared).unwrap();
     drop(r);
@@ -137,12 +137,12 @@ fn the_hosts_memory_is_not_written_while_a_view_of_it_is_read() {
     let shared = gpu.wrap(buffer.range(0, BYTES), [ELEMENTS], DType::F32).unwrap();
     let view = gpu.run(|r| r.reshape(&shared, [10, 100])).unwrap();
 
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.fill([ELEMENTS], 2.0f32).unwrap();
     r.keep_in(v, &shared).unwrap();
     assert!(matches!(r.neg(&view), Err(Error::NotSubmitted { .. })), "it has other contents by then");
     drop(r);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.neg(&view).unwrap();
     let v = r.reshape(v, [ELEMENTS]).unwrap();
     assert!(matches!(r.keep_in(v, &shared), Err(Error::ReadToo { .. })));
@@ -162,7 +162,7 @@ fn the_hosts_memory_is_not_written_while_a_view_of_it_is_read() {
 
     // An input that comes to be such a view only after it was bound.
     let y = gpu.upload(&vec![4.0f32; ELEMENTS], [ELEMENTS]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let moving = r.reshape(&y, [10, 100]).unwrap();
     let moving = r.keep(moving).unwrap();
     let mut viewing = r.into_plan().unwrap();
@@ -202,7 +202,7 @@ fn a_range_that_does_not_fit_is_refused_with_its_numbers() {
 
     let shared = wrap(0, 48, 10).unwrap();
     let own = gpu.upload(&[1.0f32; 10], [10]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.neg(&own).unwrap();
     let error = r.keep_in(v, &own).unwrap_err();
     assert_eq!(
@@ -233,7 +233,7 @@ fn a_tensors_memory_is_used_by_the_hosts_own_commands() {
     let target = host.buffer(BYTES, vk::BufferUsageFlags::TRANSFER_DST);
     let x = gpu.upload(&vec![1.0f32; ELEMENTS], [ELEMENTS]).unwrap();
     assert!(x.raw_buffer().unwrap().ready.is_none(), "written in place by the host");
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.add(&x, &x).unwrap();
     let y = r.keep(y).unwrap();
     assert!(matches!(y.raw_buffer(), Err(Error::NotSubmitted { .. })));

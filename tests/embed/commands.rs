@@ -29,7 +29,7 @@ fn work_goes_into_the_hosts_command_buffer_between_its_own() {
         let buffer = host.begin();
         // SAFETY: valid handles.
         unsafe { host.device.cmd_fill_buffer(buffer, input.raw, 0, BYTES, 2.0f32.to_bits()) };
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let y = r.mul(&shared, &weights).unwrap();
         let total = r.sum(y, 0).unwrap();
         let y = r.sub(y, total).unwrap();
@@ -79,7 +79,7 @@ fn what_comes_after_the_hosts_submission_is_ordered_behind_it() {
     let a = gpu.run(|r| r.add_scalar(&x, 1.0)).unwrap();
     for n in 1..=3 {
         let buffer = host.begin();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let b = r.mul(&a, &a).unwrap();
         let c = r.add_scalar(b, n as f32).unwrap();
         let b = r.keep(b).unwrap();
@@ -115,7 +115,7 @@ fn uploads_waits_and_signals_are_refused() {
     shared.write(&[1.0f32; N]).unwrap();
     unused.write(&[1.0f32; N]).unwrap();
     let buffer = host.begin();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.neg(&shared).unwrap();
     let y = r.keep(y).unwrap();
     let error = r.record_into(commands(&host, buffer, done, 1)).unwrap_err();
@@ -124,7 +124,7 @@ fn uploads_waits_and_signals_are_refused() {
     assert!(error.to_string().contains("call Accelerator::flush before"), "{error}");
     assert!(matches!(y.read::<f32>(), Err(Error::Discarded { .. })));
 
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.neg(&shared).unwrap();
     let y = r.keep(v).unwrap();
     r.signal(host.point(done, 1));
@@ -133,7 +133,7 @@ fn uploads_waits_and_signals_are_refused() {
     assert!(matches!(y.read::<f32>(), Err(Error::Discarded { .. })));
 
     gpu.flush().unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.neg(&shared).unwrap();
     let y = r.keep(y).unwrap();
     r.record_into(commands(&host, buffer, done, 1)).unwrap();
@@ -151,13 +151,13 @@ fn memory_that_is_short_is_not_waited_for() {
     let (gate, done) = (host.semaphore(), host.semaphore());
     let x = gpu.upload(&[1.0f32; N], [N]).unwrap();
     // In flight, and not over before the gate opens: waiting for it would be for ever.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.fill([11 * N], 1.0f32).unwrap();
     drop(r.keep(v).unwrap());
     r.wait_for(host.point(gate, 1));
     drop(r.end_recording().unwrap());
     let buffer = host.begin();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let v = r.pad(&x, &[(0, 3 * N)], 0.0).unwrap();
     let y = r.keep(v).unwrap();
     let error = r.record_into(commands(&host, buffer, done, 1)).unwrap_err();
@@ -179,7 +179,7 @@ fn a_host_that_throws_its_commands_away_signals_by_itself() {
     let done = host.semaphore();
     let x = gpu.upload(&[1.0f32; N], [N]).unwrap();
     let buffer = host.begin();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.neg(&x).unwrap();
     drop(r.keep(y).unwrap());
     r.record_into(commands(&host, buffer, done, 1)).unwrap();

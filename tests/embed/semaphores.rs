@@ -14,7 +14,7 @@ fn a_submission_waits_for_and_signals_the_hosts_semaphores() {
     let gpu = host.accelerator();
     let (gate, done) = (host.semaphore(), host.semaphore());
     let x = gpu.upload(&[2.0f32; 100], [100]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.mul(&x, &x).unwrap();
     let y = r.keep(y).unwrap();
     r.wait_for(host.point(gate, 3));
@@ -29,7 +29,7 @@ fn a_submission_waits_for_and_signals_the_hosts_semaphores() {
     assert_eq!(y.read::<f32>().unwrap(), [4.0; 100]);
 
     // What is asked of a plan holds for its next submission only.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.add(&x, &x).unwrap();
     let y = r.keep(y).unwrap();
     r.signal(host.point(done, 8));
@@ -65,7 +65,7 @@ fn host_and_engine_hand_a_buffer_back_and_forth() {
         unsafe { host.device.cmd_fill_buffer(commands, input.raw, 0, 4096, (n as f32).to_bits()) };
         host.submit(commands, &[(timeline, 3 * n)], &[(timeline, 3 * n + 1)]);
 
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let v = r.add_scalar(&x, 0.5).unwrap();
         r.keep_in(v, &y).unwrap();
         r.wait_for(host.point(timeline, 3 * n + 1));

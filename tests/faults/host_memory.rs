@@ -34,7 +34,7 @@ fn work_in_flight_keeps_it() {
     let (memory, dropped) = pages(2.0);
     let w = import(&gpu, &memory).unwrap();
     drop(memory);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.add(&w, &w).unwrap();
     let y = r.keep(y).unwrap();
     let mut plan = r.into_plan().unwrap();

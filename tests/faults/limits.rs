@@ -56,9 +56,9 @@ fn convolve(
     kernels
 }
 
-fn run(gpu: &Accelerator, record: impl Fn(&mut Recording) -> Result<Value>) -> (Vec<f32>, Vec<String>) {
-    let mut r = gpu.begin_recording().unwrap();
-    let value = record(&mut r).unwrap();
+fn run(gpu: &Accelerator, record: impl Fn(&Recording) -> Result<Value>) -> (Vec<f32>, Vec<String>) {
+    let r = gpu.begin_recording().unwrap();
+    let value = record(&r).unwrap();
     let kept: Tensor = r.keep(value).unwrap();
     let kernels = r.explain().unwrap().run.into_iter().filter_map(|step| step.kernel).collect();
     r.end_recording().unwrap().wait().unwrap();
@@ -99,7 +99,7 @@ fn results_larger_than_a_binding_are_written_in_windows() {
             let a = gpu.upload(&vec![1.0f32; 200_000], [2, 100_000]).unwrap();
             let x = a.reshape([1, 2, 250, 400]).unwrap();
             let thin = gpu.prepare_weights(&gpu.upload(&[1.0f32; 2], [1, 2, 1, 1]).unwrap(), 1).unwrap();
-            let mut r = gpu.begin_recording().unwrap();
+            let r = gpu.begin_recording().unwrap();
             let two = r.fill([3], 2.0f32).unwrap();
             let before = r.keep(two).unwrap();
             let refused = r.matmul_with(&a, &a, Matmul::new().transpose_rhs()).unwrap_err();
@@ -130,7 +130,7 @@ fn results_larger_than_a_binding_are_written_in_windows() {
         // One image that no binding spans is refused before anything is recorded.
         let x = gpu.upload(&vec![1.0f32; 1 << 14], [1, 1, 128, 128]).unwrap();
         let w = gpu.upload(&[1.0f32; 10], [10, 1, 1, 1]).unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let refused = r.conv2d(&x, &w, Conv2d::new()).unwrap_err();
         assert!(matches!(refused, Error::BindingTooLarge { op: "conv2d", bytes: 655_360, .. }), "{refused}");
         assert!(r.explain().unwrap().recorded.is_empty());

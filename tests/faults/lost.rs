@@ -15,7 +15,7 @@ fn lose(
     let gpu = seam.gpu();
     let a = gpu.upload(&vec![1.0f32; 2 * columns], [2, columns]).unwrap();
     seam.close_gate();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let x = r.add(&a, &a).unwrap();
     let x = r.keep(x).unwrap();
     let done = r.end_recording().unwrap();

@@ -78,7 +78,7 @@ fn out_of_memory_is_survived_where_it_can_be() {
         )
     );
     // A recording that gets no memory is an error; what it promised is discarded; nothing else is lost.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let big = r.fill([n], 0.0f32).unwrap();
     let kept = r.keep(big).unwrap();
     assert!(matches!(r.end_recording(), Err(Error::OutOfMemory { .. })));

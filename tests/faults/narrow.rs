@@ -139,7 +139,7 @@ fn what_only_fusion_makes_too_large_runs_apart() {
         let a = gpu.upload(&[0.5f32; 400 * 8], [400, 8]).unwrap();
         let b = gpu.upload(&[0.25f32; 8 * 100], [8, 100]).unwrap();
         let large = gpu.upload(&vec![2.0f32; 40_000], [400, 100]).unwrap();
-        let sum = |r: &mut Recording| {
+        let sum = |r: &Recording| {
             let product = r.matmul(&a, &b)?;
             r.add(product, &large)
         };
@@ -156,11 +156,11 @@ fn what_a_binding_cannot_span_is_refused_by_the_operation() {
     let x = gpu.upload(&vec![1.0f32; 40_000], [200, 200]).unwrap();
     let wide = x.reshape([2, 20_000]).unwrap();
     let rows = gpu.upload(&[0u32, 1], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let before = r.add(&x, &x).unwrap();
     let weights = gpu.prepare_weights(&gpu.upload(&[1.0f32], [1, 1, 1, 1]).unwrap(), 1).unwrap();
     let image = x.reshape([1, 1, 200, 200]).unwrap();
-    type Op<'a> = &'a dyn Fn(&mut Recording) -> Result<Value>;
+    type Op<'a> = &'a dyn Fn(&Recording) -> Result<Value>;
     let refused: [(&str, &Tensor, Op<'_>); 8] = [
         ("permute", &x, &|r| r.permute(&x, &[1, 0])),
         ("transpose", &x, &|r| r.transpose(&x)),
@@ -172,7 +172,7 @@ fn what_a_binding_cannot_span_is_refused_by_the_operation() {
         ("conv2d", &x, &|r| r.conv2d(&image, &weights, Conv2d::new().stride([4, 4]))),
     ];
     for (name, x, op) in refused {
-        let error = op(&mut r).unwrap_err();
+        let error = op(&r).unwrap_err();
         assert!(matches!(error, Error::BindingTooLarge { op, limit: 65_536, .. } if op == name), "{error}");
         let text = error.to_string();
         assert!(text.starts_with(&format!("{name}: shape {} needs ", x.shape())), "{text}");

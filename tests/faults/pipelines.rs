@@ -39,7 +39,7 @@ fn kernels_that_are_dropped_take_their_pipelines_along() {
         assert_eq!(result.read::<f32>().unwrap(), [i as f32; 64]);
     }
     // A plan keeps its own, with the kernel that is recorded in it.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let scale = kernel("scale");
     let run = Dispatch::new(&scale).input(&x).output([64], DType::F32).push(&[3.0f32]);
     let y = r.dispatch(run.specialize(0, 64u32).groups([1, 1, 1])).unwrap()[0];
@@ -62,7 +62,7 @@ fn trim_frees_the_engines_own_that_nothing_uses() {
     let seam = Seam::take();
     let gpu = seam.gpu();
     let x = gpu.upload(&[4.0f32; 64], [64]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.neg(&x).unwrap();
     let y = r.keep(y).unwrap();
     let mut plan = r.into_plan().unwrap();
@@ -90,7 +90,7 @@ fn trim_frees_the_engines_own_that_nothing_uses() {
 }
 
 /// Operations that have nothing in common but their operand.
-const OPS: [fn(&mut Recording, &Tensor) -> Result<Value>; 6] = [
+const OPS: [fn(&Recording, &Tensor) -> Result<Value>; 6] = [
     |r, x| r.neg(x),
     |r, x| r.abs(x),
     |r, x| r.sqrt(x),
@@ -105,9 +105,9 @@ const RESULTS: [f32; OPS.len()] = [-2.25, 2.25, 1.5, 2.0, 3.0, 1.0];
 /// Records all of them, each for itself.
 fn record(gpu: &Accelerator) -> (Recording, Vec<Tensor>) {
     let x = gpu.upload(&[2.25f32; 64], [64]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
-    let mut keep = |op: fn(&mut Recording, &Tensor) -> Result<Value>| {
-        let y = op(&mut r, &x)?;
+    let r = gpu.begin_recording().unwrap();
+    let keep = |op: fn(&Recording, &Tensor) -> Result<Value>| {
+        let y = op(&r, &x)?;
         r.keep(y)
     };
     let kept = OPS.into_iter().map(|op| keep(op).unwrap()).collect();

@@ -36,7 +36,7 @@ fn limits_of_bindings_are_checked() {
     let gpu = seam.gpu();
     let device = gpu.device().name.clone();
     let x = gpu.upload(&[1.0f32; 4], [4]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     for (name, needs) in
         [("needs_texels", "5 storage texel bindings"), ("needs_buffers", "5 storage buffer bindings")]
     {

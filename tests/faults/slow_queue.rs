@@ -18,7 +18,7 @@ fn a_timeout_changes_nothing() {
     let gpu = seam.gpu();
     let a = gpu.upload(&[3.0f32; 100], [100]).unwrap();
     seam.close_gate();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let square = r.mul(&a, &a).unwrap();
     let square = r.keep(square).unwrap();
     let done = r.end_recording().unwrap();
@@ -95,12 +95,12 @@ fn everything_may_be_dropped_in_flight() {
     let gpu = seam.gpu();
     let a = gpu.upload(&ramp(1000), [1000]).unwrap();
     seam.close_gate();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let x = r.add(&a, &a).unwrap();
     let x = r.mul(x, &a).unwrap();
     let kept = r.keep(x).unwrap();
     let done = r.end_recording().unwrap();
-    let mut open = gpu.begin_recording().unwrap();
+    let open = gpu.begin_recording().unwrap();
     let _ = open.add(&a, &a).unwrap();
     let live = gpu.stats().pool.live_blocks;
     drop((done, kept, a, open));
@@ -161,7 +161,7 @@ fn a_future_has_one_waker_and_a_dropped_one_has_none() {
     let gpu = seam.gpu();
     let a = gpu.upload(&[2.0f32; 10], [10]).unwrap();
     seam.close_gate();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let sum = r.add(&a, &a).unwrap();
     let sum = r.keep(sum).unwrap();
     let mut done = r.end_recording().unwrap();

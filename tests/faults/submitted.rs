@@ -184,7 +184,7 @@ const SCENARIOS: [Scenario; 12] = [
 
 /// A plan of one dispatch, `x + x`, and its result.
 fn doubling(gpu: &Accelerator, x: &Tensor) -> tidemill::Result<(Plan, Tensor)> {
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let y = r.add(x, x)?;
     let y = r.keep(y)?;
     Ok((r.into_plan()?, y))
@@ -243,7 +243,7 @@ fn what_meets_is_seen_where_barriers_are_left_out() {
 fn a_bit_of_everything(gpu: &Accelerator) -> tidemill::Result<()> {
     let a = gpu.upload(&[0.5f32; 48 * 33], [48, 33])?;
     let b = gpu.upload(&[0.25f32; 33 * 21], [33, 21])?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let product = r.matmul(&a, &b)?;
     let soft = r.softmax(product, -1)?;
     let total = r.sum(soft, Axes::ALL)?;

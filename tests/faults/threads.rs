@@ -119,7 +119,7 @@ impl Wake for Woken {
 fn await_result(seam: &Seam, gpu: &Accelerator, has_thread: bool) {
     let a = gpu.upload(&ramp(300), [300]).unwrap();
     seam.close_gate();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let sum = r.add(&a, &a).unwrap();
     let sum = r.keep(sum).unwrap();
     let mut done = r.end_recording().unwrap();

@@ -27,7 +27,7 @@ const N: usize = 300;
 fn small(gpu: &Accelerator) -> Result<Vec<f32>> {
     let a = gpu.upload(&ramp(N), [N])?;
     let session = gpu.begin_profiling("faults", Profiling::Timeline)?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let x = r.copy(&a)?;
     let x = r.add(x, &a)?;
     let x = r.keep(x)?;
@@ -36,7 +36,7 @@ fn small(gpu: &Accelerator) -> Result<Vec<f32>> {
     session.finish()?;
     a.write(&ramp(N))?;
     let y = gpu.run(|r| r.add(&x, &a))?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let z = r.copy(&y)?;
     let z = r.keep(z)?;
     let mut plan = r.into_plan()?;
@@ -125,7 +125,7 @@ fn imported(gpu: &Accelerator) -> Result<Vec<f32>> {
 fn plan(gpu: &Accelerator) -> Result<Vec<f32>> {
     let doubled: Vec<f32> = ramp(N).iter().map(|x| 2.0 * x).collect();
     let (x, other_x) = (gpu.upload(&ramp(N), [N])?, gpu.upload(&doubled, [N])?);
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let y = r.add(&x, &x)?;
     let y = r.keep(y)?;
     let mut plan = r.into_plan()?;

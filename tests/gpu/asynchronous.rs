@@ -15,7 +15,7 @@ use crate::harness::gpu;
 
 /// A chain of so many products by two.
 fn work(gpu: &Accelerator, x: &Tensor, steps: usize) -> (Submission, Tensor) {
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let mut y = r.copy(x).unwrap();
     for _ in 0..steps {
         y = r.add(y, y).unwrap();

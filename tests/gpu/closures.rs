@@ -124,7 +124,7 @@ fn a_panic_while_something_is_measured() {
 fn a_panic_while_pipelines_are_made_ahead() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.neg(&x).unwrap();
     let y = r.keep(y).unwrap();
     assert!(panics(|| r.prepare(|_| panic!("before any"))));

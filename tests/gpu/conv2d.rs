@@ -13,7 +13,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let (x, w) = (tensor(&[1, 4, 5, 6]), tensor(&[6, 4, 3, 3]));
     let prepared = gpu.prepare_weights(&w, 1).unwrap();
     let said = |result: tidemill::Result<tidemill::Value>| result.unwrap_err().to_string();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let matrix = tensor(&[5, 6]);
     let rank = "conv2d: the input [5, 6] must have 4 dimensions, not 2";
     assert_eq!(said(r.conv2d(&matrix, &prepared, Conv2d::new())), rank);
@@ -116,7 +116,7 @@ fn a_refused_convolution_leaves_nothing_behind() {
     let gpu = gpu();
     let x = gpu.upload(&vec![1.0f32; 100_000], [100_000, 1, 1, 1]).unwrap();
     let w = gpu.upload(&vec![1.0f32; 30_000], [30_000, 1, 1, 1]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     // Plain weights are laid out by a dispatch of their own.
     let refused = r.conv2d(&x, &w, Conv2d::new()).unwrap_err();
     assert!(matches!(refused, Error::TooLarge { op: "conv2d", .. }), "{refused}");
@@ -132,7 +132,7 @@ fn an_empty_batch_may_have_images_of_any_size() {
     let most = usize::MAX;
     for [height, width] in [[1 << 40, 1 << 40], [1 << 16, 1 << 16], [1 << 32, 3], [most, most]] {
         let x = gpu.upload(&[0.0f32; 0], [0, 1, height, width]).unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let plain = r.conv2d(&x, &w, Conv2d::new()).unwrap();
         let with = Conv2d::new().padding([1, 1]).stride([2, 2]).epilogue(Epilogue::bias(&bias).relu());
         let other = r.conv2d(&x, &prepared, with).unwrap();

@@ -16,7 +16,7 @@ fn shapes_that_do_not_fit_are_named_and_the_recording_stays_usable() {
     let y = gpu.upload(&[1.0f32; 15], [5, 3]).unwrap();
     let z = gpu.upload(&[1.0f32; 4], [4]).unwrap();
     let mask = gpu.upload(&[1u32; 2], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     assert_eq!(said(r.add(&x, &y)), "add: lhs [4, 3] and rhs [5, 3]: 4 != 5 in dimension 0");
     assert_eq!(said(r.pow(&x, &z)), "pow: lhs [4, 3] and rhs [4]: 3 != 4 in dimension 1");
     assert_eq!(said(r.lt(&z, &x)), "lt: lhs [4] and rhs [4, 3]: 4 != 3 in dimension 1");
@@ -34,7 +34,7 @@ fn types_that_do_not_fit_are_named() {
     let f = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
     let i = gpu.upload(&[1i32, 2], [2]).unwrap();
     let u = gpu.upload(&[1u32, 2], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     assert_eq!(said(r.add(&f, &i)), "add: the rhs is i32, this needs f32");
     assert_eq!(said(r.pow(&i, &i)), "pow: the lhs is i32, this needs f32 or f16");
     assert_eq!(said(r.exp(&u)), "exp: the operand is u32, this needs f32 or f16");
@@ -52,7 +52,7 @@ fn types_that_do_not_fit_are_named() {
 fn parameters_that_make_no_sense_are_named() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     assert_eq!(said(r.leaky_relu(&x, f32::NAN)), "leaky_relu: alpha is NaN; it must be finite");
     assert_eq!(said(r.elu(&x, f32::INFINITY)), "elu: alpha is inf; it must be finite");
     assert_eq!(said(r.clip(&x, f32::NAN, 1.0)), "clip: lo is NaN; it must be a number");
@@ -108,9 +108,9 @@ fn a_cast_to_the_own_type_is_the_operand() {
 fn special_values_are_those_of_the_documentation() {
     const INF: f32 = f32::INFINITY;
     const TINY: f32 = 1e-40;
-    type Op = Box<dyn Fn(&mut Recording, &Tensor) -> Result<Value>>;
+    type Op = Box<dyn Fn(&Recording, &Tensor) -> Result<Value>>;
     type Row = (&'static str, Op, &'static [(f32, f32)]);
-    type With = (&'static str, fn(&mut Recording, &Tensor) -> Result<Value>, &'static [(f32, f32)]);
+    type With = (&'static str, fn(&Recording, &Tensor) -> Result<Value>, &'static [(f32, f32)]);
     let with_parameters: &[With] = &[
         (
             "leaky_relu(2)",
@@ -140,7 +140,7 @@ fn special_values_are_those_of_the_documentation() {
     ];
     let table = UNARY.iter().filter(|op| !op.special.is_empty());
     let rows: Vec<Row> = table
-        .map(|op| (op.name, Box::new(|r: &mut Recording, x: &Tensor| apply(r, op, x)) as Op, op.special))
+        .map(|op| (op.name, Box::new(|r: &Recording, x: &Tensor| apply(r, op, x)) as Op, op.special))
         .chain(with_parameters.iter().map(|(name, op, values)| (*name, Box::new(op) as Op, *values)))
         .collect();
     for name in IN_THE_TABLE {

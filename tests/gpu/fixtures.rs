@@ -23,7 +23,7 @@ pub fn kernel(name: &str) -> Kernel {
 #[allow(dead_code, reason = "only some test binaries run it")]
 pub fn ten_thousand_steps(gpu: &Accelerator) -> Tensor {
     let scale = kernel("scale");
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let mut x = r.fill([64], 0.0f32).unwrap();
     for _ in 0..10_000 {
         let run = Dispatch::new(&scale).input(x).output([64], DType::F32).push(&[1.0f32]);

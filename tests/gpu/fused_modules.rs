@@ -7,7 +7,7 @@ use tidemill::{Accelerator, Profiling, Recording, Result, Value};
 use crate::fusion::{noise, on_each};
 use crate::harness::{Gpu, config, gpu, gpu_with};
 
-type Fused = fn(&Accelerator, &mut Recording, usize) -> Result<Vec<Value>>;
+type Fused = fn(&Accelerator, &Recording, usize) -> Result<Vec<Value>>;
 
 /// Programs on as many elements, and the end of the name of the modules that have room for them.
 const PROGRAMS: [(Fused, &str); 3] = [
@@ -64,7 +64,7 @@ fn each_variant(family: &'static str) -> impl Iterator<Item = (&'static str, [Gp
 fn compare(
     what: &str,
     gpus: &[Gpu; 2],
-    record: impl Fn(&Accelerator, &mut Recording) -> Result<Vec<Value>>,
+    record: impl Fn(&Accelerator, &Recording) -> Result<Vec<Value>>,
 ) -> BTreeSet<String> {
     let session = gpus[0].begin_profiling("fused", Profiling::Timeline).unwrap();
     let [(fused, few), (unfused, many)] = on_each(gpus, record);
@@ -97,7 +97,7 @@ pub(crate) fn run() -> BTreeSet<String> {
     for (name, gpus) in each_variant("softmax") {
         all.extend(compare(&format!("softmax {name}"), &gpus, |gpu, r| {
             let shapes = [[16, 512], [7, 1003]].into_iter();
-            let softmax = |r: &mut Recording, shape| {
+            let softmax = |r: &Recording, shape| {
                 let h = r.scale(&noise(gpu, 1, shape), 0.125)?;
                 r.softmax(h, -1)
             };
@@ -106,7 +106,7 @@ pub(crate) fn run() -> BTreeSet<String> {
     }
     for (name, gpus) in each_variant("matmul") {
         for k in [24, 20, 33] {
-            let layers = |gpu: &Accelerator, r: &mut Recording| {
+            let layers = |gpu: &Accelerator, r: &Recording| {
                 let h = r.matmul(&noise(gpu, 1, [66, k]), &noise(gpu, 2, [k, 64]))?;
                 let h = r.add(h, &noise(gpu, 3, [64]))?;
                 let h = r.relu(h)?;

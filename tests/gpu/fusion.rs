@@ -24,25 +24,25 @@ fn a_chain_of_100_is_a_handful_of_dispatches_and_right() {
 }
 
 /// What comes out of one recording on both accelerators, and how many dispatches each took.
-fn both(record: impl Fn(&Accelerator, &mut Recording) -> Result<Vec<Value>>) -> [(Vec<Vec<u32>>, u64); 2] {
+fn both(record: impl Fn(&Accelerator, &Recording) -> Result<Vec<Value>>) -> [(Vec<Vec<u32>>, u64); 2] {
     both_with(config(), record)
 }
 
 fn both_with(
     config: Config,
-    record: impl Fn(&Accelerator, &mut Recording) -> Result<Vec<Value>>,
+    record: impl Fn(&Accelerator, &Recording) -> Result<Vec<Value>>,
 ) -> [(Vec<Vec<u32>>, u64); 2] {
     on_each(&[gpu_with(config.clone()), gpu_with(config.fusion(false))], record)
 }
 
 pub(crate) fn on_each(
     gpus: &[Gpu; 2],
-    record: impl Fn(&Accelerator, &mut Recording) -> Result<Vec<Value>>,
+    record: impl Fn(&Accelerator, &Recording) -> Result<Vec<Value>>,
 ) -> [(Vec<Vec<u32>>, u64); 2] {
     gpus.each_ref().map(|gpu| {
         let before = gpu.stats().dispatches;
-        let mut r = gpu.begin_recording().unwrap();
-        let values = record(gpu, &mut r).unwrap();
+        let r = gpu.begin_recording().unwrap();
+        let values = record(gpu, &r).unwrap();
         let kept: Vec<Tensor> = values.into_iter().map(|v| r.keep(v).unwrap()).collect();
         r.end_recording().unwrap().wait().unwrap();
         let bits = |t: &Tensor| match t.dtype() {
@@ -60,7 +60,7 @@ pub(crate) fn noise(gpu: &Accelerator, seed: u64, shape: impl Into<tidemill::Sha
     gpu.upload(&data, shape).unwrap()
 }
 
-pub(crate) type Tail = fn(&Accelerator, &mut Recording, Value) -> Result<Value>;
+pub(crate) type Tail = fn(&Accelerator, &Recording, Value) -> Result<Value>;
 
 #[test]
 fn tails_of_products_give_the_same_bits_in_the_epilogue() {
@@ -208,7 +208,7 @@ fn tails_of_convolutions_give_the_same_bits_in_the_epilogue() {
     }
 }
 
-type Head = fn(&mut Recording, &Tensor, &Tensor, &Tensor) -> Result<Value>;
+type Head = fn(&Recording, &Tensor, &Tensor, &Tensor) -> Result<Value>;
 
 /// Programs on two tensors of one shape and one of one element.
 const HEADS: [Head; 6] = [
@@ -238,7 +238,7 @@ const HEADS: [Head; 6] = [
     },
 ];
 
-type Reduction = fn(&mut Recording, Value, Axes) -> Result<Value>;
+type Reduction = fn(&Recording, Value, Axes) -> Result<Value>;
 
 /// Reductions beside the sum.
 const REDUCTIONS: [Reduction; 6] = [
@@ -332,7 +332,7 @@ fn a_convolution_with_its_tail_is_one_step_of_the_explanation() {
     let (x, w, bias) =
         (noise(&gpu, 1, [1, 2, 8, 8]), noise(&gpu, 2, [4, 2, 1, 1]), noise(&gpu, 3, [4, 1, 1]));
     let weights = gpu.prepare_weights(&w, 1).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let h = r.conv2d(&x, &weights, Conv2d::new()).unwrap();
     let h = r.add(h, &bias).unwrap();
     let h = r.relu(h).unwrap();
@@ -383,7 +383,7 @@ fn what_no_reduction_can_take_in_is_a_dispatch_of_its_own() {
 fn a_head_is_shown_and_never_stored() {
     let gpu = gpu();
     let x = noise(&gpu, 1, [64, 500]);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let h = r.relu(&x).unwrap();
     let h = r.reshape(h, [32_000]).unwrap();
     let sum = r.sum(h, Axes::ALL).unwrap();

@@ -8,7 +8,7 @@ const MIB: u64 = 1 << 20;
 
 /// 100 operations on 64 MiB, each with a name of its own that lives to the end.
 fn chain(gpu: &Accelerator, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let mut names: Vec<Value> = vec![r.add(a, b)?];
     for i in 1..100 {
         let last = names[i - 1];
@@ -76,10 +76,10 @@ fn results_written_over_operands_are_right_for_every_size_and_shape() {
 fn barriers_stand_only_where_something_must_wait() {
     let gpu = gpu_with(config().fusion(false).profiling(Profiling::Timeline));
     let x = gpu.upload(&[1.0f32; 1000], [1000]).unwrap();
-    let barriers = |record: &dyn Fn(&mut tidemill::Recording) -> Result<()>| {
+    let barriers = |record: &dyn Fn(&tidemill::Recording) -> Result<()>| {
         let before = gpu.stats().barriers;
-        let mut r = gpu.begin_recording().unwrap();
-        record(&mut r).unwrap();
+        let r = gpu.begin_recording().unwrap();
+        record(&r).unwrap();
         let profile = r.end_recording().unwrap().profile().unwrap();
         assert_eq!(profile.barriers, gpu.stats().barriers - before);
         assert_eq!(profile.barriers, profile.rows.iter().filter(|row| row.barrier).count() as u64);
@@ -135,7 +135,7 @@ fn an_explanation_tells_what_will_run() {
     let gpu = gpu();
     let (x, w) = (gpu.upload(&[1.0f32; 64], [8, 8]).unwrap(), gpu.upload(&[0.5f32; 64], [8, 8]).unwrap());
     let bias = gpu.upload(&[1.0f32; 8], [8]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let h = r.matmul(&x, &w).unwrap();
     let h = r.add(h, &bias).unwrap();
     let h = r.relu(h).unwrap();

@@ -50,7 +50,7 @@ fn operations_without_halves_say_so_and_leave_the_recording_usable() {
     let gpu = gpu();
     let (half, float) = (gpu.upload(&halves(6), [2, 3]).unwrap(), gpu.upload(&[1.0f32; 6], [2, 3]).unwrap());
     let rows = gpu.upload(&[0u32], [1]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let said = |result: tidemill::Result<tidemill::Value>| result.unwrap_err().to_string();
     let needs = |what: &str| format!("{what} is f16, this needs f32, i32 or u32");
     assert_eq!(said(r.sum(&half, Axes::ALL)), needs("sum: the operand"));

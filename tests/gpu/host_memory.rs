@@ -159,7 +159,7 @@ fn every_element_type_is_taken() {
 fn plans_bind_it_and_views_keep_it() {
     let gpu = gpu();
     let x = gpu.upload(&[5.0f32; 64], [64]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.add(&x, &x).unwrap();
     let y = r.keep(y).unwrap();
     let view = r.reshape(&x, [8, 8]).unwrap();
@@ -196,7 +196,7 @@ fn nothing_writes_it() {
     own.write(&[9.0f32; 64]).unwrap();
     assert!(!own.is_imported());
     assert_eq!(own.read::<f32>().unwrap(), [9.0; 64]);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.neg(&w).unwrap();
     let y = r.keep(y).unwrap();
     let mut plan = r.into_plan().unwrap();
@@ -216,7 +216,7 @@ fn nothing_writes_it() {
 
     // And it is no place for results.
     let imported = gpu.import(&memory, 0, [64], DType::F32).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let z = r.exp(&w).unwrap();
     let error = r.keep_in(z, &imported).unwrap_err();
     assert!(matches!(error, Error::Host(HostError::NotWrapped { .. })), "{error}");
@@ -232,7 +232,7 @@ fn it_is_kept_for_open_recordings_and_let_go_of_afterwards() {
     let gpu = gpu();
     let (memory, dropped) = pages(1.5);
     let w = gpu.import(&memory, 4096, [100], DType::F32).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.add(&w, &w).unwrap();
     let y = r.keep(y).unwrap();
     drop((w, memory));

@@ -13,7 +13,7 @@ fn push_constants_and_specialization_arrive() {
     assert_eq!(scale.reflection().push_constant_bytes, 4);
     let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
     let t = gpu.upload(&x, [10, 100]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let base = Dispatch::new(&scale).input(&t).output([1000], DType::F32);
     let y = r.dispatch(base.clone().push(&[2.0f32]).specialize(0, 64u32).groups([16, 1, 1])).unwrap()[0];
     let again = Dispatch::new(&scale).input(y).output([10, 100], DType::F32).push(&[0.5f32]);
@@ -150,7 +150,7 @@ fn uniform_blocks_and_fixed_parts() {
 
 /// The recording refuses the run with this message, and works as before.
 fn refused(gpu: &Accelerator, run: Dispatch<'_>, is: impl Fn(&KernelMismatch) -> bool, message: &str) {
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let one = r.fill([3], 1.0f32).unwrap();
     let error = r.dispatch(run).unwrap_err();
     assert_eq!(error.to_string(), message);
@@ -275,7 +275,7 @@ fn a_binding_larger_than_the_device_allows_is_refused() {
     let (scale, limits) = (kernel("scale"), gpu.device().limits);
     let limit = limits.storage_range_bytes;
     if limit < limits.buffer_bytes {
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let elements = limit as usize / 4 + 1;
         let x = r.fill([elements], 0.0f32).unwrap();
         let run =
@@ -294,7 +294,7 @@ fn what_the_device_has_not_is_named() {
     let gpu = gpu();
     let device = &gpu.device().name;
     let (atomics, push) = (kernel("needs_atomics64"), kernel("needs_push"));
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let error = r.dispatch(Dispatch::new(&atomics).output([2], DType::U32)).unwrap_err();
     assert!(matches!(error, Error::KernelCapability { .. }));
     assert_eq!(
@@ -331,7 +331,7 @@ fn operands_of_a_dispatch_are_checked_like_those_of_an_op() {
     let (scale, theirs) = (kernel("scale"), vector(&other, 4));
     let unwritten = gpu.empty([4], DType::F32).unwrap();
     let run = |x| Dispatch::new(&scale).input(x).output([4], DType::F32).push(&[1.0f32]).specialize(0, 32u32);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     assert!(matches!(r.dispatch(run(&theirs)), Err(Error::ForeignTensor { op: "dispatch", .. })));
     assert!(matches!(r.dispatch(run(&unwritten)), Err(Error::NotWritten { op: "dispatch", .. })));
     let x = vector(&gpu, 4);

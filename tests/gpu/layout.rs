@@ -9,7 +9,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let gpu = gpu();
     let x = gpu.upload(&[1u32, 2, 3, 4, 5, 6], [2, 3]).unwrap();
     let y = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let said = |result: Result<Value>| result.unwrap_err().to_string();
     assert_eq!(
         said(r.permute(&x, &[0, 0])),
@@ -81,7 +81,7 @@ fn what_has_no_elements_may_have_huge_extents() {
     let x = gpu.zeros::<f32>([0, 70_000, 70_000]).unwrap();
     let deep = gpu.zeros::<f32>([1 << 40, 0, 1 << 40]).unwrap();
     let none = gpu.zeros::<u32>([0]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let shape = |r: &Recording, value: Result<Value>| r.shape(value.unwrap()).unwrap();
     let sliced = r.slice(&x, [0..0, 5..60_000, 7..70_000]);
     assert_eq!(shape(&r, sliced), [0, 59_995, 69_993].into());

@@ -14,7 +14,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let (many, few) = (tensor(&[2, 4, 3]), tensor(&[3, 3, 2]));
     let scalar = tensor(&[]);
     let counts = gpu.upload(&[1u32; 6], [3, 2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let said = |result: tidemill::Result<tidemill::Value>| result.unwrap_err().to_string();
     assert_eq!(said(r.matmul(&a, &b)), "matmul: lhs [4, 3] x rhs [5, 2]: inner 3 != 5");
     let transposed = r.matmul_with(&a, &c, Matmul::new().transpose_lhs());
@@ -47,7 +47,7 @@ fn products_feed_products_and_elementwise_operations() {
     let w1 = gpu.upload(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], [3, 2]).unwrap();
     let w2 = gpu.upload(&[2.0f32, 1.0], [2, 1]).unwrap();
     let b1 = gpu.upload(&[0.5f32, -0.5], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     // A program in front that must not move behind its reader, and one that comes after.
     let twice = r.add(&x, &x).unwrap();
     let h = r.matmul_with(twice, &w1, Epilogue::bias(&b1).relu()).unwrap();
@@ -93,7 +93,7 @@ fn large_results_of_odd_rows_have_every_element_and_epilogue() {
     let product = |i: usize| -> f32 { (0..k).map(|j| a[i / n * k + j] * b[j * n + i % n]).sum() };
     let (x, y) = (gpu.upload(&a, [m, k]).unwrap(), gpu.upload(&b, [k, n]).unwrap());
     let (residual, row) = (gpu.upload(&c, [m, n]).unwrap(), gpu.upload(&bias, [n]).unwrap());
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let plain = r.matmul(&x, &y).unwrap();
     let with_row = r.matmul_with(&x, &y, Epilogue::bias(&row)).unwrap();
     let with_both = r.matmul_with(&x, &y, Epilogue::bias(&row).plus(&residual)).unwrap();

@@ -22,7 +22,7 @@ fn what_nothing_needs_does_not_run() {
     for gpu in &pair(config()) {
         let x = gpu.upload(&[1.0f32, -2.0, 3.0, -4.0], [2, 2]).unwrap();
         let unread = gpu.upload(&[1.0f32; 100], [100]).unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let twice = r.add(&x, &x).unwrap();
         let product = r.matmul(twice, &x).unwrap();
         let _shares = r.softmax(product, -1).unwrap();
@@ -51,7 +51,7 @@ fn what_nothing_needs_does_not_run() {
 fn a_recording_that_nothing_needs_is_an_empty_submission() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32; 8], [8]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.exp(&x).unwrap();
     let _ = r.sum(y, 0).unwrap();
     let before = gpu.stats();
@@ -70,7 +70,7 @@ fn a_plan_runs_what_is_needed() {
     let outputs = kernel("outputs");
     for gpu in &pair(config()) {
         let (x, y) = (gpu.upload(&[1, 2, 3], [3]).unwrap(), gpu.upload(&[5, 6, 7], [3]).unwrap());
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let run = |t| Dispatch::new(&outputs).input(t).output([3], DType::I32).output([1], DType::I32);
         // One of two results is kept; nothing of the second run is.
         let first = r.dispatch(run(&x)).unwrap();
@@ -92,7 +92,7 @@ fn a_plan_runs_what_is_needed() {
 }
 
 /// The dispatches of a recording, fused and unfused; its results have the same bits.
-fn dispatches(record: impl Fn(&tidemill::Accelerator, &mut Recording) -> Result<Vec<Value>>) -> [u64; 2] {
+fn dispatches(record: impl Fn(&tidemill::Accelerator, &Recording) -> Result<Vec<Value>>) -> [u64; 2] {
     let [(fused, few), (unfused, many)] = on_each(&pair(config()), record);
     assert_eq!(fused, unfused);
     [few, many]
@@ -131,7 +131,7 @@ fn what_is_the_same_is_computed_once() {
 fn what_the_host_writes_in_between_is_not_the_same() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32; 64], [64]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let before = r.sum(&x, 0).unwrap();
     x.write(&[2.0f32; 64]).unwrap();
     let after = r.sum(&x, 0).unwrap();

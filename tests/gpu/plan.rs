@@ -8,7 +8,7 @@ use crate::harness::{config, gpu, gpu_with};
 /// `steps` dispatches that nothing fuses, each adding 1 to the one before.
 fn counting_plan(gpu: &Accelerator, x: &Tensor, steps: usize) -> (Plan, Tensor) {
     let (scale, n) = (kernel("scale"), x.shape().elements());
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let mut v = r.reshape(x, [n]).unwrap();
     for _ in 0..steps {
         let run = Dispatch::new(&scale).input(v).output([n], DType::F32).push(&[1.0f32]);
@@ -28,7 +28,7 @@ fn growth(stats: Stats) -> (u64, u64, tidemill::CommandStats) {
 fn a_plan_reads_what_its_inputs_hold_when_it_is_submitted() {
     let gpu = gpu();
     let (x, w) = (gpu.upload(&[1.0f32; 64], [8, 8]).unwrap(), gpu.upload(&[0.5f32; 64], [8, 8]).unwrap());
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let h = r.matmul(&x, &w).unwrap();
     let (sum, h) = (r.sum(h, Axes::ALL).unwrap(), r.relu(h).unwrap());
     let (sum, h) = (r.keep(sum).unwrap(), r.keep(h).unwrap());
@@ -178,7 +178,7 @@ fn outputs_hold_the_results_of_the_last_submission_and_spare_who_works_with_olde
     assert!(matches!(y.write(&[0.0f32; 1000]), Err(Error::NotSubmitted { .. })));
     let _ = plan.submit().unwrap();
     // A recording that is open now sees the first submission's results, whatever comes.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let twice = r.add(&y, &y).unwrap();
     let twice = r.keep(twice).unwrap();
     x.write(&[10.0f32; 1000]).unwrap();
@@ -213,7 +213,7 @@ fn plans_may_feed_each_other_and_themselves() {
 fn a_kept_view_of_an_input_follows_it() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0], [4]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let view = r.reshape(&x, [2, 2]).unwrap();
     let view = r.keep(view).unwrap();
     let mut plan = r.into_plan().unwrap();

@@ -35,7 +35,7 @@ fn statistics_say_what_is_live_cached_and_wasted() {
 fn blocks_come_back_when_the_work_is_done() {
     let gpu = gpu();
     let a = gpu.upload(&[1.0f32; 5000], [5000]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let x = r.add(&a, &a).unwrap();
     let y = r.mul(x, &a).unwrap();
     let kept = r.keep(y).unwrap();
@@ -89,7 +89,7 @@ fn at_the_cap_branches_share_memory() {
     let (n, cap) = (1 << 18, 6 << 20);
     let record = |gpu: &tidemill::Accelerator| {
         let a = gpu.upload(&vec![3.0f32; n], [n]).unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let kept: Vec<_> = (0..4)
             .map(|_| {
                 let branch = r.copy(&a).unwrap();
@@ -136,7 +136,7 @@ fn more_than_a_buffer_may_have_is_refused() {
     let text = error.to_string();
     assert!(text.starts_with(&format!("empty: shape [{}, 3] needs ", usize::MAX)), "{text}");
     assert!(text.contains(" bytes, the device allows "), "{text}");
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     assert!(matches!(r.fill([1 << 20, 1 << 20], 1.0f32), Err(Error::TooLarge { op: "fill", .. })));
     let fine = r.fill([4], 1.0f32).unwrap();
     let fine = r.keep(fine).unwrap();

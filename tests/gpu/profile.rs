@@ -7,7 +7,7 @@ use crate::harness::{config, gpu, gpu_with};
 const N: usize = 1 << 16;
 
 /// Two sums that need nothing of each other, then one that needs both.
-fn diamond(r: &mut Recording, a: &Tensor, b: &Tensor) -> tidemill::Result<Value> {
+fn diamond(r: &Recording, a: &Tensor, b: &Tensor) -> tidemill::Result<Value> {
     let left = r.add(a, b)?;
     let right = r.mul(a, b)?;
     r.sub(left, right)
@@ -21,8 +21,8 @@ fn ones(gpu: &tidemill::Accelerator) -> Tensor {
 fn a_timeline_marks_what_may_overlap_and_gives_no_speeds() {
     let gpu = gpu_with(config().profiling(Profiling::Timeline).fusion(false));
     let (a, b) = (ones(&gpu), ones(&gpu));
-    let mut r = gpu.begin_recording().unwrap();
-    let value = diamond(&mut r, &a, &b).unwrap();
+    let r = gpu.begin_recording().unwrap();
+    let value = diamond(&r, &a, &b).unwrap();
     let kept = r.keep(value).unwrap();
     let profile = r.end_recording().unwrap().profile().unwrap();
     assert_eq!(profile.mode, Profiling::Timeline);
@@ -44,9 +44,9 @@ fn a_timeline_marks_what_may_overlap_and_gives_no_speeds() {
 fn an_isolated_profile_orders_everything_and_gives_speeds() {
     let gpu = gpu_with(config().fusion(false));
     let (a, b) = (ones(&gpu), ones(&gpu));
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     r.profiling(Profiling::Isolated);
-    let value = diamond(&mut r, &a, &b).unwrap();
+    let value = diamond(&r, &a, &b).unwrap();
     let _kept = r.keep(value).unwrap();
     let submission = r.end_recording().unwrap();
     let profile = submission.profile().unwrap();
@@ -68,7 +68,7 @@ fn an_isolated_profile_orders_everything_and_gives_speeds() {
 fn what_was_not_profiled_says_so() {
     let gpu = gpu();
     let a = ones(&gpu);
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let sum = r.add(&a, &a).unwrap();
     let _kept = r.keep(sum).unwrap();
     let refused = r.end_recording().unwrap().profile().unwrap_err();
@@ -80,7 +80,7 @@ fn there_may_be_any_number_of_rows_and_slots_are_recycled() {
     let gpu = gpu_with(config().profiling(Profiling::Timeline).fusion(false));
     let a = gpu.upload(&[1.0f32; 64], [64]).unwrap();
     for n in [300, 1, 700, 64] {
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let mut value = r.add(&a, &a).unwrap();
         for _ in 1..n {
             value = r.add(value, &a).unwrap();
@@ -126,7 +126,7 @@ fn a_run_adds_up_on_one_clock() {
         _ => assert_eq!((gpu_time.idle_ns, gpu_time.utilisation), (None, None)),
     }
     // The session is over: nothing is profiled any more.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let sum = r.add(&warm, &warm).unwrap();
     let _kept = r.keep(sum).unwrap();
     assert!(r.end_recording().unwrap().profile().is_err());
@@ -220,8 +220,8 @@ fn peaks_make_sense() {
 fn a_fused_row_counts_its_steps_and_what_must_cross_the_bus() {
     let gpu = gpu_with(config().profiling(Profiling::Timeline));
     let (a, b) = (ones(&gpu), ones(&gpu));
-    let mut r = gpu.begin_recording().unwrap();
-    let value = diamond(&mut r, &a, &b).unwrap();
+    let r = gpu.begin_recording().unwrap();
+    let value = diamond(&r, &a, &b).unwrap();
     let _kept = r.keep(value).unwrap();
     let profile = r.end_recording().unwrap().profile().unwrap();
     assert_eq!(profile.rows.len(), 1, "{profile}");
@@ -229,7 +229,7 @@ fn a_fused_row_counts_its_steps_and_what_must_cross_the_bus() {
     // A row that is added to every row is read once.
     let square = gpu.upload(&vec![1.0f32; N], [256, 256]).unwrap();
     let row = gpu.upload(&[1.0f32; 256], [256]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let sum = r.add(&square, &row).unwrap();
     let _kept = r.keep(sum).unwrap();
     let profile = r.end_recording().unwrap().profile().unwrap();
@@ -248,7 +248,7 @@ fn what_profiling_costs() {
     for _ in 0..200 {
         for (mode, best) in [Profiling::Off, Profiling::Timeline, Profiling::Isolated].iter().zip(&mut best) {
             let begun = std::time::Instant::now();
-            let mut r = gpu.begin_recording().unwrap();
+            let r = gpu.begin_recording().unwrap();
             r.profiling(*mode);
             let mut value = r.add(&a, &a).unwrap();
             for _ in 1..OPS {

@@ -28,7 +28,7 @@ fn begin_and_end_make_one_submission() {
     let gpu = gpu();
     let a = gpu.upload(&ramp(1000), [1000]).unwrap();
     let before = gpu.stats();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let mut x = r.copy(&a).unwrap();
     for _ in 0..5 {
         x = r.add(x, &a).unwrap();
@@ -48,6 +48,26 @@ fn begin_and_end_make_one_submission() {
 }
 
 #[test]
+fn operations_nest_in_the_order_of_their_calls() {
+    let gpu = gpu();
+    let a = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
+    let b = gpu.upload(&[10.0f32, 20.0], [2]).unwrap();
+    let r = gpu.begin_recording().unwrap();
+    let result = r.mul(r.add(&a, &b).unwrap(), r.sub(&b, &a).unwrap()).unwrap();
+    let names: Vec<String> = r.explain().unwrap().recorded.iter().map(|step| step.label.clone()).collect();
+    assert_eq!(names, ["add 2 f32", "sub 2 f32", "mul 2 f32"]);
+    // What fails between others leaves nothing behind.
+    let sum = r.concat(&[result.into(), r.add(&a, &b).unwrap().into()], 7).and_then(|whole| r.sum(whole, 0));
+    assert!(matches!(sum, Err(Error::Axis { op: "concat", .. })), "{sum:?}");
+    // A recording moves between threads, with what was recorded.
+    let (r, kept) = thread::spawn(move || r.keep(result).map(|kept| (r, kept))).join().unwrap().unwrap();
+    drop(r.end_recording().unwrap());
+    assert_eq!(kept.read::<f32>().unwrap(), [99.0, 396.0]);
+    let nested = gpu.run(|r| r.mul(r.add(&a, &b)?, &a)).unwrap();
+    assert_eq!(nested.read::<f32>().unwrap(), [11.0, 44.0]);
+}
+
+#[test]
 fn numbers_grow_and_an_empty_recording_is_one_too() {
     let gpu = gpu();
     let first = gpu.begin_recording().unwrap().end_recording().unwrap();
@@ -61,10 +81,10 @@ fn numbers_grow_and_an_empty_recording_is_one_too() {
 fn barriers_only_where_needed() {
     let gpu = gpu();
     let a = gpu.upload(&ramp(500), [500]).unwrap();
-    let barriers = |record: &dyn Fn(&mut tidemill::Recording)| {
+    let barriers = |record: &dyn Fn(&tidemill::Recording)| {
         let before = gpu.stats().barriers;
-        let mut r = gpu.begin_recording().unwrap();
-        record(&mut r);
+        let r = gpu.begin_recording().unwrap();
+        record(&r);
         r.end_recording().unwrap().wait().unwrap();
         gpu.stats().barriers - before
     };
@@ -89,7 +109,7 @@ fn barriers_only_where_needed() {
 fn what_was_never_submitted_is_a_typed_error() {
     let gpu = gpu();
     let a = gpu.upload(&[1.0f32], [1]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let value = r.add(&a, &a).unwrap();
     let kept = r.keep(value).unwrap();
 
@@ -101,7 +121,7 @@ fn what_was_never_submitted_is_a_typed_error() {
     );
     let write = kept.write(&[2.0f32]).unwrap_err();
     assert!(matches!(write, Error::NotSubmitted { op: "write", .. }), "{write}");
-    let mut other = gpu.begin_recording().unwrap();
+    let other = gpu.begin_recording().unwrap();
     let used = other.add(&kept, &a).unwrap_err();
     assert!(matches!(used, Error::NotSubmitted { op: "add", .. }), "{used}");
     let foreign = other.add(value, &a).unwrap_err();
@@ -126,7 +146,7 @@ fn what_was_never_submitted_is_a_typed_error() {
 fn what_a_dropped_recording_promised_has_no_contents() {
     let gpu = gpu();
     let a = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let value = r.add(&a, &a).unwrap();
     let kept = r.keep(value).unwrap();
     drop(r);
@@ -136,7 +156,7 @@ fn what_a_dropped_recording_promised_has_no_contents() {
         read.to_string(),
         "read: tensor [2] comes from a recording that was dropped or failed; it has no contents"
     );
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     assert!(matches!(r.add(&kept, &a), Err(Error::Discarded { op: "add", .. })));
     // The host may give it contents.
     kept.write(&[5.0f32, 6.0]).unwrap();
@@ -164,7 +184,7 @@ fn a_tensor_of_another_accelerator_is_refused() {
     let (here, there) = (gpu(), gpu());
     let ours = here.upload(&[1.0f32], [1]).unwrap();
     let theirs = there.upload(&[1.0f32], [1]).unwrap();
-    let mut r = here.begin_recording().unwrap();
+    let r = here.begin_recording().unwrap();
     let error = r.add(&ours, &theirs).unwrap_err();
     assert!(matches!(error, Error::ForeignTensor { op: "add", .. }));
     let (name, said) = (&here.device().name, error.to_string());
@@ -180,7 +200,7 @@ fn a_value_that_is_kept_twice_is_two_tensors() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32, 2.0], [2]).unwrap();
     for plan in [false, true] {
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let twice = r.add(&x, &x).unwrap();
         let flat = r.reshape(&x, [1, 2]).unwrap();
         let (a, b) = (r.keep(twice).unwrap(), r.keep(twice).unwrap());
@@ -225,7 +245,7 @@ fn chain(gpu: &tidemill::Accelerator, seed: usize) -> Vec<f32> {
     let x = gpu.upload(&start, [777]).unwrap();
     let mut kept = Vec::new();
     for _ in 0..8 {
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let mut y = r.copy(&x).unwrap();
         for _ in 0..2 {
             let z = r.mul(y, &x).unwrap();
@@ -293,7 +313,7 @@ fn dropping_everything_in_flight_is_safe() {
     let gpu = gpu_with(config().fusion(false));
     let a = gpu.upload(&ramp(300_000), [300_000]).unwrap();
     for _ in 0..3 {
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let mut x = r.copy(&a).unwrap();
         for _ in 0..20 {
             x = r.mul(x, &a).unwrap();

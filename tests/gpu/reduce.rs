@@ -38,7 +38,7 @@ fn the_same_operand_gives_the_same_bits_every_time() {
 fn results_feed_further_operations_in_one_recording() {
     let gpu = gpu();
     let x = gpu.upload(&noise(12 * 34), [12, 34]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let doubled = r.add(&x, &x).unwrap();
     let mean = r.mean(doubled, Axes::at(1).keep()).unwrap();
     let centred = r.sub(doubled, mean).unwrap();
@@ -54,7 +54,7 @@ fn results_feed_further_operations_in_one_recording() {
 fn nothing_to_reduce() {
     let gpu = gpu();
     let x = gpu.upload::<f32>(&[], [3, 0]).unwrap();
-    let of = |f: &dyn Fn(&mut tidemill::Recording) -> tidemill::Result<tidemill::Value>| gpu.run(f).unwrap();
+    let of = |f: &dyn Fn(&tidemill::Recording) -> tidemill::Result<tidemill::Value>| gpu.run(f).unwrap();
     assert_eq!(of(&|r| r.sum(&x, 1)).read::<f32>().unwrap(), [0.0; 3]);
     assert_eq!(of(&|r| r.prod(&x, Axes::ALL)).read::<f32>().unwrap(), [1.0]);
     assert_eq!(of(&|r| r.norm(&x, Axes::ALL)).read::<f32>().unwrap(), [0.0]);
@@ -85,7 +85,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32, 2.0, 3.0], [3]).unwrap();
     let counts = gpu.upload(&[1u32, 2], [2]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let scalar = r.sum(&x, Axes::ALL).unwrap();
     let said = [
         r.sum(&x, 1).unwrap_err(),

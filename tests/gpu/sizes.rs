@@ -8,7 +8,7 @@ fn data(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|i| 1.0 + ((i * 7 + seed) % 1013) as f32 / 8.0).collect()
 }
 
-type Op = (fn(&mut Recording, Value, Value) -> Result<Value>, fn(f32, f32) -> f32);
+type Op = (fn(&Recording, Value, Value) -> Result<Value>, fn(f32, f32) -> f32);
 
 fn check_all(gpu: &Gpu, n: usize) {
     let (a, b) = (data(n, 1), data(n, 500));
@@ -127,7 +127,7 @@ fn shapes_and_types_that_disagree() {
     let a = gpu.upload(&[1.0f32; 6], [2, 3]).unwrap();
     let b = gpu.upload(&[1.0f32; 4], [4]).unwrap();
     let words = gpu.upload(&[1u32; 6], [2, 3]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let error = r.add(&a, &b).unwrap_err();
     assert!(matches!(error, Error::Shapes { op: "add", .. }));
     assert!(error.to_string().starts_with("add: lhs [2, 3] and rhs [4]: "), "{error}");

@@ -28,16 +28,16 @@ fn bits(tensor: &Tensor) -> Vec<u32> {
 }
 
 /// The result's bits, and the kernel of the last dispatch.
-fn run(gpu: &Accelerator, record: impl Fn(&mut Recording) -> Result<Value>) -> (Vec<u32>, String) {
-    let mut r = gpu.begin_recording().unwrap();
-    let value = record(&mut r).unwrap();
+fn run(gpu: &Accelerator, record: impl Fn(&Recording) -> Result<Value>) -> (Vec<u32>, String) {
+    let r = gpu.begin_recording().unwrap();
+    let value = record(&r).unwrap();
     let kept = r.keep(value).unwrap();
     let kernel = r.explain().unwrap().run.last().and_then(|step| step.kernel.clone()).unwrap();
     r.end_recording().unwrap().wait().unwrap();
     (bits(&kept), kernel)
 }
 
-type Op = fn(&mut Recording, &Tensor, &Tensor) -> Result<Value>;
+type Op = fn(&Recording, &Tensor, &Tensor) -> Result<Value>;
 
 /// Compares elementwise programs and softmax with those of ordinary modules; the modules that stored together.
 pub(crate) fn run_elementwise_and_softmax() -> BTreeSet<String> {
@@ -89,7 +89,7 @@ fn products_are_the_same_bits_as_those_of_larger_ones() {
         let (a, b) = (noise(&gpu, 1, [m, k]), noise(&gpu, 2, [k, n]));
         // One more row: its tile is not whole.
         let (more, bias) = (noise(&gpu, 3, [1, k]), noise(&gpu, 4, [n]));
-        let tail = |r: &mut Recording, product: Value| {
+        let tail = |r: &Recording, product: Value| {
             let h = r.add(product, &bias)?;
             r.relu(h)
         };

@@ -50,7 +50,7 @@ fn what_nobody_wrote_is_an_error() {
         error.to_string(),
         "read: tensor [2, 2] was never written; upload to it, or keep it from a recording that is submitted"
     );
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     assert!(matches!(r.add(&t, &t), Err(Error::NotWritten { op: "add", .. })));
     t.write(&[1.0f32; 4]).unwrap();
     let sum = r.add(&t, &t).unwrap();
@@ -105,7 +105,7 @@ fn a_closure_may_look_at_the_tensor_it_fills() {
     })
     .unwrap();
     // Shared with a recording: the old contents stay until the new ones are whole.
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let copy = r.copy(&t).unwrap();
     t.write_with(|f| f.extend(t.read::<f32>().unwrap().into_iter().map(|x| 10.0 * x))).unwrap();
     assert_eq!(t.read::<f32>().unwrap(), [30.0, 40.0]);
@@ -119,7 +119,7 @@ fn recorded_work_sees_what_was_there_when_it_was_recorded() {
     let gpu = gpu();
     let t = gpu.upload(&[1.0f32; 1000], [1000]).unwrap();
     let clone = t.clone();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let old = r.add(&t, &t).unwrap();
     t.write(&[5.0f32; 1000]).unwrap();
     let new = r.add(&t, &t).unwrap();

@@ -114,7 +114,7 @@ fn winners_of_a_file_are_used_unless_the_user_says_otherwise() {
     assert_eq!(used(&gpu, "softmax"), ["large buffer-shared", "small buffer-shuffle"]);
     for (rows, kernel) in [(1024, "softmax_rows.buffer.shared"), (4, "softmax_rows.buffer.shuffle")] {
         let x = gpu.upload(&vec![0.5f32; rows * 1024], [rows, 1024]).unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         r.profiling(Profiling::Timeline);
         let y = r.softmax(&x, -1).unwrap();
         let y = r.keep(y).unwrap();
@@ -256,7 +256,7 @@ fn prepared_weights_serve_every_way_of_convolving() {
         let (x, w) =
             (gpu.upload(&[0.5f32; 48], [1, 3, 4, 4]), gpu.upload(&vec![2.0f32; rows * 3], [rows, 3, 1, 1]));
         let weights = gpu.prepare_weights(&w.unwrap(), 1).unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let y = r.conv2d(&x.unwrap(), &weights, Conv2d::new()).unwrap();
         let y = r.keep(y).unwrap();
         let explanation = r.explain().unwrap();
@@ -276,7 +276,7 @@ fn a_winner_of_a_file_changes_the_kernels_of_products() {
     let gpu = gpu_with(folder.config());
     let kernel = |gpu: &Gpu, [m, n]: [usize; 2]| {
         let (a, b) = (gpu.upload(&vec![0.5f32; m * 8], [m, 8]), gpu.upload(&vec![2.0f32; 8 * n], [8, n]));
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let c = r.matmul(&a.unwrap(), &b.unwrap()).unwrap();
         let c = r.keep(c).unwrap();
         let kernel = r.explain().unwrap().run[0].kernel.clone().unwrap();

@@ -5,14 +5,14 @@ use tidemill::{DType, Error, Plan, Recording, Result, Tensor, Value};
 use crate::harness::gpu;
 
 /// What is `x`'s contents as they are.
-type View = fn(&mut Recording, &Tensor) -> Result<Value>;
+type View = fn(&Recording, &Tensor) -> Result<Value>;
 
 const VIEWS: [(&str, View); 2] =
     [("reshape", |r, x| r.reshape(x, [4])), ("cast", |r, x| r.cast(x, DType::F32))];
 
 /// A plan of `x - y`.
 fn difference(x: &Tensor, y: &Tensor) -> (Plan, Tensor) {
-    let mut r = x.accelerator().begin_recording().unwrap();
+    let r = x.accelerator().begin_recording().unwrap();
     let difference = r.sub(x, y).unwrap();
     let kept = r.keep(difference).unwrap();
     (r.into_plan().unwrap(), kept)
@@ -46,7 +46,7 @@ fn a_plan_reads_each_of_two_tensors_that_shared_a_block() {
 fn a_plan_reads_another_plans_kept_view_apart_from_what_it_views() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32; 4], [4]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let view = r.reshape(&x, [2, 2]).unwrap();
     let view = r.keep(view).unwrap();
     let mut viewing = r.into_plan().unwrap();
@@ -68,7 +68,7 @@ fn tensors_that_share_a_block_are_explained_by_one_block() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32; 4], [4]).unwrap();
     let y = gpu.run(|r| r.reshape(&x, [4])).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let sum = r.add(&x, &y).unwrap();
     let sum = r.keep(sum).unwrap();
     let explained = r.explain().unwrap();
@@ -82,7 +82,7 @@ fn tensors_that_share_a_block_are_explained_by_one_block() {
 fn a_kept_view_of_a_plan_is_no_place_for_another_result() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32; 4], [4]).unwrap();
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let (view, negative) = (r.reshape(&x, [2, 2]).unwrap(), r.neg(&x).unwrap());
     let negative = r.reshape(negative, [2, 2]).unwrap();
     let (view, negative) = (r.keep(view).unwrap(), r.keep(negative).unwrap());

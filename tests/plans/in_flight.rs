@@ -20,7 +20,7 @@ fn gpu_on(seam: &Seam, memory: Option<FakeMemory>) -> Gpu {
 
 /// `x + 1`.
 fn adding(gpu: &Accelerator, x: &Tensor) -> (Plan, Tensor) {
-    let mut r = gpu.begin_recording().unwrap();
+    let r = gpu.begin_recording().unwrap();
     let y = r.add_scalar(x, 1.0f32).unwrap();
     let y = r.keep(y).unwrap();
     (r.into_plan().unwrap(), y)
@@ -70,7 +70,7 @@ fn a_training_loop_that_never_waits_is_encoded_once() {
         // The weights go round: a step makes new ones of the old, and a copy puts them in their place.
         let weights = gpu.upload(&[0.0f32; 500], [500]).unwrap();
         let (mut step, stepped) = adding(&gpu, &weights);
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let copied = r.copy(&stepped);
         assert!(
             matches!(copied, Err(Error::NotSubmitted { .. })),
@@ -78,7 +78,7 @@ fn a_training_loop_that_never_waits_is_encoded_once() {
         );
         drop(r);
         let _ = step.submit().unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let copied = r.copy(&stepped).unwrap();
         let copied = r.keep(copied).unwrap();
         let mut update = r.into_plan().unwrap();
@@ -211,7 +211,7 @@ fn recordings_and_views_keep_what_they_captured() {
         let _open = OpenAtEnd;
         seam.close_gate();
         let _ = plan.submit().unwrap();
-        let mut r = gpu.begin_recording().unwrap();
+        let r = gpu.begin_recording().unwrap();
         let captured = r.add(&y, &x).unwrap();
         let captured = r.keep(captured).unwrap();
         let view = gpu.run(|r| r.reshape(&y, [5, 100])).unwrap();

@@ -81,7 +81,7 @@ impl Machine<'_> {
         };
         for _ in 0..2 {
             let [a, b] = [0, 1].map(|i| machine.known[i].tensor.clone());
-            let mut r = gpu.begin_recording().unwrap();
+            let r = gpu.begin_recording().unwrap();
             let sum = r.add(&a, &b).unwrap();
             let copied = r.copy(&a).unwrap();
             let twice = r.add(copied, copied).unwrap();
@@ -144,7 +144,7 @@ impl Machine<'_> {
     fn capture(&mut self) {
         let i = self.pick();
         let Known { tensor, element: Some(element) } = self.known[i].clone() else { return };
-        let mut r = self.gpu.begin_recording().unwrap();
+        let r = self.gpu.begin_recording().unwrap();
         let value = if element % 2 == 0 {
             r.copy(&tensor).unwrap()
         } else {

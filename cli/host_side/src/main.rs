@@ -45,7 +45,7 @@ fn measure<T>(wanted: bool, work: impl FnOnce() -> T) -> T {
 
 /// A chain of additions that is still open, with its result kept.
 fn additions(gpu: &Accelerator, [a, b]: &[Tensor; 2], count: usize) -> Result<(Recording, Tensor)> {
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let mut value = r.add(a, b)?;
     for _ in 1..count {
         value = r.add(value, b)?;
@@ -56,7 +56,7 @@ fn additions(gpu: &Accelerator, [a, b]: &[Tensor; 2], count: usize) -> Result<(R
 
 /// Two layers and a softmax, written as plain operations: all of fusion and lowering has to do with it.
 fn network(gpu: &Accelerator, [x, w1, b1, w2]: &[Tensor; 4]) -> Result<(Recording, Tensor)> {
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let h = r.matmul(x, w1)?;
     let h = r.add(h, b1)?;
     let h = r.relu(h)?;

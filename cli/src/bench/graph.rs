@@ -25,7 +25,7 @@ fn unfused(gpu: &Accelerator) -> Result<Accelerator> {
 }
 
 /// Records the operation of a benchmark.
-pub(crate) type Record = fn(&mut Recording, &[Tensor]) -> tidemill::Result<Value>;
+pub(crate) type Record = fn(&Recording, &[Tensor]) -> tidemill::Result<Value>;
 
 /// An operand on the host, and its extents.
 pub(crate) type Data = (Vec<f32>, Vec<usize>);
@@ -43,12 +43,12 @@ pub(crate) fn upload(gpu: &Accelerator, data: &[Data]) -> Result<Vec<Tensor>> {
 fn timed(
     gpu: &Accelerator,
     tensors: &[Tensor],
-    record: impl Fn(&mut Recording, &[Tensor]) -> tidemill::Result<Value>,
+    record: impl Fn(&Recording, &[Tensor]) -> tidemill::Result<Value>,
     check: bool,
 ) -> Result<(Duration, Option<Vec<f32>>)> {
     let begun = Instant::now();
-    let mut r = gpu.begin_recording()?;
-    let value = record(&mut r, tensors)?;
+    let r = gpu.begin_recording()?;
+    let value = record(&r, tensors)?;
     let kept = r.keep(value)?;
     r.end_recording()?.wait()?;
     let time = begun.elapsed();
@@ -108,7 +108,7 @@ fn relu_abcd_expected(i: usize) -> f32 {
     ((i % 64) as f32 * 0.5 - (i % 5) as f32).max(0.0) * (i % 3) as f32
 }
 
-pub(crate) fn relu_abcd(r: &mut Recording, t: &[Tensor]) -> tidemill::Result<Value> {
+pub(crate) fn relu_abcd(r: &Recording, t: &[Tensor]) -> tidemill::Result<Value> {
     let v = r.mul(&t[0], &t[1])?;
     let v = r.add(v, &t[2])?;
     let v = r.relu(v)?;
@@ -150,7 +150,7 @@ pub(crate) fn relu_sum_data() -> Vec<Data> {
     vec![((0..ABCD).map(|i| (i % 4) as f32 - 1.0).collect(), vec![ABCD])]
 }
 
-pub(crate) fn relu_sum(r: &mut Recording, t: &[Tensor]) -> tidemill::Result<Value> {
+pub(crate) fn relu_sum(r: &Recording, t: &[Tensor]) -> tidemill::Result<Value> {
     let v = r.relu(&t[0])?;
     r.sum(v, tidemill::Axes::ALL)
 }
@@ -179,7 +179,7 @@ fn plan_submit_100(gpu: &Accelerator) -> Result<Benchmark> {
     const ROUNDS: usize = 4;
     let gpu = unfused(gpu)?;
     let (a, b) = (gpu.upload(&vec![1.0f32; N], [N])?, gpu.upload(&vec![0.5f32; N], [N])?);
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let last = (1..DISPATCHES).try_fold(r.add(&a, &b)?, |v, _| r.add(v, &b))?;
     let result = r.keep(last)?;
     let mut plan = r.into_plan()?;
@@ -236,7 +236,7 @@ pub(crate) fn mlp_data() -> Vec<Data> {
     data
 }
 
-pub(crate) fn mlp(r: &mut Recording, t: &[Tensor]) -> tidemill::Result<Value> {
+pub(crate) fn mlp(r: &Recording, t: &[Tensor]) -> tidemill::Result<Value> {
     let mut h = r.matmul(&t[0], &t[1])?;
     h = r.add(h, &t[2])?;
     for layer in t[3..].chunks_exact(2) {

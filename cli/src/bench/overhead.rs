@@ -47,7 +47,7 @@ fn chain(
     check: bool,
 ) -> Result<(Duration, Duration)> {
     let (begun, spent) = (Instant::now(), Spent::begin());
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let mut value = r.add(a, b)?;
     for _ in 1..steps {
         value = r.add(value, b)?;

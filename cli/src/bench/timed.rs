@@ -42,8 +42,8 @@ impl Timed {
         let record = self.case.upload(&gpu, &self.operands)?;
         Ok(Box::new(move |check| {
             let begun = Instant::now();
-            let mut r = gpu.begin_recording()?;
-            let value = record(&mut r)?;
+            let r = gpu.begin_recording()?;
+            let value = record(&r)?;
             let kept = r.keep(value)?;
             r.end_recording()?.wait()?;
             let time = begun.elapsed();

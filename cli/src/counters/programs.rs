@@ -117,7 +117,7 @@ fn run_case(gpu: &Accelerator, case: &Case) -> Result<()> {
 }
 
 /// Ends a recording that keeps one value, waits, and reads.
-fn finish(mut r: Recording, value: Value) -> Result<Vec<f32>> {
+fn finish(r: Recording, value: Value) -> Result<Vec<f32>> {
     let kept = r.keep(value)?;
     r.end_recording()?.wait()?;
     Ok(kept.read()?)
@@ -133,8 +133,8 @@ fn tour_network(gpu: &Accelerator) -> Result<()> {
 
 fn graph_work(gpu: &Accelerator, data: Vec<graph::Data>, record: graph::Record) -> Result<()> {
     let tensors = graph::upload(gpu, &data)?;
-    let mut r = gpu.begin_recording()?;
-    let value = record(&mut r, &tensors)?;
+    let r = gpu.begin_recording()?;
+    let value = record(&r, &tensors)?;
     finish(r, value).map(drop)
 }
 
@@ -145,7 +145,7 @@ fn conv_prepared_twice(gpu: &Accelerator) -> Result<()> {
     gpu.synchronize()?;
     for _ in 0..2 {
         let x = gpu.upload(&vec![1.0f32; 8 * 16 * 16], [1, 8, 16, 16])?;
-        let mut r = gpu.begin_recording()?;
+        let r = gpu.begin_recording()?;
         let y = r.conv2d(&x, &weights, tidemill::Conv2d::new().epilogue(Epilogue::new().relu()))?;
         let got = finish(r, y)?;
         expect("the convolution", &got, |_| 36.0)?;
@@ -158,8 +158,8 @@ fn kernel_by_hand(gpu: &Accelerator) -> Result<()> {
     let kernel = Fused::new(N)?;
     let tensors = [2.0f32, 3.0, -1.0, 0.5].map(|x| gpu.upload(&vec![x; N], [N]));
     let tensors = tensors.into_iter().collect::<tidemill::Result<Vec<_>>>()?;
-    let mut r = gpu.begin_recording()?;
-    let value = kernel.record(&mut r, &tensors)?;
+    let r = gpu.begin_recording()?;
+    let value = kernel.record(&r, &tensors)?;
     expect("the kernel by hand", &finish(r, value)?, |_| 2.5)
 }
 
@@ -174,7 +174,7 @@ fn chain(gpu: &Accelerator) -> Result<()> {
     const N: usize = 100_000;
     let x: Vec<f32> = (0..N).map(|i| (i % 200) as f32 / 100.0 - 1.0).collect();
     let (a, b) = (gpu.upload(&x, [N])?, gpu.upload(&[0.5f32], [1])?);
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let square = r.mul(&a, &a)?;
     let shifted = r.sub(square, &b)?;
     let positive = r.relu(shifted)?;
@@ -193,7 +193,7 @@ fn plan_of_batches(gpu: &Accelerator, batches: usize) -> Result<()> {
     let w2 = gpu.upload(&weights(128 * 10), [128, 10])?;
     let x = gpu.zeros::<f32>([BATCH, 784])?;
     gpu.synchronize()?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let hidden = r.matmul_with(&x, &w1, Epilogue::bias(&b1).relu())?;
     let scores = r.matmul(hidden, &w2)?;
     let shares = r.softmax(scores, -1)?;
@@ -234,7 +234,7 @@ fn stream(gpu: &Accelerator, slots: usize) -> Result<()> {
 fn powers(gpu: &Accelerator) -> Result<()> {
     let x = gpu.upload(&[1.0f32, 2.0, 3.0], [3])?;
     for steps in [1, 2] {
-        let mut r = gpu.begin_recording()?;
+        let r = gpu.begin_recording()?;
         let mut y = r.copy(&x)?;
         for _ in 0..steps {
             y = r.mul(y, &x)?;
@@ -247,7 +247,7 @@ fn powers(gpu: &Accelerator) -> Result<()> {
 fn product_and_softmax(gpu: &Accelerator) -> Result<()> {
     let n = 256;
     let x = gpu.upload(&vec![0.01f32; n * n], [n, n])?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let product = r.matmul(&x, &x)?;
     let shares = r.softmax(product, -1)?;
     finish(r, shares).map(drop)
@@ -270,7 +270,7 @@ fn attention(gpu: &Accelerator) -> Result<()> {
     let tensors = [0.37, 0.11, 0.73].map(|step| gpu.upload(&wave(step), [rows, width]));
     let [q, k, v] = tensors;
     let (q, k, v) = (q?, k?, v?);
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let scores = r.matmul_with(&q, &k, Matmul::new().transpose_rhs().alpha(0.125))?;
     let shares = r.softmax(scores, -1)?;
     let out = r.matmul(shares, &v)?;
@@ -281,7 +281,7 @@ fn attention(gpu: &Accelerator) -> Result<()> {
 fn branches(gpu: &Accelerator) -> Result<()> {
     let n = 256;
     let x = gpu.upload(&vec![0.5f32; n * n], [n, n])?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let left = r.matmul(&x, &x)?;
     let right = r.transpose(&x)?;
     let rows = r.sum(left, -1)?;
@@ -295,7 +295,7 @@ fn branches(gpu: &Accelerator) -> Result<()> {
 
 /// A plan that doubles what stands in `x`.
 fn doubling(gpu: &Accelerator, x: &Tensor) -> Result<(Plan, Tensor)> {
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let y = r.add(x, x)?;
     let y = r.keep(y)?;
     Ok((r.into_plan()?, y))
@@ -321,7 +321,7 @@ fn plan_kept_by_reader(gpu: &Accelerator) -> Result<()> {
     let (mut plan, y) = doubling(gpu, &x)?;
     for _ in 0..3 {
         plan.submit()?.wait()?;
-        let mut reader = gpu.begin_recording()?;
+        let reader = gpu.begin_recording()?;
         let negative = reader.neg(&y)?;
         let negative = reader.keep(negative)?;
         plan.submit()?.wait()?;
@@ -345,12 +345,12 @@ fn plan_in_flight(gpu: &Accelerator) -> Result<()> {
 /// A training loop that never waits: a step makes new weights of the old, and a copy puts them in their place.
 fn training_in_flight(gpu: &Accelerator) -> Result<()> {
     let weights = gpu.upload(&[0.0f32; 500], [500])?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let stepped = r.add_scalar(&weights, 1.0f32)?;
     let stepped = r.keep(stepped)?;
     let mut step = r.into_plan()?;
     let _ = step.submit()?;
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let copied = r.copy(&stepped)?;
     let copied = r.keep(copied)?;
     let mut update = r.into_plan()?;
@@ -366,7 +366,7 @@ fn training_in_flight(gpu: &Accelerator) -> Result<()> {
 /// A hundred additions as a plan: without fusion, several command buffers.
 fn plan_of_100(gpu: &Accelerator) -> Result<()> {
     let (a, b) = (gpu.upload(&vec![1.0f32; 1024], [1024])?, gpu.upload(&vec![0.5f32; 1024], [1024])?);
-    let mut r = gpu.begin_recording()?;
+    let r = gpu.begin_recording()?;
     let last = (1..100).try_fold(r.add(&a, &b)?, |value, _| r.add(value, &b))?;
     let result = r.keep(last)?;
     let mut plan = r.into_plan()?;

@@ -90,8 +90,8 @@ impl Table {
                 let side = order[if round % 2 == 0 { turn } else { order.len() - 1 - turn }];
                 let begun = Instant::now();
                 if side == RESIDENT {
-                    let mut r = self.gpu.begin_recording()?;
-                    let value = record(&mut r, op, &there, &self.weights)?;
+                    let r = self.gpu.begin_recording()?;
+                    let value = record(&r, op, &there, &self.weights)?;
                     r.keep(value)?;
                     r.end_recording()?.wait()?;
                 } else {
@@ -121,7 +121,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn record(r: &mut Recording, op: Op, x: &Tensor, weights: &PreparedWeights) -> Result<Value> {
+fn record(r: &Recording, op: Op, x: &Tensor, weights: &PreparedWeights) -> Result<Value> {
     let [p, q] = PARAMETERS;
     match op {
         Op::Add => r.add(x, x),

@@ -57,19 +57,19 @@ impl Simulation {
 
     /// One frame in one submission: some steps, and the picture of where they lead. Waits for nothing.
     fn advance(&mut self) -> tidemill::Result<Tensor> {
-        let mut r = self.gpu.begin_recording()?;
+        let r = self.gpu.begin_recording()?;
         let (mut u, mut v) = (r.reshape(&self.u, self.u.shape())?, r.reshape(&self.v, self.v.shape())?);
         for _ in 0..STEPS {
-            (u, v) = self.step(&mut r, u, v)?;
+            (u, v) = self.step(&r, u, v)?;
         }
-        let picture = picture(&mut r, u, v)?;
+        let picture = picture(&r, u, v)?;
         (self.u, self.v) = (r.keep(u)?, r.keep(v)?);
         let picture = r.keep(picture)?;
         drop(r.end_recording()?);
         Ok(picture)
     }
 
-    fn step(&self, r: &mut Recording, u: Value, v: Value) -> tidemill::Result<(Value, Value)> {
+    fn step(&self, r: &Recording, u: Value, v: Value) -> tidemill::Result<(Value, Value)> {
         let same_size = || Conv2d::new().padding([1, 1]);
         let (spread_u, spread_v) =
             (r.conv2d(u, &self.laplace, same_size())?, r.conv2d(v, &self.laplace, same_size())?);
@@ -90,8 +90,8 @@ impl Simulation {
 }
 
 /// A pixel is 0xRRGGBB in 32 bits: red where they react, blue where nothing is left of the first one.
-fn picture(r: &mut Recording, u: Value, v: Value) -> tidemill::Result<Value> {
-    let channel = |r: &mut Recording, of: Value, scale: f32, shift: f32| -> tidemill::Result<Value> {
+fn picture(r: &Recording, u: Value, v: Value) -> tidemill::Result<Value> {
+    let channel = |r: &Recording, of: Value, scale: f32, shift: f32| -> tidemill::Result<Value> {
         let x = r.scale(of, scale)?;
         let x = r.clip(x, 0.0, 255.0)?;
         let x = r.floor(x)?;

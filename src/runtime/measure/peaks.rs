@@ -76,7 +76,7 @@ impl Ground {
     fn new(core: &Arc<Core>, bytes: u64) -> Result<Ground> {
         let gpu = Accelerator::from_core(core.clone());
         let zeros = |bytes: u64| -> Result<Tensor> {
-            let mut r = Recording::new(core.clone());
+            let r = Recording::new(core.clone());
             r.profiling(Profiling::Off);
             let zeros = r.fill([bytes as usize / 4], 0u32)?;
             let kept = r.keep(zeros)?;

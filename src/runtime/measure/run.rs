@@ -164,7 +164,7 @@ impl Session {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
     /// let session = gpu.begin_profiling("a sum", Profiling::Timeline)?;
-    /// let mut r = gpu.begin_recording()?;
+    /// let r = gpu.begin_recording()?;
     /// let twice = r.add(&a, &a)?;
     /// let _kept = r.keep(twice)?;
     /// session.graph("twice", r.explain()?);

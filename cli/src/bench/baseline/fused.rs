@@ -34,7 +34,7 @@ impl Fused {
     }
 
     /// Records it.
-    pub(crate) fn record(&self, r: &mut Recording, operands: &[Tensor]) -> tidemill::Result<Value> {
+    pub(crate) fn record(&self, r: &Recording, operands: &[Tensor]) -> tidemill::Result<Value> {
         let run = operands.iter().fold(Dispatch::new(&self.kernel), |run, tensor| run.input(tensor));
         let groups = [(self.elements / PER_GROUP) as u32, 1, 1];
         Ok(r.dispatch(run.output([self.elements], DType::F32).groups(groups))?[0])

@@ -37,7 +37,7 @@ impl Tiled {
     pub(crate) fn run(&self) -> Result<(Duration, Tensor)> {
         let groups = (self.n / 16) as u32;
         let begun = Instant::now();
-        let mut r = self.gpu.begin_recording()?;
+        let r = self.gpu.begin_recording()?;
         let run = Dispatch::new(&self.kernel)
             .input(&self.operands[0])
             .input(&self.operands[1])
