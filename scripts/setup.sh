@@ -60,6 +60,13 @@ have_loader() {
         "${VULKAN_SDK:-/nowhere}"/lib/libvulkan.* /opt/homebrew/lib/libvulkan.1.dylib /usr/local/lib/libvulkan.1.dylib
 }
 
+# For the C program that makes a device of its own, and links with the loader.
+have_headers() {
+    exists /usr/include/vulkan/vulkan.h /usr/local/include/vulkan/vulkan.h /opt/homebrew/include/vulkan/vulkan.h &&
+        exists /usr/lib/*/libvulkan.so /usr/lib/libvulkan.so /usr/lib64/libvulkan.so /usr/local/lib/libvulkan.so \
+            /opt/homebrew/lib/libvulkan.dylib
+}
+
 # A driver's file alone says little: Mesa's package brings those of all its GPUs to every machine. So either lavapipe,
 # which needs no hardware, or any other driver together with a device node; or the user says which driver to take.
 have_driver() {
@@ -389,6 +396,7 @@ setup() {
     if can_install; then
         have_compiler || want g++ "rustc links with it, and shaderc is C++"
         have_loader || want libvulkan1 "the Vulkan loader"
+        have_headers || want libvulkan-dev "a program of C makes a device of its own"
         have_driver || want mesa-vulkan-drivers "there is no Vulkan device here; this brings one that runs on the CPU"
         have_layer || want vulkan-validationlayers "the tests run with validation on"
         if [[ ${1:-} == --ci ]]; then
@@ -418,6 +426,7 @@ setup() {
 
     have_compiler || SETUP_MISSING+=("a C and C++ compiler (cc, c++)")
     have_loader || SETUP_MISSING+=("the Vulkan loader (Debian libvulkan1, Fedora vulkan-loader, Arch vulkan-icd-loader, Homebrew vulkan-loader)")
+    have_headers || SETUP_MISSING+=("Vulkan's headers (Debian libvulkan-dev, Fedora vulkan-loader-devel and vulkan-headers, Arch vulkan-headers, Homebrew vulkan-headers)")
     have_driver || SETUP_MISSING+=("a Vulkan driver (Debian and Fedora mesa-vulkan-drivers, Arch vulkan-swrast, Homebrew molten-vk)")
     have_layer || SETUP_MISSING+=("the Khronos validation layer (Debian vulkan-validationlayers, Fedora vulkan-validation-layers, Arch vulkan-validation-layers, Homebrew vulkan-validationlayers)")
     if [[ ${1:-} == --ci ]]; then

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 // Counts changes that break programs compiled against an older header. tm_check_abi compares it.
-#define TM_ABI_VERSION 1
+#define TM_ABI_VERSION 2
 
 // The most dimensions that a tensor may have.
 #define TM_MAX_RANK 4
@@ -31,6 +31,9 @@
 
 // In the place of an axis: all of them.
 #define TM_ALL_AXES INT32_MIN
+
+// The VkBufferUsageFlags that a host's buffer must have been made for to become a tensor. Tidemill's own have the same.
+#define TM_BUFFER_USAGE 63
 
 // What became of a call. tm_last_error_message has the details.
 typedef enum {
@@ -88,6 +91,10 @@ typedef enum {
     TM_PROFILE = 60,
     // A stream's inputs or outputs do not fit.
     TM_STREAM = 61,
+    // Something of the host's can't be used: its device, a buffer, its lock or its memory.
+    TM_HOST = 70,
+    // The caller's function ended it. Nothing is lost.
+    TM_CANCELLED = 71,
     // An error that this version of the ABI has no code for.
     TM_OTHER = 99,
 } tm_status;
@@ -97,6 +104,12 @@ typedef struct tm_accelerator tm_accelerator;
 
 // A batch that is done. It holds its slot until it is freed.
 typedef struct tm_batch tm_batch;
+
+// Keeps a tensor's contents where tm_tensor_raw_buffer said that they are: as long as it lives, nothing overwrites them.
+typedef struct tm_buffer_hold tm_buffer_hold;
+
+// What Tidemill needs of a physical device, and what it uses where the device has it.
+typedef struct tm_device_needs tm_device_needs;
 
 // A compute shader: SPIR-V that describes itself. Immutable, and independent of any device.
 typedef struct tm_kernel tm_kernel;
@@ -139,10 +152,10 @@ typedef uint32_t tm_profiling;
 // everything when the last handle is freed, or when tm_validation_messages_json returns.
 typedef void (*tm_message_fn)(const char *message, void *user);
 
-// How to make an accelerator. tm_config_init sets the defaults, which are good: change what is to be different.
+// How to make an accelerator. Begin with tm_config_defaults(): the defaults are good, change what is to be different.
 typedef struct {
-    // Set by tm_config_init.
-    uint32_t abi_version;
+    // sizeof(tm_config), as tm_config_defaults() sets it.
+    size_t size;
     // The index of the device to take, or -1.
     int32_t device_index;
     // A part of the name of the device to take, or NULL. With neither: what TIDEMILL_DEVICE says, or the best one.
@@ -176,6 +189,57 @@ typedef struct {
     // Handed to on_message.
     void *on_message_user;
 } tm_config;
+
+// A function of Vulkan's, as PFN_vkVoidFunction: cast vkGetInstanceProcAddr to it.
+typedef void (*tm_vulkan_fn)(void);
+
+// Takes the host's lock around the queue, or gives it back; on the thread that is about to use the queue. It must not throw, and
+// must not call the library.
+typedef void (*tm_lock_fn)(void *user);
+
+// A device of the host's. All zeros but `size` is none: the handles are to be set.
+//
+// By handing it over the host vouches for this:
+// - The handles are valid, belong together, and stay so until tm_accelerator_close gave TM_OK.
+// - `made_with` is what the device was made with, and its chain and lists can be read during the call.
+// - While Tidemill holds the lock, no other thread uses the queue, nor waits for the device to be idle. No thread holds the lock while
+//   it calls the library.
+typedef struct {
+    // sizeof(tm_host_device).
+    size_t size;
+    // vkGetInstanceProcAddr, or NULL for that of the system's loader.
+    tm_vulkan_fn get_instance_proc_addr;
+    // The VkInstance.
+    void *instance;
+    // The VkPhysicalDevice.
+    void *physical_device;
+    // The VkDevice.
+    void *device;
+    // The VkQueue that Tidemill submits to.
+    void *queue;
+    // The VkDeviceCreateInfo that the device was made with.
+    const void *made_with;
+    // What the instance was made with as VkApplicationInfo::apiVersion: 1.3 or later.
+    uint32_t api_version;
+    // The queue's family, which must be able to compute.
+    uint32_t queue_family;
+    // Takes the host's lock. NULL, as unlock_queue, if no other thread uses the queue while Tidemill may: prewarming in the
+    // background uses it, too.
+    tm_lock_fn lock_queue;
+    // Gives the host's lock back.
+    tm_lock_fn unlock_queue;
+    // Handed to both, as long as the accelerator lives.
+    void *lock_user;
+    // The instance has VK_EXT_debug_utils enabled: dispatches get labels.
+    bool debug_utils;
+    // While the accelerator lives, no thread makes or destroys an instance or a device, or lists an instance's physical devices for the
+    // first time, except in tm_alone_at_the_loader. With debug_utils, objects then get names. Vulkan's loader (up to
+    // 1.4.340) searches its list of devices for each name, without a lock.
+    bool quiet;
+} tm_host_device;
+
+// Something that is done alone at the loader: 0 says that it worked.
+typedef int32_t (*tm_call_fn)(void *user);
 
 // What a tensor's elements are: TM_F32 and so on.
 typedef uint32_t tm_dtype;
@@ -216,6 +280,8 @@ typedef struct {
 
 // How a matrix product is taken. Begin with tm_matmul_defaults().
 typedef struct {
+    // sizeof(tm_matmul_options), as tm_matmul_defaults() sets it.
+    size_t size;
     // The left operand is stored with its last two dimensions exchanged.
     bool transpose_lhs;
     // The right operand is stored with its last two dimensions exchanged.
@@ -234,6 +300,8 @@ typedef struct {
 
 // How a convolution is taken. Begin with tm_conv2d_defaults(). Pairs are height, width.
 typedef struct {
+    // sizeof(tm_conv2d_options), as tm_conv2d_defaults() sets it.
+    size_t size;
     // Steps between the kernel's places.
     size_t stride[2];
     // Rows of zeros above and below, and columns of zeros left and right.
@@ -268,8 +336,10 @@ typedef struct {
     uint32_t bits;
 } tm_specialization;
 
-// One run of a kernel. All zeros but `kernel` is one workgroup without arguments.
+// One run of a kernel. All zeros but `size` and `kernel` is one workgroup without arguments.
 typedef struct {
+    // sizeof(tm_dispatch_info).
+    size_t size;
     // The kernel.
     const tm_kernel *kernel;
     // What its bindings get, in their order.
@@ -291,6 +361,45 @@ typedef struct {
     // Bytes read and written at the least, for profiles; 0 if not known.
     uint64_t bytes;
 } tm_dispatch_info;
+
+// A range of a buffer of the host's.
+//
+// By handing it over the host vouches for this:
+// - The buffer is valid, of the accelerator's device, bound to memory, was made with this usage, reaches as far as the range does, and
+//   the queue's family may use it. It stays so until every tensor, recording and plan that uses it was freed and
+//   tm_synchronize has returned after that.
+// - No two tensors wrap ranges that overlap.
+// - The host uses the range only where that is ordered with Tidemill's submissions: by barriers on the same queue, or by semaphores.
+//   What it wrote before is made visible to compute shaders and transfers by the same means.
+typedef struct {
+    // sizeof(tm_host_buffer).
+    size_t size;
+    // The VkBuffer, cast to uint64_t.
+    uint64_t buffer;
+    // Where the range begins: at a multiple of the device's minStorageBufferOffsetAlignment.
+    uint64_t offset_bytes;
+    // How long it is: all elements, in whole groups of 16 bytes.
+    uint64_t size_bytes;
+    // The VkBufferUsageFlags that the buffer was made with: at least TM_BUFFER_USAGE.
+    uint32_t usage;
+} tm_host_buffer;
+
+// Where a tensor's contents are, for the host's own commands. Set `size` before the call.
+typedef struct {
+    // sizeof(tm_buffer_range).
+    size_t size;
+    // The VkBuffer, to be cast from uint64_t.
+    uint64_t buffer;
+    // Where the contents begin.
+    uint64_t offset_bytes;
+    // How long they are.
+    uint64_t size_bytes;
+    // The contents are there when this timeline semaphore (VkSemaphore) has reached ready_value. A submission of the host's that waits
+    // for it needs no barrier. 0 if they were there before, or if a command buffer of the host's own writes them.
+    uint64_t ready_semaphore;
+    // The value; 0 without a semaphore.
+    uint64_t ready_value;
+} tm_buffer_range;
 
 // An input of every batch. Its first dimension counts the rows of a batch.
 typedef struct {
@@ -566,10 +675,10 @@ const char *tm_status_name(int32_t status);
 // Frees a string that this library gave. NULL is allowed.
 void tm_string_free(char *string);
 
-// Sets the defaults. Call it as tm_config_init(&config, TM_ABI_VERSION): TM_ABI_MISMATCH, and nothing is written, if header
-// and library do not belong together.
+// Sets the defaults. Call it as tm_config_init(&config, sizeof config): TM_ABI_MISMATCH, and nothing is written, if header
+// and library do not belong together. tm_config_defaults() does so.
 tm_status tm_config_init(tm_config *config,
-                         uint32_t header_abi_version);
+                         size_t size);
 
 // The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the next
 // call makes a new one. Each call gives a handle to free; the accelerator itself stays.
@@ -603,6 +712,52 @@ tm_status tm_validation_messages_json(const tm_accelerator *gpu, char **json);
 
 // Frees the handle. The device goes with the last handle of anything on it. NULL is allowed.
 void tm_accelerator_free(tm_accelerator *gpu);
+
+// Asks a physical device (VkPhysicalDevice) of an instance (VkInstance) of Vulkan 1.3. `get_instance_proc_addr` is
+// vkGetInstanceProcAddr, or NULL for that of the system's loader.
+tm_status tm_device_needs_of(tm_vulkan_fn get_instance_proc_addr,
+                             void *instance,
+                             void *physical_device,
+                             tm_device_needs **needs);
+
+// Why this device can't be used at all, each reason in words: `count` strings, which are good as long as the handle. None if it
+// can. NULL and 0 for NULL.
+const char *const *tm_device_needs_missing(const tm_device_needs *needs,
+                                           uint32_t *count);
+
+// The device extensions to enable, for ppEnabledExtensionNames: those the device has that Tidemill uses. All but
+// VK_KHR_portability_subset may be left out; what they bring is then done without. As tm_device_needs_missing.
+const char *const *tm_device_needs_extensions(const tm_device_needs *needs,
+                                              uint32_t *count);
+
+// The features to enable, by their names in the specification. tm_device_needs_enable does it. As tm_device_needs_missing.
+const char *const *tm_device_needs_features(const tm_device_needs *needs,
+                                            uint32_t *count);
+
+// Switches the features on in the host's own structs: VkPhysicalDeviceFeatures, and those of Vulkan 1.1, 1.2 and 1.3
+// (VkPhysicalDeviceVulkan11Features and so on). What else is in them stays as it is. `deviceFault` has a struct of its own,
+// VkPhysicalDeviceFaultFeaturesEXT, which a host chains itself if it wants to know why a device was lost.
+tm_status tm_device_needs_enable(const tm_device_needs *needs,
+                                 void *core,
+                                 void *v11,
+                                 void *v12,
+                                 void *v13);
+
+// Frees the handle, and the strings that it gave. NULL is allowed.
+void tm_device_needs_free(tm_device_needs *needs);
+
+// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys nothing of the
+// host's. NULL for `config` means the defaults. Of the configuration, the choice of the device, `validation`, `labels`,
+// `renderdoc` and `on_message` are the host's own affair and not looked at. TM_HOST says what the device was made without.
+tm_status tm_accelerator_from_raw(const tm_host_device *host,
+                                  const tm_config *config,
+                                  tm_accelerator **gpu);
+
+// Calls `change` while Tidemill, on any of its devices, neither names an object nor makes or destroys an instance or a device. A
+// process in which an accelerator has names (`validation`, `labels`, `quiet`) makes and destroys its own instances and devices like
+// this, and lists physical devices. Keep it short: other threads' use of Tidemill waits meanwhile. TM_CALLBACK if it gives another number than 0.
+tm_status tm_alone_at_the_loader(tm_call_fn change,
+                                 void *user);
 
 // A tensor with a copy of `size_bytes` bytes at `data`, which must be all elements of its shape.
 tm_status tm_upload(const tm_accelerator *gpu,
@@ -752,8 +907,8 @@ tm_status tm_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm
 // The logarithm of softmax.
 tm_status tm_log_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm_value *out);
 
-// The plain product.
-tm_matmul_options tm_matmul_defaults(void);
+// The plain product. tm_matmul_defaults() calls it.
+tm_status tm_matmul_options_init(tm_matmul_options *options, size_t size);
 
 // The matrix product, of batches too, as in NumPy; floats. NULL for `options` is the plain product.
 tm_status tm_matmul(const tm_recording *recording,
@@ -762,8 +917,8 @@ tm_status tm_matmul(const tm_recording *recording,
                     const tm_matmul_options *options,
                     tm_value *out);
 
-// Every pixel, no padding, one group.
-tm_conv2d_options tm_conv2d_defaults(void);
+// Every pixel, no padding, one group. tm_conv2d_defaults() calls it.
+tm_status tm_conv2d_options_init(tm_conv2d_options *options, size_t size);
 
 // The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x]; floats.
 // NULL for `options` means the defaults. Weights that serve more than once are better prepared.
@@ -932,6 +1087,84 @@ tm_status tm_plan_profiling(const tm_plan *plan, tm_profiling mode);
 // Frees the handle. Submissions in flight go on. NULL is allowed.
 void tm_plan_free(tm_plan *plan);
 
+// A tensor in a buffer of the host's, with what the host has in it. The buffer stays the host's.
+//
+// It is an operand like any other. Unlike others it stays in its place when it is written: by tm_tensor_write, by tm_keep_in_buffer, or as a
+// plan's output (tm_plan_bind). A recording reads what is in it when it is submitted.
+tm_status tm_wrap_buffer(const tm_accelerator *gpu,
+                         const tm_host_buffer *buffer,
+                         tm_dtype dtype,
+                         const size_t *dims,
+                         size_t rank,
+                         tm_tensor **tensor);
+
+// As tm_keep, but in memory of the host's: the value becomes the contents of a tensor that tm_wrap_buffer gave.
+tm_status tm_keep_in_buffer(const tm_recording *recording,
+                            tm_value x,
+                            const tm_tensor *tensor);
+
+// The tensor's memory, for the host's own commands: it can be bound as a storage, uniform or texel buffer and copied from, and is not to
+// be written. Free `hold` when the host's commands that use it are done: until then no write and no plan overwrites the contents. (A
+// tensor that wraps a buffer of the host's is always written in place.)
+tm_status tm_tensor_raw_buffer(const tm_tensor *tensor,
+                               tm_buffer_range *range,
+                               tm_buffer_hold **hold);
+
+// Lets the memory go. NULL is allowed.
+void tm_buffer_hold_free(tm_buffer_hold *hold);
+
+// Hands uploads that wait for a submission to ride on to the device, and waits for nothing. tm_record_into wants it for what was
+// just written.
+tm_status tm_flush(const tm_accelerator *gpu);
+
+// When the submission is done, for submissions of the host's to wait for: a timeline semaphore (VkSemaphore) and its value. The semaphore
+// lives as long as the accelerator.
+tm_status tm_submission_raw_point(const tm_submission *submission,
+                                  uint64_t *semaphore,
+                                  uint64_t *value);
+
+// Lets the recording's submission wait until a timeline semaphore of the host's (VkSemaphore, cast to uint64_t) has reached `value`,
+// before anything of it runs.
+//
+// The semaphore is of the accelerator's device and valid until the submission is done. The value is reached in the end, by work that was submitted before if it is
+// on the same queue.
+tm_status tm_wait_semaphore(const tm_recording *recording,
+                            uint64_t semaphore,
+                            uint64_t value);
+
+// Lets the recording's submission signal `value` on a timeline semaphore of the host's when all of it is done. The value is above all that the
+// semaphore has reached or will have reached by then.
+tm_status tm_signal_semaphore(const tm_recording *recording,
+                              uint64_t semaphore,
+                              uint64_t value);
+
+// As tm_wait_semaphore, for the plan's next submission.
+tm_status tm_plan_wait_semaphore(const tm_plan *plan, uint64_t semaphore, uint64_t value);
+
+// As tm_signal_semaphore, for the plan's next submission.
+tm_status tm_plan_signal_semaphore(const tm_plan *plan, uint64_t semaphore, uint64_t value);
+
+// Ends the recording by encoding it into a command buffer of the host's (VkCommandBuffer), which the host submits. What the host recorded
+// before is seen, and what it records after sees the results: barriers stand on both sides. Nothing is submitted, waited for or
+// uploaded. The command buffer's compute pipeline, descriptor sets and push constants are others afterwards. The recording's handle still
+// has to be freed.
+//
+// By calling it the host vouches for this:
+// - The command buffer is of the accelerator's device and of its queue's family, is being recorded, outside of a render pass, and no other
+//   thread touches it during the call.
+// - It is submitted once, to the accelerator's queue, after what was submitted so far and before Tidemill is given anything that
+//   uses what it reads or writes; or else it is never submitted, and the host signals `done_value` itself.
+// - The timeline semaphore `done_semaphore` (VkSemaphore, cast to uint64_t) reaches `done_value` when the command buffer's execution is
+//   over, and not before. It is valid until tm_synchronize has returned after that.
+// - The host submits before it waits for the accelerator: tm_synchronize, tm_accelerator_close and tm_tensor_read of what it writes wait.
+//
+// TM_HOST if an input waits for its upload (call tm_flush before), or if the recording was told to wait or signal. After TM_VULKAN
+// the command buffer may hold a part of it, and is not to be submitted.
+tm_status tm_record_into(const tm_recording *recording,
+                         void *command_buffer,
+                         uint64_t done_semaphore,
+                         uint64_t done_value);
+
 // A stream: `slots` batches may be on their way (3 keep the device busy, 1024 are the most), each with `input_count` inputs and
 // `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors that it uses are shared by all batches.
 tm_status tm_stream_new(const tm_accelerator *gpu,
@@ -1034,3 +1267,30 @@ void tm_run_free(tm_run *run);
 #endif  // __cplusplus
 
 #endif  /* TIDEMILL_H */
+
+
+#ifndef TIDEMILL_H_DEFAULTS
+#define TIDEMILL_H_DEFAULTS
+
+// Structs of options with their defaults. They are compiled into the program, so that `size` is that of its own header. If
+// the library does not know such a struct, `size` is 0, and calls that are given it say so.
+
+static inline tm_config tm_config_defaults(void) {
+    tm_config config;
+    if (tm_config_init(&config, sizeof config) != TM_OK) config.size = 0;
+    return config;
+}
+
+static inline tm_matmul_options tm_matmul_defaults(void) {
+    tm_matmul_options options;
+    if (tm_matmul_options_init(&options, sizeof options) != TM_OK) options.size = 0;
+    return options;
+}
+
+static inline tm_conv2d_options tm_conv2d_defaults(void) {
+    tm_conv2d_options options;
+    if (tm_conv2d_options_init(&options, sizeof options) != TM_OK) options.size = 0;
+    return options;
+}
+
+#endif

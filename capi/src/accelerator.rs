@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use tidemill::Accelerator;
 
 use crate::arguments::{given, handle, lock, place, string};
-use crate::config::tm_config;
+use crate::config::{configured, tm_config};
 use crate::json;
 use crate::status::{Failure, guard, guarded, tm_status};
 
@@ -19,7 +19,7 @@ pub struct tm_accelerator {
 }
 
 impl tm_accelerator {
-    fn new(accelerator: Accelerator) -> tm_accelerator {
+    pub(crate) fn new(accelerator: Accelerator) -> tm_accelerator {
         tm_accelerator { accelerator: Mutex::new(Some(accelerator)) }
     }
 
@@ -47,16 +47,13 @@ pub extern "C" fn tm_accelerator_global(gpu: Option<&mut MaybeUninit<*mut tm_acc
 /// An accelerator of your own. NULL for `config` means the defaults.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_accelerator_new(
-    config: Option<&tm_config>,
+    config: *const tm_config,
     gpu: Option<&mut MaybeUninit<*mut tm_accelerator>>,
 ) -> tm_status {
     guard("tm_accelerator_new", || {
         let gpu = place(gpu, "gpu")?;
-        let config = match config {
-            // SAFETY: the caller keeps the contract.
-            Some(config) => unsafe { config.read() }?,
-            None => tidemill::Config::new(),
-        };
+        // SAFETY: the caller keeps the contract.
+        let config = unsafe { configured(config) }?;
         *gpu = handle(tm_accelerator::new(Accelerator::new(&config)?));
         Ok(())
     })

@@ -1,6 +1,6 @@
 //! Arguments from C, checked before anything is done with them.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard};
 
@@ -224,6 +224,21 @@ pub(crate) fn lock<T>(state: &Mutex<T>) -> Result<MutexGuard<'_, T>, Failure> {
     state.lock().map_err(|_| {
         Failure::new(tm_status::TM_INTERNAL, "an earlier call on this handle panicked".to_owned())
     })
+}
+
+/// What a callback of C's gets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct User(pub(crate) *mut c_void);
+
+// SAFETY: contract 4: the caller lets it be used from any thread.
+unsafe impl Send for User {}
+// SAFETY: as above.
+unsafe impl Sync for User {}
+
+impl User {
+    pub(crate) fn pointer(self) -> *mut c_void {
+        self.0
+    }
 }
 
 /// Frees a string that this library gave. NULL is allowed.

@@ -1,12 +1,11 @@
 //! How an accelerator is made.
 
 use std::ffi::{CString, c_char, c_void};
-use std::mem::MaybeUninit;
 
 use tidemill::{Config, Prewarm, Profiling};
 
-use crate::arguments::{given, text};
-use crate::check_abi;
+use crate::arguments::{User, text};
+use crate::options::{self, Options, options};
 use crate::status::{Failure, guard, tm_status};
 
 /// When kernels are compiled: TM_PREWARM_BACKGROUND and so on.
@@ -40,12 +39,12 @@ pub(crate) fn profiling(number: tm_profiling) -> Result<Profiling, Failure> {
 /// everything when the last handle is freed, or when tm_validation_messages_json returns.
 pub type tm_message_fn = Option<unsafe extern "C" fn(message: *const c_char, user: *mut c_void)>;
 
-/// How to make an accelerator. tm_config_init sets the defaults, which are good: change what is to be different.
+/// How to make an accelerator. Begin with tm_config_defaults(): the defaults are good, change what is to be different.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_config {
-    /// Set by tm_config_init.
-    pub abi_version: u32,
+    /// sizeof(tm_config), as tm_config_defaults() sets it.
+    pub size: usize,
     /// The index of the device to take, or -1.
     pub device_index: i32,
     /// A part of the name of the device to take, or NULL. With neither: what TIDEMILL_DEVICE says, or the best one.
@@ -80,59 +79,54 @@ pub struct tm_config {
     pub on_message_user: *mut c_void,
 }
 
-/// Sets the defaults. Call it as tm_config_init(&config, TM_ABI_VERSION): TM_ABI_MISMATCH, and nothing is written, if header
-/// and library do not belong together.
+options!(tm_config, least: size_of::<tm_config>(), defaults: tm_config {
+    size: size_of::<tm_config>(),
+    device_index: -1,
+    device_name: std::ptr::null(),
+    validation: false,
+    labels: false,
+    no_cache: false,
+    memory_checks: false,
+    no_fusion: false,
+    renderdoc: false,
+    prewarm: TM_PREWARM_BACKGROUND,
+    profiling: TM_PROFILING_OFF,
+    cache_dir: std::ptr::null(),
+    application: std::ptr::null(),
+    pool_cap_bytes: 0,
+    max_in_flight: 0,
+    on_message: None,
+    on_message_user: std::ptr::null_mut(),
+});
+
+/// Sets the defaults. Call it as tm_config_init(&config, sizeof config): TM_ABI_MISMATCH, and nothing is written, if header
+/// and library do not belong together. tm_config_defaults() does so.
 #[unsafe(no_mangle)]
-pub extern "C" fn tm_config_init(
-    config: Option<&mut MaybeUninit<tm_config>>,
-    header_abi_version: u32,
-) -> tm_status {
-    guard("tm_config_init", || {
-        check_abi(header_abi_version)?;
-        given(config, "config")?.write(tm_config {
-            abi_version: header_abi_version,
-            device_index: -1,
-            device_name: std::ptr::null(),
-            validation: false,
-            labels: false,
-            no_cache: false,
-            memory_checks: false,
-            no_fusion: false,
-            renderdoc: false,
-            prewarm: TM_PREWARM_BACKGROUND,
-            profiling: TM_PROFILING_OFF,
-            cache_dir: std::ptr::null(),
-            application: std::ptr::null(),
-            pool_cap_bytes: 0,
-            max_in_flight: 0,
-            on_message: None,
-            on_message_user: std::ptr::null_mut(),
-        });
-        Ok(())
-    })
+pub unsafe extern "C" fn tm_config_init(config: *mut tm_config, size: usize) -> tm_status {
+    // SAFETY: contract 1: so many bytes are there.
+    guard("tm_config_init", || unsafe { options::write(config, size, "config", tm_config::DEFAULTS) })
 }
 
-/// What a callback of C's gets.
-#[derive(Clone, Copy)]
-struct User(*mut c_void);
-
-// SAFETY: contract 4: the caller lets it be used from any thread.
-unsafe impl Send for User {}
-// SAFETY: as above.
-unsafe impl Sync for User {}
-
-impl User {
-    fn pointer(self) -> *mut c_void {
-        self.0
+/// The configuration that C gives; NULL means the defaults.
+///
+/// # Safety
+///
+/// Contracts 1, 3 and 4.
+pub(crate) unsafe fn configured(config: *const tm_config) -> Result<Config, Failure> {
+    if config.is_null() {
+        return Ok(Config::new());
     }
+    // SAFETY: contract 1.
+    let config = unsafe { options::read(config, "config") }?;
+    // SAFETY: contracts 1, 3 and 4.
+    unsafe { config.read() }
 }
 
 impl tm_config {
     /// # Safety
     ///
     /// Contracts 1, 3 and 4.
-    pub(crate) unsafe fn read(&self) -> Result<Config, Failure> {
-        check_abi(self.abi_version)?;
+    unsafe fn read(&self) -> Result<Config, Failure> {
         let mut config = Config::new()
             .validation(self.validation)
             .labels(self.labels)

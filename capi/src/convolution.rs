@@ -7,6 +7,7 @@ use tidemill::{Conv2d, ConvWeights, PreparedWeights};
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{given, handle, place};
 use crate::epilogue::{epilogue, tm_step};
+use crate::options::{self, Options, options};
 use crate::recording::{Scope, record, tm_recording, tm_value};
 use crate::status::{Failure, guard, guarded, tm_status};
 use crate::tensor::tm_tensor;
@@ -15,6 +16,8 @@ use crate::tensor::tm_tensor;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_conv2d_options {
+    /// sizeof(tm_conv2d_options), as tm_conv2d_defaults() sets it.
+    pub size: usize,
     /// Steps between the kernel's places.
     pub stride: [usize; 2],
     /// Rows of zeros above and below, and columns of zeros left and right.
@@ -35,25 +38,35 @@ pub struct tm_weights {
     weights: PreparedWeights,
 }
 
-/// Every pixel, no padding, one group.
+options!(tm_conv2d_options, least: size_of::<tm_conv2d_options>(), defaults: tm_conv2d_options {
+    size: size_of::<tm_conv2d_options>(),
+    stride: [1; 2],
+    padding: [0; 2],
+    dilation: [1; 2],
+    groups: 0,
+    steps: std::ptr::null(),
+    step_count: 0,
+});
+
+/// Every pixel, no padding, one group. tm_conv2d_defaults() calls it.
 #[unsafe(no_mangle)]
-pub extern "C" fn tm_conv2d_defaults() -> tm_conv2d_options {
-    tm_conv2d_options {
-        stride: [1; 2],
-        padding: [0; 2],
-        dilation: [1; 2],
-        groups: 0,
-        steps: std::ptr::null(),
-        step_count: 0,
-    }
+pub unsafe extern "C" fn tm_conv2d_options_init(options: *mut tm_conv2d_options, size: usize) -> tm_status {
+    guard("tm_conv2d_options_init", || {
+        // SAFETY: contract 1: so many bytes are there.
+        unsafe { options::write(options, size, "options", tm_conv2d_options::DEFAULTS) }
+    })
 }
 
 /// # Safety
 ///
 /// Contract 1, for `'a`.
-unsafe fn conv2d<'a>(scope: &Scope<'_>, options: Option<&tm_conv2d_options>) -> Result<Conv2d<'a>, Failure> {
+unsafe fn conv2d<'a>(scope: &Scope<'_>, options: *const tm_conv2d_options) -> Result<Conv2d<'a>, Failure> {
     let how = Conv2d::new();
-    let Some(options) = options else { return Ok(how) };
+    if options.is_null() {
+        return Ok(how);
+    }
+    // SAFETY: contract 1.
+    let options = unsafe { options::read(options, "options") }?;
     let how = how.stride(options.stride).padding(options.padding).dilation(options.dilation);
     let how = if options.groups > 0 { how.groups(options.groups) } else { how };
     // SAFETY: contract 1.
@@ -67,7 +80,7 @@ pub unsafe extern "C" fn tm_conv2d(
     recording: Option<&tm_recording>,
     images: tm_value,
     weights: tm_value,
-    options: Option<&tm_conv2d_options>,
+    options: *const tm_conv2d_options,
     out: Option<&mut MaybeUninit<tm_value>>,
 ) -> tm_status {
     record("tm_conv2d", recording, out, |r, scope| {
@@ -87,7 +100,7 @@ pub unsafe extern "C" fn tm_conv2d_prepared(
     recording: Option<&tm_recording>,
     images: tm_value,
     weights: Option<&tm_weights>,
-    options: Option<&tm_conv2d_options>,
+    options: *const tm_conv2d_options,
     out: Option<&mut MaybeUninit<tm_value>>,
 ) -> tm_status {
     record("tm_conv2d_prepared", recording, out, |r, scope| {

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use tidemill::{Dispatch, Kernel};
 
 use crate::arguments::{dtype, elements, given, handle, place, shape, text, tm_dtype};
+use crate::options::{self, options};
 use crate::recording::{tm_recording, tm_value};
 use crate::status::{Failure, guard, guarded, tm_status};
 
@@ -39,10 +40,12 @@ pub struct tm_specialization {
     pub bits: u32,
 }
 
-/// One run of a kernel. All zeros but `kernel` is one workgroup without arguments.
+/// One run of a kernel. All zeros but `size` and `kernel` is one workgroup without arguments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_dispatch_info {
+    /// sizeof(tm_dispatch_info).
+    pub size: usize,
     /// The kernel.
     pub kernel: *const tm_kernel,
     /// What its bindings get, in their order.
@@ -64,6 +67,20 @@ pub struct tm_dispatch_info {
     /// Bytes read and written at the least, for profiles; 0 if not known.
     pub bytes: u64,
 }
+
+options!(tm_dispatch_info, least: size_of::<tm_dispatch_info>(), defaults: tm_dispatch_info {
+    size: size_of::<tm_dispatch_info>(),
+    kernel: std::ptr::null(),
+    arguments: std::ptr::null(),
+    argument_count: 0,
+    push: std::ptr::null(),
+    push_bytes: 0,
+    specializations: std::ptr::null(),
+    specialization_count: 0,
+    groups: [0; 3],
+    flops: 0,
+    bytes: 0,
+});
 
 /// An argument that the kernel reads.
 #[unsafe(no_mangle)]
@@ -152,12 +169,14 @@ pub unsafe extern "C" fn tm_kernel_from_spirv_guarded(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_dispatch(
     recording: Option<&tm_recording>,
-    info: Option<&tm_dispatch_info>,
+    info: *const tm_dispatch_info,
     outputs: *mut tm_value,
     output_count: usize,
 ) -> tm_status {
     guard("tm_dispatch", || {
-        let (recording, info) = (given(recording, "recording")?, given(info, "info")?);
+        let recording = given(recording, "recording")?;
+        // SAFETY: contract 1.
+        let info = unsafe { options::read(info, "info") }?;
         // SAFETY: contract 1.
         let kernel = given(unsafe { info.kernel.as_ref() }, "kernel")?;
         // SAFETY: contract 1.

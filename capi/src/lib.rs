@@ -29,6 +29,10 @@ mod config;
 
 mod accelerator;
 
+mod device_needs;
+
+mod host_device;
+
 mod tensor;
 
 mod recording;
@@ -51,19 +55,22 @@ mod kernel;
 
 mod plan;
 
+mod sharing;
+
 mod stream;
 
 mod profile;
 
 // Not in the header.
 mod json;
+mod options;
 
 use std::ffi::c_char;
 
 use status::{Failure, guard, tm_status};
 
 /// Counts changes that break programs compiled against an older header. tm_check_abi compares it.
-pub const TM_ABI_VERSION: u32 = 1;
+pub const TM_ABI_VERSION: u32 = 2;
 
 /// The most dimensions that a tensor may have.
 pub const TM_MAX_RANK: usize = 4;
@@ -90,7 +97,7 @@ pub extern "C" fn tm_check_abi(header_abi_version: u32) -> tm_status {
     guard("tm_check_abi", || check_abi(header_abi_version))
 }
 
-pub(crate) fn check_abi(header: u32) -> Result<(), Failure> {
+fn check_abi(header: u32) -> Result<(), Failure> {
     if header == TM_ABI_VERSION {
         return Ok(());
     }
@@ -115,4 +122,6 @@ const _: () = {
     shared::<convolution::tm_weights>();
     shared::<profile::tm_session>();
     shared::<profile::tm_run>();
+    shared::<device_needs::tm_device_needs>();
+    shared::<sharing::tm_buffer_hold>();
 };

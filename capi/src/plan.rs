@@ -1,13 +1,13 @@
 //! Plans: recordings that are submitted again and again.
 
 use std::mem::MaybeUninit;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use tidemill::Plan;
 
 use crate::arguments::{given, handle, lock};
 use crate::config::{profiling, tm_profiling};
-use crate::status::{guard, guarded, tm_status};
+use crate::status::{Failure, guard, guarded, tm_status};
 use crate::submission::tm_submission;
 use crate::tensor::tm_tensor;
 
@@ -22,6 +22,10 @@ impl tm_plan {
     pub(crate) fn new(plan: Plan) -> tm_plan {
         tm_plan { plan: Mutex::new(plan) }
     }
+
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Plan>, Failure> {
+        lock(&self.plan)
+    }
 }
 
 /// Hands it to the device as one submission; waits for nothing. `submission` may be NULL.
@@ -32,7 +36,7 @@ pub extern "C" fn tm_plan_submit(
 ) -> tm_status {
     guard("tm_plan_submit", || {
         let out = submission.map(|out| out.write(std::ptr::null_mut()));
-        let submission = lock(&given(plan, "plan")?.plan)?.submit()?;
+        let submission = given(plan, "plan")?.lock()?.submit()?;
         if let Some(out) = out {
             *out = handle(tm_submission { submission });
         }
@@ -50,7 +54,7 @@ pub extern "C" fn tm_plan_bind(
 ) -> tm_status {
     guard("tm_plan_bind", || {
         let (recorded, tensor) = (given(recorded, "recorded")?, given(tensor, "tensor")?);
-        Ok(lock(&given(plan, "plan")?.plan)?.bind(&recorded.tensor, &tensor.tensor)?)
+        Ok(given(plan, "plan")?.lock()?.bind(&recorded.tensor, &tensor.tensor)?)
     })
 }
 
@@ -59,7 +63,7 @@ pub extern "C" fn tm_plan_bind(
 pub extern "C" fn tm_plan_profiling(plan: Option<&tm_plan>, mode: tm_profiling) -> tm_status {
     guard("tm_plan_profiling", || {
         let mode = profiling(mode)?;
-        lock(&given(plan, "plan")?.plan)?.profiling(mode);
+        given(plan, "plan")?.lock()?.profiling(mode);
         Ok(())
     })
 }

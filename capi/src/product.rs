@@ -5,13 +5,16 @@ use std::mem::MaybeUninit;
 use tidemill::Matmul;
 
 use crate::epilogue::{epilogue, tm_step};
+use crate::options::{self, Options, options};
 use crate::recording::{record, tm_recording, tm_value};
-use crate::status::tm_status;
+use crate::status::{guard, tm_status};
 
 /// How a matrix product is taken. Begin with tm_matmul_defaults().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_matmul_options {
+    /// sizeof(tm_matmul_options), as tm_matmul_defaults() sets it.
+    pub size: usize,
     /// The left operand is stored with its last two dimensions exchanged.
     pub transpose_lhs: bool,
     /// The right operand is stored with its last two dimensions exchanged.
@@ -28,18 +31,24 @@ pub struct tm_matmul_options {
     pub step_count: usize,
 }
 
-/// The plain product.
+options!(tm_matmul_options, least: size_of::<tm_matmul_options>(), defaults: tm_matmul_options {
+    size: size_of::<tm_matmul_options>(),
+    transpose_lhs: false,
+    transpose_rhs: false,
+    alpha: 1.0,
+    beta: 1.0,
+    accumulate: tm_value::NONE,
+    steps: std::ptr::null(),
+    step_count: 0,
+});
+
+/// The plain product. tm_matmul_defaults() calls it.
 #[unsafe(no_mangle)]
-pub extern "C" fn tm_matmul_defaults() -> tm_matmul_options {
-    tm_matmul_options {
-        transpose_lhs: false,
-        transpose_rhs: false,
-        alpha: 1.0,
-        beta: 1.0,
-        accumulate: tm_value::NONE,
-        steps: std::ptr::null(),
-        step_count: 0,
-    }
+pub unsafe extern "C" fn tm_matmul_options_init(options: *mut tm_matmul_options, size: usize) -> tm_status {
+    guard("tm_matmul_options_init", || {
+        // SAFETY: contract 1: so many bytes are there.
+        unsafe { options::write(options, size, "options", tm_matmul_options::DEFAULTS) }
+    })
 }
 
 /// The matrix product, of batches too, as in NumPy; floats. NULL for `options` is the plain product.
@@ -48,7 +57,7 @@ pub unsafe extern "C" fn tm_matmul(
     recording: Option<&tm_recording>,
     lhs: tm_value,
     rhs: tm_value,
-    options: Option<&tm_matmul_options>,
+    options: *const tm_matmul_options,
     out: Option<&mut MaybeUninit<tm_value>>,
 ) -> tm_status {
     record("tm_matmul", recording, out, |r, scope| {
@@ -57,7 +66,9 @@ pub unsafe extern "C" fn tm_matmul(
         // SAFETY: contract 1.
         let rhs = unsafe { scope.operand(rhs, "rhs") }?;
         let mut how = Matmul::new();
-        if let Some(options) = options {
+        if !options.is_null() {
+            // SAFETY: contract 1.
+            let options = unsafe { options::read(options, "options") }?;
             how = how.alpha(options.alpha);
             if options.transpose_lhs {
                 how = how.transpose_lhs();

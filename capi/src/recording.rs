@@ -151,7 +151,7 @@ impl tm_recording {
     }
 
     /// Takes the recording out, to be ended by the caller of C.
-    fn end(&self) -> Result<Recording, Failure> {
+    pub(crate) fn end(&self) -> Result<Recording, Failure> {
         let mut state = lock(&self.state)?;
         match std::mem::replace(&mut state.recording, Held::Ended) {
             Held::Own(recording) => Ok(*recording),
@@ -182,7 +182,7 @@ impl tm_recording {
 }
 
 /// The operand as a value: a tensor becomes one without being copied.
-fn value(recording: &Recording, operand: Operand<'_>) -> Result<Value, Failure> {
+pub(crate) fn value(recording: &Recording, operand: Operand<'_>) -> Result<Value, Failure> {
     match operand {
         Operand::Value(value) => Ok(value),
         Operand::Tensor(tensor) => Ok(recording.reshape(tensor, tensor.shape())?),

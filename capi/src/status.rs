@@ -65,6 +65,10 @@ pub enum tm_status {
     TM_PROFILE = 60,
     /// A stream's inputs or outputs do not fit.
     TM_STREAM = 61,
+    /// Something of the host's can't be used: its device, a buffer, its lock or its memory.
+    TM_HOST = 70,
+    /// The caller's function ended it. Nothing is lost.
+    TM_CANCELLED = 71,
     /// An error that this version of the ABI has no code for.
     TM_OTHER = 99,
 }
@@ -121,6 +125,8 @@ fn code(error: &Error) -> tm_status {
         Error::Stream(StreamError::Closed | StreamError::Finished | StreamError::Cancelled)
         | Error::Closed => TM_CLOSED,
         Error::Stream(_) => TM_STREAM,
+        Error::Host(_) => TM_HOST,
+        Error::Cancelled { .. } => TM_CANCELLED,
         Error::StillInUse { .. } => TM_STILL_IN_USE,
         Error::Forked { .. } => TM_FORKED,
         Error::OutOfMemory { .. } | Error::OverCap { .. } => TM_OUT_OF_MEMORY,
@@ -232,6 +238,8 @@ pub extern "C" fn tm_status_name(status: i32) -> *const c_char {
         (TM_KERNEL, c"TM_KERNEL"),
         (TM_PROFILE, c"TM_PROFILE"),
         (TM_STREAM, c"TM_STREAM"),
+        (TM_HOST, c"TM_HOST"),
+        (TM_CANCELLED, c"TM_CANCELLED"),
         (TM_OTHER, c"TM_OTHER"),
     ];
     let known = NAMES.iter().find(|(code, _)| *code as i32 == status);

@@ -15,14 +15,21 @@ use toolchain::{compiler, crate_dir, folder, from_docs, prefix, said, succeed};
 
 /// Compiles a program with AddressSanitizer.
 fn compile(source: &Path, name: &str) -> PathBuf {
+    compile_with(&prefix().join("include"), source, name)
+}
+
+/// The same, with the header in this folder.
+fn compile_with(include: &Path, source: &Path, name: &str) -> PathBuf {
     let (program, lib) = (folder("programs").join(name), prefix().join("lib"));
     let mut cc = compiler(source);
     cc.args(["-fsanitize=address", concat!("-DVERSION=\"", env!("CARGO_PKG_VERSION"), "\"")]);
-    cc.arg("-I").arg(prefix().join("include")).arg("-I").arg(crate_dir().join("tests/programs"));
+    cc.arg("-I").arg(include).arg("-I").arg(crate_dir().join("tests/programs"));
     cc.arg("-L").arg(&lib);
-    cc.arg(format!("-Wl,-rpath,{}", lib.display()))
-        .args(["-ltidemill_c", "-lm", "-pthread", "-o"])
-        .arg(&program);
+    cc.arg(format!("-Wl,-rpath,{}", lib.display())).args(["-ltidemill_c", "-lm", "-pthread"]);
+    if source.ends_with("embed.c") {
+        cc.arg("-lvulkan");
+    }
+    cc.arg("-o").arg(&program);
     succeed(&mut cc);
     program
 }
@@ -114,6 +121,11 @@ fn kernels_plans_and_profiles() {
 }
 
 #[test]
+fn a_host_shares_its_own_device() {
+    passes(&own("embed.c"), &[]);
+}
+
+#[test]
 fn a_host_may_close_the_library() {
     // Not linked with it: what a program needs itself is never unloaded.
     let (program, lib) = (folder("programs").join("plugin_c"), prefix().join("lib/libtidemill_c.so"));
@@ -138,10 +150,26 @@ fn a_leak_would_be_found() {
     assert!(said(&output).contains("libtidemill_c.so"), "{}", said(&output));
 }
 
+/// `older.c` and `refused.c` have the headers of earlier versions. A change that breaks the first of this ABI raises
+/// `TM_ABI_VERSION`, and its header comes to the fixtures.
+#[test]
+fn programs_of_an_older_header_work_or_are_refused() {
+    let programs = crate_dir().join("tests/programs");
+    let fixtures = crate_dir().join("tests/fixtures");
+    let header = std::fs::read_to_string(crate_dir().join("include/tidemill.h")).unwrap();
+    let version = header.lines().find_map(|line| line.strip_prefix("#define TM_ABI_VERSION ")).unwrap();
+    let folder = fixtures.join(format!("abi{version}"));
+    assert!(folder.exists(), "{} has the first header of the current ABI", folder.display());
+    passes(&compile_with(&folder, &programs.join("older.c"), "older_c"), &[]);
+    let refused = compile_with(&fixtures.join("abi1"), &programs.join("refused.c"), "refused_c");
+    assert_eq!(succeed(&mut validated(&refused)), "ok\n");
+}
+
 /// The functions of the header: what they give, their names, their parameters.
 fn functions() -> Vec<(String, String, Vec<String>)> {
     let header = std::fs::read_to_string(crate_dir().join("include/tidemill.h")).unwrap();
     let (_, functions) = header.split_once("extern \"C\" {").expect("functions are declared for C++, too");
+    let (functions, _) = functions.split_once("}  // extern \"C\"").expect("that has an end");
     let code = functions.lines().filter(|line| !line.starts_with("//") && !line.starts_with('#'));
     let code: String = code.collect::<Vec<_>>().join(" ");
     let parse = |declaration: &str| {
@@ -181,7 +209,7 @@ fn every_function_takes_null() {
         };
         let arguments = parameters.iter().map(nothing).collect::<Vec<_>>().join(", ");
         body += &match (gives.as_str(), name.as_str()) {
-            ("tm_status", "tm_check_abi" | "tm_config_init") => {
+            ("tm_status", name) if name == "tm_check_abi" || name.ends_with("_init") => {
                 format!("    FAILS({name}({arguments}), TM_ABI_MISMATCH, \"{name}: \");\n")
             }
             ("tm_status", _) => {

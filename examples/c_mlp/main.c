@@ -104,7 +104,7 @@ static void complain(const char *message, void *user) {
 int main(int argc, char **argv) {
     int complaints = 0;
     tm_config config;
-    TRY(tm_config_init(&config, TM_ABI_VERSION));
+    TRY(tm_config_init(&config, sizeof config));
     if (argc > 1) {
         config.validation = config.memory_checks = config.no_cache = true;
         config.prewarm = TM_PREWARM_OFF;

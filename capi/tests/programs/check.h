@@ -41,15 +41,15 @@
 
 static int complaints = 0;
 
-static void complain(const char *message, void *user) {
+static inline void complain(const char *message, void *user) {
     fprintf(stderr, "validation: %s\n", message);
     ++*(int *)user;
 }
 
 // Under validation, unless NO_VALIDATION is set: leaks are looked for without the layer, which leaks itself.
-static tm_accelerator *make_gpu(void) {
+static inline tm_accelerator *make_gpu(void) {
     tm_config config;
-    OK(tm_config_init(&config, TM_ABI_VERSION));
+    OK(tm_config_init(&config, sizeof config));
     config.validation = getenv("NO_VALIDATION") == NULL;
     config.memory_checks = true;
     config.no_cache = true;

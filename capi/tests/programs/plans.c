@@ -29,7 +29,7 @@ static void guarded(const char *spirv, const char *folder) {
     char cache[4096];
     CHECK(snprintf(cache, sizeof cache, "%s/cache", folder) < (int)sizeof cache);
     tm_config config;
-    OK(tm_config_init(&config, TM_ABI_VERSION));
+    OK(tm_config_init(&config, sizeof config));
     config.prewarm = TM_PREWARM_OFF;
     config.cache_dir = cache;
     config.application = "c_host";
@@ -44,6 +44,7 @@ static void guarded(const char *spirv, const char *folder) {
     tm_argument arguments[2] = {tm_input(tm_of(x)), tm_output(TM_F32, &two, 1)};
     tm_specialization workgroup = {.id = 0, .bits = 64};
     tm_dispatch_info info = {
+        .size = sizeof info,
         .kernel = kernel,
         .arguments = arguments,
         .argument_count = 2,
@@ -85,6 +86,7 @@ int main(int argc, char **argv) {
     tm_specialization constants[2] = {{.id = 0, .bits = 64}, {.id = 1, .bits = 0}};
     memcpy(&constants[1].bits, &offset, sizeof offset);
     tm_dispatch_info info = {
+        .size = sizeof info,
         .kernel = kernel,
         .arguments = arguments,
         .argument_count = 2,
