@@ -51,6 +51,8 @@ mod convolution;
 
 mod layout;
 
+mod index;
+
 mod kernel;
 
 mod plan;

@@ -10,6 +10,7 @@ pub mod data;
 pub mod elementwise;
 mod generate;
 mod half;
+mod index;
 mod layout;
 mod matmul;
 mod pairs;
@@ -223,6 +224,7 @@ pub fn all() -> Vec<Case> {
     elementwise::cases(&mut cases);
     pairs::cases(&mut cases);
     layout::cases(&mut cases);
+    index::cases(&mut cases);
     generate::cases(&mut cases);
     reduce::cases(&mut cases);
     softmax::cases(&mut cases);

@@ -191,19 +191,29 @@ pub fn gather_rows<'a, T: Element>(
     let op = "gather_rows";
     let (table, rows) = (table.into().checked(op)?, rows.into().checked(op)?);
     let shape = table.shape();
-    let whole = layout::gather_rows(shape, rows.shape())?;
+    let (whole, _) = layout::gather(op, shape, rows.shape(), 0)?;
     let (height, row) = (shape.dims()[0], &shape.dims()[1..]);
     check_length(op, whole, out.len())?;
-    let width = product(row);
+    rows_by(table.data(), product(row), out, |row| {
+        let number = rows.data()[row] as usize;
+        (number < height).then_some(number)
+    });
+    Ok(whole)
+}
+
+/// Rows of a table, each of which `source` names by its number in the result; zeros where it names none.
+pub(super) fn rows_by<T: Element>(
+    table: &[T],
+    width: usize,
+    out: &mut [T],
+    source: impl Fn(usize) -> Option<usize> + Sync + Send,
+) {
     parallel::rows(out, width, width, LIGHT, |first, out| {
-        for (to, &number) in out.chunks_mut(width.max(1)).zip(&rows.data()[first..]) {
-            let number = number as usize;
-            if number < height {
-                to.copy_from_slice(&table.data()[number * width..][..width]);
-            } else {
-                to.fill(T::zeroed());
+        for (i, to) in out.chunks_mut(width.max(1)).enumerate() {
+            match source(first + i) {
+                Some(row) => to.copy_from_slice(&table[row * width..][..width]),
+                None => to.fill(T::zeroed()),
             }
         }
     });
-    Ok(whole)
 }

@@ -33,6 +33,7 @@ pub(crate) mod conv2d;
 mod elementwise;
 mod gemm;
 mod generate;
+mod index;
 mod layout;
 mod lines;
 mod math;
@@ -56,6 +57,10 @@ pub use compare::{
 };
 pub use conv2d::{Conv2d, conv2d};
 pub use generate::{iota, random_normal, random_uniform};
+pub use index::{
+    bincount, bincount_weighted, count_outside, gather, gather_elements, gather_nd, one_hot, scatter,
+    scatter_add, scatter_max, scatter_min, segment_sum,
+};
 pub use layout::{broadcast_to, concat, gather_rows, pad, permute, slice, stack, transpose};
 pub use matmul::{Matmul, matmul, matmul_with};
 pub use number::{Number, Signed};

@@ -291,9 +291,8 @@ impl Merging<'_> {
             }
             (Op::Gather(a), Op::Gather(b)) => {
                 branch!("common: gathers");
-                let read = |a: &Gather| [self.read(a.table), self.read(a.rows)];
-                let shape = |value| self.graph.value(value).shape;
-                read(a) == read(b) && shape(a.table) == shape(b.table)
+                let read = |a: &Gather| ([self.read(a.table), self.read(a.rows)], a.geometry, a.by_element);
+                read(a) == read(b)
             }
             (Op::Generate(a), Op::Generate(b)) => {
                 branch!("common: generated");

@@ -227,7 +227,7 @@ impl Chain<'_> {
     pub fn gather_rows(&mut self, table: Link, rows: Link) -> Result<Link> {
         let op = Op::GatherRows;
         self.check_type(op.name(), rows, DType::U32)?;
-        let shape = layout::gather_rows(self.shape(table)?, self.shape(rows)?)?;
+        let (shape, _) = layout::gather("gather_rows", self.shape(table)?, self.shape(rows)?, 0)?;
         let step = self.moving(op, table, shape)?;
         self.step_on_words(
             step,

@@ -1,6 +1,7 @@
 //! Operations that move or make elements and compute nothing else, as they are recorded.
 
 use super::value::ValueId;
+use crate::shape::axes::Geometry;
 use crate::shape::{MAX_RANK, Shape};
 
 /// All of a value, into another of the same size.
@@ -21,12 +22,15 @@ pub(crate) struct CopyBox {
     pub(crate) corner: [usize; MAX_RANK],
 }
 
-/// Rows of a table by their numbers, words all of them; a number outside the table gives zeros.
+/// Slices of a table along an axis by their indices, words all of them; an index outside the axis gives zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gather {
-    /// Its rows are its slices along the first dimension.
     pub(crate) table: ValueId,
+    /// Of the table, along the axis.
+    pub(crate) geometry: Geometry,
     pub(crate) rows: ValueId,
+    /// Each element of the result has an index of its own, and not each slice.
+    pub(crate) by_element: bool,
     pub(crate) output: ValueId,
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod dispatch;
 pub(crate) mod elementwise;
 pub(crate) mod epilogue;
 pub(crate) mod graph;
+pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod op;
 pub(crate) mod op_code;

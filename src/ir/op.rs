@@ -5,6 +5,7 @@ use crate::ir::copy::{Copy, CopyBox, Fill, Gather, Generate};
 use crate::ir::dispatch::KernelDispatch;
 use crate::ir::elementwise::Map;
 use crate::ir::epilogue::Epilogue;
+use crate::ir::index::{Histogram, Locate, Scatter};
 use crate::ir::matmul::Product;
 use crate::ir::reduce::Reduce;
 use crate::ir::softmax::Softmax;
@@ -26,6 +27,9 @@ pub(crate) enum Op {
     /// A dense tensor into a box of a larger one.
     CopyBox(Box<CopyBox>),
     Gather(Gather),
+    Locate(Locate),
+    Scatter(Scatter),
+    Histogram(Histogram),
     Generate(Generate),
     Fill(Fill),
     /// A kernel of a user's own.
@@ -76,6 +80,19 @@ impl Op {
                 note(gather.rows, false);
                 note(gather.output, true);
             }
+            Op::Locate(locate) => {
+                note(locate.indices, false);
+                note(locate.output, true);
+            }
+            Op::Scatter(scatter) => {
+                note(scatter.indices, false);
+                note(scatter.updates, false);
+                note(scatter.output, true);
+            }
+            Op::Histogram(histogram) => {
+                note(histogram.numbers, false);
+                note(histogram.output, true);
+            }
             Op::Generate(generate) => note(generate.output, true),
             Op::Fill(fill) => note(fill.output, true),
             Op::Dispatch(dispatch) => {
@@ -118,6 +135,9 @@ from_own_type! {
     Copy(Copy),
     CopyBox(CopyBox) by Box,
     Gather(Gather),
+    Locate(Locate),
+    Scatter(Scatter),
+    Histogram(Histogram),
     Generate(Generate),
     Fill(Fill),
     Dispatch(KernelDispatch) by Box,

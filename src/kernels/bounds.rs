@@ -81,7 +81,10 @@ fn bound(constant: ConstantName) -> Bound {
         C::SoftmaxRowsMode | C::SoftmaxColumnsMode => Most(3),
         C::SoftmaxRowsVecs => Size(40),
 
-        C::GatherAligned | C::GatherSingle => Flag,
+        C::GatherAligned | C::GatherSingle | C::HistogramSharedBins => Flag,
+        C::GatherIndexed => Most(2),
+        C::LocateDepth => Size(8),
+        C::ScatterKind => Most(8),
         C::GenerateKind | C::PlaceFit => Most(3),
         C::PlaceDims => Most(4),
         C::PeakKind => Most(2),

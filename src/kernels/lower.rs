@@ -32,6 +32,9 @@ fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut V
         Op::Softmax(softmax) => softmax.lower(&label, values, catalog, commands)?,
         Op::CopyBox(copy) => copy.lower(&label, values, catalog, commands)?,
         Op::Gather(gather) => gather.lower(&label, values, catalog, commands)?,
+        Op::Locate(locate) => locate.lower(&label, values, catalog, commands)?,
+        Op::Scatter(scatter) => scatter.lower(&label, values, catalog, commands)?,
+        Op::Histogram(histogram) => histogram.lower(&label, values, catalog, commands)?,
         Op::Generate(generate) => generate.lower(&label, values, catalog, commands)?,
         Op::Copy(copy) => {
             let accesses = smallvec![values.whole(copy.input, false), values.whole(copy.output, true)];
@@ -64,6 +67,9 @@ pub(crate) fn check(node: &Node, values: &Values, catalog: &Catalog) -> Result<(
         Op::Reduce(reduce) => reduce.check(&node.label, values, catalog),
         Op::Softmax(softmax) => softmax.check(&node.label, values, catalog),
         Op::Gather(gather) => gather.check(name, values, catalog),
+        Op::Locate(locate) => locate.check(name, values, catalog),
+        Op::Scatter(scatter) => scatter.check(name, values, catalog),
+        Op::Histogram(histogram) => histogram.check(name, values, catalog),
         // Whoever records a user's kernel has checked its arguments; the others are cut as they need be.
         Op::Dispatch(_) | Op::Copy(_) | Op::CopyBox(_) | Op::Generate(_) | Op::Fill(_) => Ok(()),
     }

@@ -14,6 +14,7 @@ pub(crate) mod division;
 pub(crate) mod elementwise;
 pub(crate) mod epilogue;
 pub(crate) mod families;
+pub(crate) mod index;
 pub(crate) mod launch;
 pub(crate) mod lower;
 pub(crate) mod matmul;

@@ -15,7 +15,7 @@ use crate::shape::{DType, Element, MAX_RANK, Shape};
 type Operands = (SmallVec<[ValueId; 8]>, SmallVec<[Shape; 8]>, DType);
 
 /// Refuses halves: these kernels move whole words.
-fn check_words(op: &'static str, operand: &str, got: DType) -> Result<()> {
+pub(super) fn check_words(op: &'static str, operand: &str, got: DType) -> Result<()> {
     let takes = [DType::F32, DType::I32, DType::U32];
     if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, &takes, got)) }
 }
@@ -264,9 +264,10 @@ impl Recording {
             return Err(Error::of_type(op, "row list", &[DType::U32], rows_dtype));
         }
         check_words(op, "table", dtype)?;
-        let whole = layout::gather_rows(shape, wanted)?;
+        let (whole, geometry) = layout::gather(op, shape, wanted, 0)?;
         let output = self.produce(op, whole, dtype)?;
-        self.push(self.label(op, output), Gather { table, rows, output })?;
+        let gather = Gather { table, geometry, rows, by_element: false, output };
+        self.push(self.label(op, output), gather)?;
         Ok(self.handle(output))
     }
 }

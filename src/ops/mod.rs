@@ -11,6 +11,7 @@ pub(crate) mod conv2d;
 mod elementwise;
 pub(crate) mod epilogue;
 mod generate;
+mod index;
 pub(crate) mod layout;
 pub(crate) mod matmul;
 mod reduce;

@@ -172,6 +172,9 @@ impl Interpreter<'_> {
             Op::PackWeights(_)
             | Op::Copy(_)
             | Op::Gather(_)
+            | Op::Locate(_)
+            | Op::Scatter(_)
+            | Op::Histogram(_)
             | Op::Generate(_)
             | Op::Fill(_)
             | Op::Dispatch(_) => panic!("no random graph has these"),

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::axes::resolve_axis;
+use super::axes::{Geometry, resolve_axis};
 use super::ranges::Ranges;
-use super::{MAX_RANK, Shape};
+use super::{MAX_RANK, Shape, product};
 use crate::error::{Error, Result};
 
 type Extents = SmallVec<[usize; 2 * MAX_RANK]>;
@@ -135,10 +135,80 @@ pub(crate) fn pad(shape: Shape, pads: &[(usize, usize)]) -> Result<Shape> {
     shape_of(op, &extents)
 }
 
-pub(crate) fn gather_rows(table: Shape, rows: Shape) -> Result<Shape> {
-    let op = "gather_rows";
-    resolve_axis(op, 0, table.rank())?;
-    let extents: Extents = rows.dims().iter().chain(&table.dims()[1..]).copied().collect();
+/// The result's shape, and the table seen along the axis: the indices' dimensions take the place of the axis.
+pub(crate) fn gather(
+    op: &'static str,
+    table: Shape,
+    indices: Shape,
+    axis: isize,
+) -> Result<(Shape, Geometry)> {
+    let axis = resolve_axis(op, axis, table.rank())?;
+    let (before, behind) = (&table.dims()[..axis], &table.dims()[axis + 1..]);
+    let extents: Extents = before.iter().chain(indices.dims()).chain(behind).copied().collect();
+    Ok((shape_of(op, &extents)?, Geometry::along(&table, axis)))
+}
+
+/// The table seen along the axis: the indices have its shape, but for the axis.
+pub(crate) fn gather_elements(
+    op: &'static str,
+    table: Shape,
+    indices: Shape,
+    axis: isize,
+) -> Result<Geometry> {
+    let axis = resolve_axis(op, axis, table.rank())?;
+    let agrees = table.rank() == indices.rank()
+        && (0..table.rank()).all(|d| d == axis || table.dims()[d] == indices.dims()[d]);
+    if !agrees {
+        let why = format!("they must agree in all dimensions but {axis}");
+        return Err(Error::Shapes { op, lhs: table, rhs: indices, why });
+    }
+    Ok(Geometry::along(&table, axis))
+}
+
+/// The result's shape, and the table seen along those of its dimensions that have indices, as if they were one.
+pub(crate) fn gather_nd(table: Shape, indices: Shape) -> Result<(Shape, Geometry)> {
+    let op = "gather_nd";
+    let refuse = |why| Err(Error::Shapes { op, lhs: table, rhs: indices, why });
+    let Some((&depth, positions)) = indices.dims().split_last() else {
+        return refuse("the indices must have rank 1 or more".to_owned());
+    };
+    if depth == 0 || depth > table.rank() {
+        return refuse(format!("{depth} indices for a table of {} dimensions", table.rank()));
+    }
+    let (indexed, rest) = table.dims().split_at(depth);
+    let extents: Extents = positions.iter().chain(rest).copied().collect();
+    let geometry = Geometry { outer: 1, extent: product(indexed) as u64, inner: product(rest) as u64 };
+    Ok((shape_of(op, &extents)?, geometry))
+}
+
+/// The operand seen along the axis, of which the updates are slices.
+pub(crate) fn scatter(
+    op: &'static str,
+    [operand, indices, updates]: [Shape; 3],
+    axis: isize,
+) -> Result<Geometry> {
+    let (wanted, geometry) = gather(op, operand, indices, axis)?;
+    if updates != wanted {
+        let why = format!("with indices {indices} the updates must be {wanted}");
+        return Err(Error::Shapes { op, lhs: operand, rhs: updates, why });
+    }
+    Ok(geometry)
+}
+
+/// The sums' shape: the first dimension becomes the segments.
+pub(crate) fn segments(op: &'static str, operand: Shape, ids: Shape, segments: usize) -> Result<Shape> {
+    resolve_axis(op, 0, operand.rank())?;
+    if ids.dims() != &operand.dims()[..1] {
+        let why = format!("the segment numbers must be [{}]", operand.dims()[0]);
+        return Err(Error::Shapes { op, lhs: operand, rhs: ids, why });
+    }
+    let extents: Extents = [segments].iter().chain(&operand.dims()[1..]).copied().collect();
+    shape_of(op, &extents)
+}
+
+/// A shape with one more dimension, the last.
+pub(crate) fn with_last(op: &'static str, shape: Shape, extent: usize) -> Result<Shape> {
+    let extents: Extents = shape.dims().iter().copied().chain([extent]).collect();
     shape_of(op, &extents)
 }
 

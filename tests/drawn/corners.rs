@@ -35,6 +35,13 @@ pub const CORNERS: &[Corner] = &[
     corner("default variants", "many gathered rows", |t| t.rows_of([5, 512], 513)),
     corner("default variants", "a workgroup of gathered rows", |t| t.rows_of([5, 512], 4)),
     corner("narrow, buffers", "a table beyond a binding", |t| t.rows_of([100, 257], 7)),
+    corner("default variants", "slices along an axis", |t| t.gather_along([3, 5, 8], 33)),
+    corner("default variants", "an element for each number", |t| t.gather_each([3, 5, 8], 33)),
+    corner("default variants", "the largest of many", |t| t.scatter_largest([3, 5, 8], 33)),
+    corner("narrow", "places beyond a binding", |t| t.scatter_largest([1, 20_001, 1], 33)),
+    corner("default variants", "the last of many", |t| t.replace([3, 5, 8], 33)),
+    corner("default variants", "few bins", |t| t.count_numbers(1000, 10)),
+    corner("default variants", "many bins", |t| t.count_numbers(1000, 3000)),
     corner("default variants", "mostly zeros", |t| {
         t.images([1, 1, 4, 4], [1, 1, 1, 1], |c| (c.stride, c.padding) = ([50, 20], [300; 2]))
     }),

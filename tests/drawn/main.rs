@@ -11,6 +11,7 @@ mod corners;
 mod devices;
 #[path = "../gpu/harness.rs"]
 mod harness;
+mod indexed;
 mod problems;
 #[path = "../gpu/random.rs"]
 mod random;

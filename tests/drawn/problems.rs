@@ -9,7 +9,7 @@ use crate::twin::{Known, Made, Twin};
 /// A family, and what draws one of its problems.
 pub type Family = (&'static str, for<'a, 'b> fn(&'b mut Twin<'a>) -> Made);
 
-pub const FAMILIES: [Family; 12] = [
+pub const FAMILIES: [Family; 13] = [
     ("product", |t| t.product()),
     ("vector", |t| t.product_with_vector()),
     ("aside", |t| t.large_product()),
@@ -22,6 +22,7 @@ pub const FAMILIES: [Family; 12] = [
     ("elementwise", |t| t.elementwise()),
     ("place", |t| t.place()),
     ("gather", |t| t.gathered()),
+    ("indexed", |t| t.indexed()),
 ];
 
 /// Tiles of rows and columns, and what makes a product thin.

@@ -97,7 +97,7 @@ impl<'a> Twin<'a> {
         Ok(Twin { gpu, r, random: Random(seed), story: Vec::new(), kept: Vec::new() })
     }
 
-    fn known(&mut self, what: String, value: Value, dims: Vec<usize>, data: Vec<f32>) -> Known {
+    pub fn known(&mut self, what: String, value: Value, dims: Vec<usize>, data: Vec<f32>) -> Known {
         assert_eq!(dims.iter().product::<usize>(), data.len(), "{what}");
         let number = self.story.len();
         self.story.push(format!("%{number} = {what}: {dims:?}"));

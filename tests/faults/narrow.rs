@@ -156,15 +156,18 @@ fn what_a_binding_cannot_span_is_refused_by_the_operation() {
     let x = gpu.upload(&vec![1.0f32; 40_000], [200, 200]).unwrap();
     let wide = x.reshape([2, 20_000]).unwrap();
     let rows = gpu.upload(&[0u32, 1], [2]).unwrap();
+    let two = gpu.upload(&[1.0f32; 400], [2, 200]).unwrap();
     let r = gpu.begin_recording().unwrap();
     let before = r.add(&x, &x).unwrap();
     let weights = gpu.prepare_weights(&gpu.upload(&[1.0f32], [1, 1, 1, 1]).unwrap(), 1).unwrap();
     let image = x.reshape([1, 1, 200, 200]).unwrap();
     type Op<'a> = &'a dyn Fn(&Recording) -> Result<Value>;
-    let refused: [(&str, &Tensor, Op<'_>); 8] = [
+    let refused: [(&str, &Tensor, Op<'_>); 10] = [
         ("permute", &x, &|r| r.permute(&x, &[1, 0])),
         ("transpose", &x, &|r| r.transpose(&x)),
         ("gather_rows", &x, &|r| r.gather_rows(&x, &rows)),
+        ("gather", &x, &|r| r.gather(&x, &rows, 1)),
+        ("scatter_max", &x, &|r| r.scatter_max(&x, &rows, &two, 0)),
         ("sum", &wide, &|r| r.sum(&wide, 0)),
         ("variance", &wide, &|r| r.variance(&wide, 0)),
         ("softmax", &wide, &|r| r.softmax(&wide, 0)),

@@ -13,8 +13,19 @@ use tidemill::{Config, Prewarm};
 use tidemill_cases as table;
 
 /// The kernels of operations: all but `peak`, which `profile.rs` runs.
-const KERNELS: [&str; 8] =
-    ["product_", "conv_", "map.", "reduce_", "softmax_", "place.", "gather.", "generate"];
+const KERNELS: [&str; 11] = [
+    "product_",
+    "conv_",
+    "map.",
+    "reduce_",
+    "softmax_",
+    "place.",
+    "gather.",
+    "generate",
+    "locate.",
+    "scatter.",
+    "histogram.",
+];
 
 /// The modules that `glsl/` asks for, of kernels whose names begin like that.
 fn modules_of(prefixes: &[&str]) -> Vec<String> {
@@ -92,12 +103,13 @@ fn operations(source: &str) -> Vec<&str> {
 
 #[test]
 fn every_operation_has_cases() {
-    const SOURCES: [&str; 9] = [
+    const SOURCES: [&str; 10] = [
         include_str!("../../src/ops/activation.rs"),
         include_str!("../../src/ops/binary.rs"),
         include_str!("../../src/ops/cast.rs"),
         include_str!("../../src/ops/compare.rs"),
         include_str!("../../src/ops/generate.rs"),
+        include_str!("../../src/ops/index.rs"),
         include_str!("../../src/ops/layout.rs"),
         include_str!("../../src/ops/reduce.rs"),
         include_str!("../../src/ops/scalar.rs"),

@@ -1,6 +1,7 @@
 //! Group `ops`: every op on about a million elements that are on the device, against the loop that one writes by hand.
 //! Only on request: it is a list of what is slow, not a comparison with something strong.
 
+mod by_index;
 mod loops;
 
 use std::time::Instant;
@@ -12,6 +13,7 @@ use super::reduce::scalar_softmax;
 use super::timed::Timed;
 use crate::cases::data::BENCHED_SIDE as SIDE;
 use crate::cases::{Array, Bound};
+use by_index::*;
 use loops::*;
 
 /// `op_NAME`, the name of its case, and the loop.
@@ -113,6 +115,18 @@ const OTHERS: &[Row] = benchmarks! {
     "broadcast_to": |x, o| strided::<u32>(x, o, |_, j| j);
     "stack": stack;
     "gather_rows": |x, o| gather(x[0].of(), x[1].of(), o.of_mut());
+    "gather": |x, o| gather_columns(x[0].of(), x[1].of(), o.of_mut());
+    "gather_elements": |x, o| gather_elements(x[0].of(), x[1].of(), o.of_mut());
+    "gather_nd": |x, o| gather_nd(x[0].of(), x[1].of(), o.of_mut());
+    "scatter": |x, o| scatter(x, o, |_, x| x);
+    "scatter_add": |x, o| scatter(x, o, i32::wrapping_add);
+    "scatter_max": |x, o| scatter(x, o, i32::max);
+    "scatter_min": |x, o| scatter(x, o, i32::min);
+    "segment_sum": |x, o| segment_sum(x[0].of(), x[1].of(), o.of_mut());
+    "bincount": |x, o| bins(x[0].of(), o.of_mut(), |_| 1);
+    "bincount_weighted": |x, o| bins(x[0].of(), o.of_mut(), |i| x[1].of::<u32>()[i]);
+    "one_hot": |x, o| one_hot(x[0].of(), o.of_mut());
+    "count_outside": |x, o| o.of_mut()[0] = x[0].of::<u32>().iter().filter(|x| **x >= 1000).count() as u32;
     "random_uniform": |_, o| random(o.of_mut(), |u, v| [unit(u), unit(v)]);
     "random_normal": |_, o| random(o.of_mut(), normal);
     "transpose": |x, o| strided::<u32>(x, o, |i, j| j * SIDE + i);

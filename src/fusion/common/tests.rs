@@ -7,6 +7,7 @@ use crate::ir::copy::{Fill, Gather, Generate, Sequence};
 use crate::ir::elementwise::{OpCode, Operand};
 use crate::ir::reduce::Reduction;
 use crate::shape::DType;
+use crate::shape::axes::Geometry;
 
 fn tensor(b: &mut Build) -> ValueId {
     b.tensor([8, 8])
@@ -162,9 +163,13 @@ fn reads_before_and_after_an_update_are_two() {
 fn what_is_moved_or_made_twice_is_made_once() {
     let mut b = Build::default();
     let (x, rows) = (tensor(&mut b), b.graph.add_value([8].into(), DType::U32, Origin::Tensor(1)));
+    let gather = |table, rows, output| {
+        let geometry = Geometry { outer: 1, extent: 8, inner: 8 };
+        Gather { table, geometry, rows, by_element: false, output }
+    };
     let record = |b: &mut Build, seed: u64| {
         let (gathered, random) = (b.produced([8, 8]), b.produced([8, 8]));
-        b.push("gather_rows", gathered, Gather { table: x, rows, output: gathered });
+        b.push("gather_rows", gathered, gather(x, rows, gathered));
         b.push("random", random, Generate { sequence: Sequence::Uniform, seed, output: random });
         let whole = b.concat(&[x]);
         let whole = b.alias(whole, [8, 8]);

@@ -1,4 +1,4 @@
-//! Rows of a table by their numbers: dispatches of `glsl/gather.comp`.
+//! Slices of a table by their indices: dispatches of `glsl/gather.comp`.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,7 +11,7 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::division;
 use crate::kernels::modules::gather;
-use crate::shape::product;
+use crate::shape::axes::Geometry;
 
 /// The push constants of the kernel.
 #[repr(C)]
@@ -23,6 +23,17 @@ struct Push {
     magic: u32,
     shift: u32,
     height: u32,
+    slots: u32,
+    slots_magic: u32,
+    slots_shift: u32,
+}
+
+/// What has an index; numbers as in the kernel.
+#[derive(Clone, Copy)]
+enum Indexed {
+    Row = 0,
+    Slot = 1,
+    Element = 2,
 }
 
 impl Gather {
@@ -60,13 +71,21 @@ impl Gather {
             return Ok(());
         };
         let inputs: [Access; 2] = [values.whole(self.table, false), values.whole(self.rows, false)];
-        let dims = values.value(self.table).shape;
-        let (height, width) = (dims.dims()[0] as u32, product(&dims.dims()[1..]) as u32);
+        let Geometry { outer, extent, inner } = self.geometry;
+        let (height, width) = (extent as u32, inner as u32);
+        let slots = (elements / (outer * inner)) as u32;
+        let indexed = match self.by_element {
+            true => Indexed::Element,
+            false if branch!("gather: outer slices", outer > 1) => Indexed::Slot,
+            false => Indexed::Row,
+        };
         // A row of one element needs no division; the shader divides by at least two.
-        let (magic, shift) = division(width);
-        let aligned = branch!("gather: aligned", width.is_multiple_of(4));
+        let ((magic, shift), (slots_magic, slots_shift)) = (division(width), division(slots));
+        let push = Push { count: 0, first: 0, width, magic, shift, height, slots, slots_magic, slots_shift };
+        let each = branch!("gather: by element", self.by_element);
+        let aligned = branch!("gather: aligned", width.is_multiple_of(4)) && !each;
         for (first, count, together) in linear.windows_together(elements, aligned) {
-            let push = Push { count: count as u32, first: first as u32, width, magic, shift, height };
+            let push = Push { count: count as u32, first: first as u32, ..push };
             let single = branch!("gather: single", width == 1);
             let module = match linear.load {
                 _ if branch!("linear: gathered together", together) => gather::Module::TexelTogether,
@@ -76,7 +95,8 @@ impl Gather {
             let constants = linear
                 .constants::<gather::File>()
                 .with(gather::ALIGNED, aligned)
-                .with(gather::SINGLE, single);
+                .with(gather::SINGLE, single)
+                .with(gather::INDEXED, indexed as u32);
             let action = linear.dispatch(catalog, (constants.of(module), together), &push, count)?;
             let mut accesses: SmallVec<[Access; 4]> = SmallVec::from_slice(&inputs);
             accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });

@@ -1,0 +1,102 @@
+//! Updates to places that indices name: dispatches of `glsl/scatter.comp`.
+
+use smallvec::smallvec;
+
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
+use crate::ir::command::Command;
+use crate::ir::index::Scatter;
+use crate::ir::value::{Label, ValueId, Values};
+use crate::kernels::catalog::{Catalog, Load};
+use crate::kernels::copy::linear::Linear;
+use crate::kernels::division::division;
+use crate::kernels::modules::scatter;
+use crate::shape::axes::Geometry;
+
+/// The push constants of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Push {
+    count: u32,
+    first: u32,
+    width: u32,
+    magic: u32,
+    shift: u32,
+    slots: u32,
+    slots_magic: u32,
+    slots_shift: u32,
+    height: u32,
+}
+
+impl Scatter {
+    /// How it walks over the updates.
+    fn linear(&self, values: &Values, catalog: &Catalog) -> Linear {
+        let inputs = [self.indices, self.updates].map(|input| values.bytes(input));
+        Linear::new(catalog, values.value(self.updates).shape.elements() as u64, &inputs)
+    }
+
+    /// Refuses what no binding can span: updates go anywhere, so that all of the result is bound.
+    pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
+        refuse_large_result(op, self.output, values, catalog)?;
+        let shapes = [self.indices, self.updates].map(|input| values.value(input).shape);
+        self.linear(values, catalog).check_inputs(op, &shapes)
+    }
+
+    /// Appends the commands that carry it out.
+    pub(crate) fn lower(
+        &self,
+        label: &Label,
+        values: &Values,
+        catalog: &Catalog,
+        commands: &mut Vec<Command>,
+    ) -> Result<()> {
+        let linear = self.linear(values, catalog);
+        let Geometry { extent, inner, .. } = self.geometry;
+        let updates = values.value(self.updates).shape.elements() as u64;
+        let (width, slots) = (inner as u32, values.value(self.indices).shape.elements() as u32);
+        // The shader does not divide by one.
+        let ((magic, shift), (slots_magic, slots_shift)) = (division(width), division(slots));
+        let (inputs, target) = (
+            [self.indices, self.updates].map(|input| values.whole(input, false)),
+            values.whole(self.output, true),
+        );
+        for (first, count) in linear.windows(updates) {
+            let push = Push {
+                count: count as u32,
+                first: first as u32,
+                width,
+                magic,
+                shift,
+                slots,
+                slots_magic,
+                slots_shift,
+                height: extent as u32,
+            };
+            let constants = linear.constants::<scatter::File>().with(scatter::KIND, self.update as u32);
+            let kernel = constants.of(match linear.load {
+                Load::Buffer => scatter::Module::Buffer,
+                Load::Texel => scatter::Module::Texel,
+            });
+            let action = linear.dispatch(catalog, (kernel, false), &push, count)?;
+            let accesses = smallvec![inputs[0], inputs[1], target, target];
+            // Each update, its index, and the place that it goes to, which is read and written.
+            let bytes = 12 * count + 4 * count.div_ceil(u64::from(width.max(1)));
+            commands.push(Command::new(label.clone(), action, accesses).with_bytes(bytes));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a result that no single storage binding can span.
+pub(super) fn refuse_large_result(
+    op: &'static str,
+    output: ValueId,
+    values: &Values,
+    catalog: &Catalog,
+) -> Result<()> {
+    let (limit, (shape, bytes)) = (catalog.limits.storage_range_bytes, values.binding(output));
+    if branch!("scatter: result beyond a binding", bytes > limit) {
+        return Err(Error::BindingTooLarge { op, shape, bytes, limit });
+    }
+    Ok(())
+}
