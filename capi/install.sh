@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: capi/install.sh [--dev] PREFIX
-# Builds the C library (--dev: without optimisation) and puts it, its header, tidemill.pc and the CMake package below PREFIX.
+# Builds the C library (--dev: without optimisation) and puts it, its headers, tidemill.pc and the CMake package below PREFIX.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -33,7 +33,7 @@ fill() {
 }
 
 mkdir -p "$prefix/include" "$prefix/lib/pkgconfig" "$prefix/lib/cmake/tidemill"
-install -m 644 capi/include/tidemill.h "$prefix/include/"
+install -m 644 capi/include/tidemill.h capi/include/tidemill.hpp "$prefix/include/"
 install -m 755 "$built/libtidemill_c.so" "$prefix/lib/libtidemill_c.so.$abi"
 ln -sf "libtidemill_c.so.$abi" "$prefix/lib/libtidemill_c.so"
 install -m 644 "$built/libtidemill_c.a" "$prefix/lib/"

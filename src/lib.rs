@@ -125,6 +125,23 @@ pub use vk::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock}
 pub use vk::process::check as check_process;
 pub use vk::raw;
 
+/// The first of two groups of items where the feature `shaderc` is on, the second where it is off: for the C library, which has
+/// the same functions either way.
+#[cfg(feature = "shaderc")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! if_shaderc {
+    ({ $($with:item)* } { $($without:item)* }) => { $($with)* };
+}
+
+/// As above.
+#[cfg(not(feature = "shaderc"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! if_shaderc {
+    ({ $($with:item)* } { $($without:item)* }) => { $($without)* };
+}
+
 /// The snippets of these pages compile and run as doctests; tests/docs.rs finds a page that is missing here.
 #[cfg(doctest)]
 mod pages {

@@ -108,8 +108,17 @@ typedef struct tm_batch tm_batch;
 // Keeps a tensor's contents where tm_tensor_raw_buffer said that they are: as long as it lives, nothing overwrites them.
 typedef struct tm_buffer_hold tm_buffer_hold;
 
+// Operations that are carried out together on one side, while tm_hybrid_chain records them. Elements are f32, i32 or u32.
+typedef struct tm_chain tm_chain;
+
 // What Tidemill needs of a physical device, and what it uses where the device has it.
 typedef struct tm_device_needs tm_device_needs;
+
+// Memory of the application that tensors may lie in: a mapped file of weights, say.
+typedef struct tm_host_memory tm_host_memory;
+
+// Operations on the CPU or the device, whichever is predicted to be faster.
+typedef struct tm_hybrid tm_hybrid;
 
 // A compute shader: SPIR-V that describes itself. Immutable, and independent of any device.
 typedef struct tm_kernel tm_kernel;
@@ -152,6 +161,20 @@ typedef uint32_t tm_profiling;
 // everything when the last handle is freed, or when tm_validation_messages_json returns.
 typedef void (*tm_message_fn)(const char *message, void *user);
 
+// A kind of device: TM_DEVICE_DISCRETE and so on.
+typedef uint32_t tm_device_kind;
+
+// A variant of a kernel family, as tm_variants_json names them.
+typedef struct {
+    // The family.
+    const char *family;
+    // The variant.
+    const char *name;
+} tm_variant;
+
+// A function of Vulkan's, as PFN_vkVoidFunction: cast vkGetInstanceProcAddr to it.
+typedef void (*tm_vulkan_fn)(void);
+
 // How to make an accelerator. Begin with tm_config_defaults(): the defaults are good, change what is to be different.
 typedef struct {
     // sizeof(tm_config), as tm_config_defaults() sets it.
@@ -188,10 +211,20 @@ typedef struct {
     tm_message_fn on_message;
     // Handed to on_message.
     void *on_message_user;
+    // The kind of the device to take: TM_DEVICE_ANY, or TM_DEVICE_DISCRETE and so on.
+    tm_device_kind device_kind;
+    // What tm_tune found in an earlier run is not used.
+    bool untuned;
+    // Variants of kernel families to use instead of the device's defaults.
+    const tm_variant *variants;
+    // How many there are.
+    size_t variant_count;
+    // vkGetInstanceProcAddr of a loader that is used instead of the system's; or NULL.
+    tm_vulkan_fn get_instance_proc_addr;
 } tm_config;
 
-// A function of Vulkan's, as PFN_vkVoidFunction: cast vkGetInstanceProcAddr to it.
-typedef void (*tm_vulkan_fn)(void);
+// Something that is done alone at the loader: 0 says that it worked.
+typedef int32_t (*tm_call_fn)(void *user);
 
 // Takes the host's lock around the queue, or gives it back; on the thread that is about to use the queue. It must not throw, and
 // must not call the library.
@@ -238,11 +271,14 @@ typedef struct {
     bool quiet;
 } tm_host_device;
 
-// Something that is done alone at the loader: 0 says that it worked.
-typedef int32_t (*tm_call_fn)(void *user);
-
 // What a tensor's elements are: TM_F32 and so on.
 typedef uint32_t tm_dtype;
+
+// Writes the contents of a tensor: all `size_bytes` bytes at `data`, which are zeros before. 0 says that it worked. It must not throw.
+typedef int32_t (*tm_fill_fn)(void *data, size_t size_bytes, void *user);
+
+// Takes memory back: nothing reads it any more. It is called once, on any thread, and must not throw.
+typedef void (*tm_release_fn)(void *user);
 
 // An operand: a tensor (tm_of makes one), or what an operation of the same recording gave. It owns nothing and is not
 // freed; that of a tensor is good as long as the tensor's handle. All zeros is no value.
@@ -316,6 +352,9 @@ typedef struct {
     size_t step_count;
 } tm_conv2d_options;
 
+// What an update does to the place that its index names: TM_SCATTER_SET and so on.
+typedef uint32_t tm_scatter_op;
+
 // What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
 typedef struct {
     // The input; all zeros for an output.
@@ -327,6 +366,34 @@ typedef struct {
     // and how many of them there are.
     size_t rank;
 } tm_argument;
+
+// A macro that is defined in front of the first line.
+typedef struct {
+    // Its name.
+    const char *name;
+    // What it stands for; NULL for nothing.
+    const char *value;
+} tm_define;
+
+// A compute shader in GLSL. Set `size`, and either `file` or `name` and `text`.
+typedef struct {
+    // sizeof(tm_glsl).
+    size_t size;
+    // The file, after which the kernel is named; or NULL.
+    const char *file;
+    // What labels, profiles and messages call a text.
+    const char *name;
+    // The text.
+    const char *text;
+    // Macros.
+    const tm_define *defines;
+    // How many there are.
+    size_t define_count;
+    // Folders where included files are looked for, after the folder of the including file.
+    const char *const *include_dirs;
+    // How many there are.
+    size_t include_dir_count;
+} tm_glsl;
 
 // A value for a 32-bit specialization constant.
 typedef struct {
@@ -426,6 +493,83 @@ typedef struct {
     size_t size_bytes;
 } tm_bytes;
 
+// How far something has come.
+typedef struct {
+    // sizeof(tm_progress) of the library.
+    size_t size;
+    // What is done: pipelines that are ready, those that were there before among them, or candidates that were tried.
+    size_t done;
+    // What is to be done.
+    size_t total;
+    // Time since the call.
+    uint64_t elapsed_ns;
+    // When tuning, the candidate that was just tried, as JSON; NULL otherwise. Good during the call.
+    const char *trial;
+} tm_progress;
+
+// Gets progress, on the thread that waits for it. 0 goes on, any other number ends it. It must not throw.
+typedef int32_t (*tm_progress_fn)(const tm_progress *progress, void *user);
+
+// How far prewarming has come. Set `size` before the call.
+typedef struct {
+    // sizeof(tm_prewarming).
+    size_t size;
+    // Pipelines that are wanted warm: the catalog's, and those that earlier processes of the application have used.
+    size_t catalog;
+    // Those that are. Where there were such processes, the rest is made when it is used.
+    size_t warmed;
+    // The time spent on them.
+    uint64_t elapsed_us;
+    // Whether all that can be done is done.
+    bool finished;
+} tm_prewarming;
+
+// What is tuned, and for how long. All zeros but `size` is every family, for a minute at the most.
+typedef struct {
+    // sizeof(tm_tune_options).
+    size_t size;
+    // Nothing new is begun after this time; 0 is a minute.
+    uint64_t budget_ns;
+    // The families to tune, by the names that tm_variants_json has; none for all.
+    const char *const *families;
+    // How many there are.
+    size_t family_count;
+} tm_tune_options;
+
+// Who decides where operations run: TM_POLICY_AUTO and so on.
+typedef uint32_t tm_policy;
+
+// Records a chain. 0 says that it worked. It must not throw.
+typedef int32_t (*tm_chain_fn)(tm_chain *chain, void *user);
+
+// Where a chain went: TM_SIDE_CPU or TM_SIDE_GPU.
+typedef uint32_t tm_side;
+
+// Why a side was chosen: TM_WHY_CHEAPER and so on.
+typedef uint32_t tm_why;
+
+// What most of a price is: TM_PART_COMPUTE and so on.
+typedef uint32_t tm_part;
+
+// Where a chain went, and why. Set `size` before the call.
+typedef struct {
+    // sizeof(tm_decision).
+    size_t size;
+    // The side that did the work.
+    tm_side side;
+    // Why that one.
+    tm_why why;
+    // What most of the device's price is; without a device, of the CPU's.
+    tm_part dominant;
+    // What the CPU was predicted to take.
+    double cpu_us;
+    // What the device was predicted to take, transfers included; negative if there are no times of one.
+    double gpu_us;
+} tm_decision;
+
+// An operand or a result of a chain: a number that a function gave, which is good in that chain. 0 is none.
+typedef uint32_t tm_link;
+
 // 32-bit IEEE 754 float.
 #define TM_F32 0
 
@@ -446,6 +590,21 @@ typedef struct {
 
 // When first used.
 #define TM_PREWARM_OFF 2
+
+// Any.
+#define TM_DEVICE_ANY 0
+
+// A card with memory of its own.
+#define TM_DEVICE_DISCRETE 1
+
+// A GPU that shares the CPU's memory.
+#define TM_DEVICE_INTEGRATED 2
+
+// A GPU of a virtual machine.
+#define TM_DEVICE_VIRTUAL 3
+
+// A software driver.
+#define TM_DEVICE_CPU 4
 
 // No timestamps. Costs nothing.
 #define TM_PROFILING_OFF 0
@@ -651,6 +810,57 @@ typedef struct {
 // As tm_clip, from `a` to `b`.
 #define TM_STEP_CLIP 20
 
+// Replaces it; of several updates of one place the last one counts.
+#define TM_SCATTER_SET 0
+
+// Is added to it; i32 and u32.
+#define TM_SCATTER_ADD 1
+
+// The larger of the two.
+#define TM_SCATTER_MAX 2
+
+// The smaller of the two.
+#define TM_SCATTER_MIN 3
+
+// What each side is predicted to take.
+#define TM_POLICY_AUTO 0
+
+// Always the CPU.
+#define TM_POLICY_CPU 1
+
+// Always the device.
+#define TM_POLICY_GPU 2
+
+// The CPU.
+#define TM_SIDE_CPU 0
+
+// The device.
+#define TM_SIDE_GPU 1
+
+// It is the cheaper one.
+#define TM_WHY_CHEAPER 0
+
+// Its price is not known yet.
+#define TM_WHY_UNTRIED 1
+
+// Its price is measured again.
+#define TM_WHY_CHECKED 2
+
+// The policy says so.
+#define TM_WHY_POLICY 3
+
+// There is no device, or nothing was measured of it.
+#define TM_WHY_NO_DEVICE 4
+
+// The operations.
+#define TM_PART_COMPUTE 0
+
+// Moving operands and results.
+#define TM_PART_TRANSFER 1
+
+// The submission.
+#define TM_PART_SUBMISSION 2
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -706,6 +916,24 @@ tm_status tm_device_json(const tm_accelerator *gpu, char **json);
 
 // What the accelerator has done so far, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
 tm_status tm_stats_json(const tm_accelerator *gpu, char **json);
+
+// Where files are kept between runs, as JSON: the pipeline cache's `file`, whether an earlier process's was taken up (`loaded`), and the
+// `problem` if the default folder can't be used.
+tm_status tm_cache_json(const tm_accelerator *gpu,
+                        char **json);
+
+// What the device can do in practice, as JSON: GFLOP/s, GB/s by working set, and what an empty dispatch takes. Measured when first
+// asked for (some tenths of a second), then kept, on disk too.
+tm_status tm_peaks_json(const tm_accelerator *gpu,
+                        char **json);
+
+// Lets RenderDoc record what `work` submits. `file`, if not NULL, gets the path: `name` with ".rdc" behind it. Work before is waited for, and so is work
+// inside. TM_PROFILE says what is missing, before `work` is called; TM_CALLBACK, without a file, if it gives another number than 0.
+tm_status tm_capture(const tm_accelerator *gpu,
+                     const char *name,
+                     tm_call_fn work,
+                     void *user,
+                     char **file);
 
 // What the validation layer has said since the last call, as a JSON array of strings.
 tm_status tm_validation_messages_json(const tm_accelerator *gpu, char **json);
@@ -803,12 +1031,70 @@ uint64_t tm_tensor_size_bytes(const tm_tensor *tensor);
 // The same contents with another shape of as many elements, as a handle of its own; nothing is copied.
 tm_status tm_tensor_reshape(const tm_tensor *tensor, const size_t *dims, size_t rank, tm_tensor **reshaped);
 
+// A handle of the accelerator that the tensor is on, to be freed.
+tm_status tm_tensor_accelerator(const tm_tensor *tensor, tm_accelerator **gpu);
+
 // One more handle of the same tensor.
 tm_status tm_tensor_clone(const tm_tensor *tensor, tm_tensor **clone);
 
 // Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL is
 // allowed.
 void tm_tensor_free(tm_tensor *tensor);
+
+// A tensor whose contents a function writes straight into mapped memory, with no copy in between. (Where the host can't reach the
+// device's memory, that is staging memory up to 8 MiB, and ordinary memory for more.) TM_CALLBACK, and no tensor, if it gives another
+// number than 0.
+tm_status tm_upload_with(const tm_accelerator *gpu,
+                         tm_dtype dtype,
+                         const size_t *dims,
+                         size_t rank,
+                         tm_fill_fn fill,
+                         void *user,
+                         tm_tensor **tensor);
+
+// Overwrites the contents as tm_upload_with makes them. What still uses the old contents keeps them. TM_CALLBACK if the function gives another
+// number than 0: the contents are then what it left, and zeros.
+tm_status tm_tensor_write_with(const tm_tensor *tensor,
+                               tm_fill_fn fill,
+                               void *user);
+
+// Says that `size_bytes` bytes at `data` stay as they are, and readable, until `release` is called: when the handle was freed, and the last tensor on
+// it and the last submission that reads it are gone. `release` may be NULL for memory that is there until the process ends.
+tm_status tm_host_memory_new(const void *data,
+                             size_t size_bytes,
+                             tm_release_fn release,
+                             void *user,
+                             tm_host_memory **memory);
+
+// Frees the handle. Tensors on the memory keep it. NULL is allowed.
+void tm_host_memory_free(tm_host_memory *memory);
+
+// A tensor on memory of the application, from a byte of it on, without a copy. The device reads the memory where it is; nothing writes it:
+// tm_tensor_write and a plan's output give the tensor memory of its own instead. It takes none of the pool.
+//
+// TM_HOST says why it can't be done: the device has no VK_EXT_external_memory_host, the driver refuses, or the tensor does not begin
+// at a multiple of the device's minStorageBufferOffsetAlignment. tm_import_or_upload copies then.
+tm_status tm_import(const tm_accelerator *gpu,
+                    const tm_host_memory *memory,
+                    size_t offset_bytes,
+                    tm_dtype dtype,
+                    const size_t *dims,
+                    size_t rank,
+                    tm_tensor **tensor);
+
+// As tm_import where that can be done, and as tm_upload otherwise: `why`, if not NULL, then gets the reason, to be freed with tm_string_free, and NULL
+// otherwise.
+tm_status tm_import_or_upload(const tm_accelerator *gpu,
+                              const tm_host_memory *memory,
+                              size_t offset_bytes,
+                              tm_dtype dtype,
+                              const size_t *dims,
+                              size_t rank,
+                              char **why,
+                              tm_tensor **tensor);
+
+// Whether the contents are still in the application's own memory, as tm_import left them; false for NULL.
+bool tm_tensor_is_imported(const tm_tensor *tensor);
 
 // A tensor as an operand.
 tm_value tm_of(const tm_tensor *tensor);
@@ -839,6 +1125,16 @@ tm_status tm_recording_profiling(const tm_recording *recording, tm_profiling mod
 
 // What will run if the recording ends now, as a text: what is fused, where barriers stand, what is stored.
 tm_status tm_explain(const tm_recording *recording, char **text);
+
+// The same as JSON: values, the operations as they were recorded, and what will run. `reads` and `writes` are places in `values`.
+tm_status tm_explain_json(const tm_recording *recording,
+                          char **text);
+
+// The same as a drawing, an SVG file.
+tm_status tm_explain_svg(const tm_recording *recording, char **text);
+
+// The same as a graph for Graphviz.
+tm_status tm_explain_dot(const tm_recording *recording, char **text);
 
 // Frees the handle. A recording that has not ended is discarded. NULL is allowed.
 void tm_recording_free(tm_recording *recording);
@@ -1038,6 +1334,58 @@ tm_status tm_random_normal(const tm_recording *recording,
                            uint64_t seed,
                            tm_value *out);
 
+// Slices along an axis by their indices, which are u32 or i32: the indices' dimensions take the place of the axis. An index
+// outside gives zeros. Negative axes count from the end.
+tm_status tm_gather(const tm_recording *recording,
+                    tm_value x,
+                    tm_value indices,
+                    int32_t axis,
+                    tm_value *out);
+
+// One element for each index, from the index's own place in all dimensions but the axis. The indices have the shape of x, but
+// for the axis.
+tm_status tm_gather_elements(const tm_recording *recording,
+                             tm_value x,
+                             tm_value indices,
+                             int32_t axis,
+                             tm_value *out);
+
+// Slices by rows of indices: the last dimension of the indices has one for each of the first dimensions of x.
+tm_status tm_gather_nd(const tm_recording *recording, tm_value x, tm_value indices, tm_value *out);
+
+// Slices of x along an axis updated. The updates have the shape that tm_gather gives with these indices; those with an index
+// outside are dropped.
+tm_status tm_scatter(const tm_recording *recording,
+                     tm_scatter_op op,
+                     tm_value x,
+                     tm_value indices,
+                     tm_value updates,
+                     int32_t axis,
+                     tm_value *out);
+
+// Sums of slices along the first axis by the ids of their segments; an id that is not below `segments` drops its slice.
+tm_status tm_segment_sum(const tm_recording *recording,
+                         tm_value x,
+                         tm_value ids,
+                         size_t segments,
+                         tm_value *out);
+
+// How often each number below `bins` occurs, as u32.
+tm_status tm_bincount(const tm_recording *recording, tm_value x, size_t bins, tm_value *out);
+
+// The sum of the weights of each number below `bins`.
+tm_status tm_bincount_weighted(const tm_recording *recording,
+                               tm_value x,
+                               tm_value weights,
+                               size_t bins,
+                               tm_value *out);
+
+// A row of `classes` elements for each index, with a one at the index and zeros elsewhere, as u32.
+tm_status tm_one_hot(const tm_recording *recording, tm_value indices, size_t classes, tm_value *out);
+
+// How many of the indices lie outside an axis of this extent, as a u32 scalar.
+tm_status tm_count_outside(const tm_recording *recording, tm_value indices, size_t extent, tm_value *out);
+
 // An argument that the kernel reads.
 tm_argument tm_input(tm_value x);
 
@@ -1062,12 +1410,27 @@ tm_status tm_kernel_from_spirv_guarded(const char *name,
                                        size_t word_count,
                                        tm_kernel **kernel);
 
+// Whether the library was built with a compiler for GLSL (the feature `shaderc`).
+bool tm_has_glsl(void);
+
+// A kernel from GLSL. As tm_kernel_from_spirv_guarded, it reads and writes only what it was given. TM_KERNEL has the mistakes, each with
+// file and line, or says that the library was built without a compiler.
+tm_status tm_kernel_from_glsl(const tm_glsl *glsl,
+                              tm_kernel **kernel);
+
 // Records one run of a kernel. `outputs` gets a value for each output among the arguments, in their order; it has room
 // for `output_count`, which must be as many. An output that the shader reads, too, is all zeros before.
 tm_status tm_dispatch(const tm_recording *recording,
                       const tm_dispatch_info *info,
                       tm_value *outputs,
                       size_t output_count);
+
+// As tm_kernel_from_glsl, but as it is: what must be true of the shader stands at tm_kernel_from_spirv.
+tm_status tm_kernel_from_glsl_unguarded(const tm_glsl *glsl, tm_kernel **kernel);
+
+// What the kernel says of itself, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
+tm_status tm_kernel_json(const tm_kernel *kernel,
+                         char **json);
 
 // Frees the handle. Recordings and plans that use the kernel keep it. NULL is allowed.
 void tm_kernel_free(tm_kernel *kernel);
@@ -1234,6 +1597,181 @@ tm_status tm_batch_profile_json(const tm_batch *batch, char **json);
 // Frees the handle, and its slot for another batch. NULL is allowed.
 void tm_batch_free(tm_batch *batch);
 
+// Makes every pipeline that the recording will need, on several threads, before it ends. `progress`, if not NULL, is told of each and can
+// end it: TM_CANCELLED. The recording stays as it was, and the pipelines that were made stay.
+tm_status tm_prepare(const tm_recording *recording,
+                     tm_progress_fn progress,
+                     void *user);
+
+// Has the driver compile what is left to compile before the plan's first submission; some drivers do so at the first dispatch. As
+// tm_prepare, which is to be called before tm_into_plan where making pipelines takes the time.
+tm_status tm_plan_prepare(const tm_plan *plan,
+                          tm_progress_fn progress,
+                          void *user);
+
+// How far prewarming has come.
+tm_status tm_prewarm_status(const tm_accelerator *gpu, tm_prewarming *status);
+
+// Waits until prewarming in the background is finished.
+tm_status tm_wait_prewarmed(const tm_accelerator *gpu, tm_prewarming *status);
+
+// Measures the candidates of every kernel family for every class of shapes on this device, and uses the best from now on; the next start
+// uses them, too. NULL for `options` means the defaults. `progress`, if not NULL, is told of every candidate and can end it: then nothing is
+// changed, and the JSON says `cancelled`. `json`, if not NULL, gets what came of it.
+tm_status tm_tune(const tm_accelerator *gpu,
+                  const tm_tune_options *options,
+                  tm_progress_fn progress,
+                  void *user,
+                  char **json);
+
+// Every kernel variant, and which ones this accelerator uses, as a JSON array.
+tm_status tm_variants_json(const tm_accelerator *gpu, char **json);
+
+// With the process's own accelerator, or without one if the machine has no device that can be used. Measures the machine if that was not
+// done before.
+tm_status tm_hybrid_new(tm_policy policy,
+                        tm_hybrid **hybrid);
+
+// With an accelerator of the caller's.
+tm_status tm_hybrid_with_accelerator(const tm_accelerator *gpu, tm_policy policy, tm_hybrid **hybrid);
+
+// What the machine was measured to take, as a text for tm_hybrid_with_calibration.
+tm_status tm_hybrid_calibration(const tm_hybrid *hybrid, char **text);
+
+// With times that the caller has, as tm_hybrid_calibration gave them.
+tm_status tm_hybrid_with_calibration(const tm_accelerator *gpu,
+                                     const char *calibration,
+                                     tm_policy policy,
+                                     tm_hybrid **hybrid);
+
+// Measures the machine again and keeps the result for the next tm_hybrid_new.
+tm_status tm_hybrid_calibrate(const tm_accelerator *gpu);
+
+// Frees the handle. NULL is allowed.
+void tm_hybrid_free(tm_hybrid *hybrid);
+
+// Records operations by a function, and carries them out on the side where all of them together are predicted to be faster: what goes in is moved
+// once, what lies between is not moved at all. Inputs and outputs are read and written before this returns. `decision` may be NULL.
+tm_status tm_hybrid_chain(const tm_hybrid *hybrid,
+                          tm_chain_fn record,
+                          void *user,
+                          tm_decision *decision);
+
+// An operand: `size_bytes` bytes at `data`, which must be all elements of its shape, and stay there until tm_hybrid_chain returns.
+tm_status tm_chain_input(const tm_chain *chain,
+                         tm_dtype dtype,
+                         const size_t *dims,
+                         size_t rank,
+                         const void *data,
+                         size_t size_bytes,
+                         tm_link *out);
+
+// An operand that is on the device. The tensor's handle stays until tm_hybrid_chain returns.
+tm_status tm_chain_tensor(const tm_chain *chain, const tm_tensor *tensor, tm_link *out);
+
+// A result goes to `data`, which has room for exactly `size_bytes` bytes: all its elements.
+tm_status tm_chain_output(const tm_chain *chain, tm_link x, void *data, size_t size_bytes);
+
+// The extents of a link: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
+tm_status tm_chain_shape(const tm_chain *chain, tm_link x, size_t (*dims)[4], size_t *rank);
+
+// The element type of a link.
+tm_status tm_chain_dtype(const tm_chain *chain, tm_link x, tm_dtype *dtype);
+
+// As tm_unary.
+tm_status tm_chain_unary(const tm_chain *chain, tm_unary_op op, tm_link x, tm_link *out);
+
+// As tm_binary.
+tm_status tm_chain_binary(const tm_chain *chain, tm_binary_op op, tm_link a, tm_link b, tm_link *out);
+
+// As tm_binary_scalar.
+tm_status tm_chain_binary_scalar(const tm_chain *chain, tm_binary_op op, tm_link a, double b, tm_link *out);
+
+// As tm_leaky_relu.
+tm_status tm_chain_leaky_relu(const tm_chain *chain, tm_link x, float alpha, tm_link *out);
+
+// As tm_elu.
+tm_status tm_chain_elu(const tm_chain *chain, tm_link x, float alpha, tm_link *out);
+
+// As tm_clip.
+tm_status tm_chain_clip(const tm_chain *chain, tm_link x, float lo, float hi, tm_link *out);
+
+// As tm_select.
+tm_status tm_chain_select(const tm_chain *chain, tm_link mask, tm_link a, tm_link b, tm_link *out);
+
+// As tm_cast.
+tm_status tm_chain_cast(const tm_chain *chain, tm_link x, tm_dtype to, tm_link *out);
+
+// As tm_reduce.
+tm_status tm_chain_reduce(const tm_chain *chain,
+                          tm_reduce_op op,
+                          tm_link x,
+                          int32_t axis,
+                          bool keep,
+                          tm_link *out);
+
+// As tm_dot.
+tm_status tm_chain_dot(const tm_chain *chain, tm_link a, tm_link b, tm_link *out);
+
+// As tm_softmax.
+tm_status tm_chain_softmax(const tm_chain *chain, tm_link x, int32_t axis, tm_link *out);
+
+// As tm_log_softmax.
+tm_status tm_chain_log_softmax(const tm_chain *chain, tm_link x, int32_t axis, tm_link *out);
+
+// As tm_matmul. Options may transpose and scale; what is added to the product is an operation of its own here.
+tm_status tm_chain_matmul(const tm_chain *chain,
+                          tm_link lhs,
+                          tm_link rhs,
+                          const tm_matmul_options *options,
+                          tm_link *out);
+
+// As tm_conv2d, without steps.
+tm_status tm_chain_conv2d(const tm_chain *chain,
+                          tm_link images,
+                          tm_link weights,
+                          const tm_conv2d_options *options,
+                          tm_link *out);
+
+// As tm_permute.
+tm_status tm_chain_permute(const tm_chain *chain, tm_link x, const size_t *order, size_t rank, tm_link *out);
+
+// As tm_transpose.
+tm_status tm_chain_transpose(const tm_chain *chain, tm_link x, tm_link *out);
+
+// As tm_slice.
+tm_status tm_chain_slice(const tm_chain *chain,
+                         tm_link x,
+                         const size_t *begin,
+                         const size_t *end,
+                         size_t count,
+                         tm_link *out);
+
+// As tm_broadcast_to.
+tm_status tm_chain_broadcast_to(const tm_chain *chain,
+                                tm_link x,
+                                const size_t *dims,
+                                size_t rank,
+                                tm_link *out);
+
+// As tm_concat.
+tm_status tm_chain_concat(const tm_chain *chain, const tm_link *xs, size_t count, int32_t axis, tm_link *out);
+
+// As tm_stack.
+tm_status tm_chain_stack(const tm_chain *chain, const tm_link *xs, size_t count, int32_t axis, tm_link *out);
+
+// As tm_pad.
+tm_status tm_chain_pad(const tm_chain *chain,
+                       tm_link x,
+                       const size_t *before,
+                       const size_t *after,
+                       size_t rank,
+                       double element,
+                       tm_link *out);
+
+// As tm_gather_rows.
+tm_status tm_chain_gather_rows(const tm_chain *chain, tm_link table, tm_link rows, tm_link *out);
+
 // Profiles everything that the accelerator does from now on. One session at a time.
 tm_status tm_begin_profiling(const tm_accelerator *gpu,
                              const char *name,
@@ -1243,6 +1781,22 @@ tm_status tm_begin_profiling(const tm_accelerator *gpu,
 // Waits for everything submitted, ends the session and gives its figures. The session's handle still has to be freed.
 tm_status tm_session_finish(const tm_session *session,
                             tm_run **run);
+
+// Adds something of the caller's own to the run, which began and ended so long ago: it gets a lane in traces and reports.
+tm_status tm_session_note(const tm_session *session,
+                          const char *track,
+                          const char *name,
+                          uint64_t began_ns_ago,
+                          uint64_t ended_ns_ago);
+
+// Adds a drawing of what a recording will do to the run's page.
+tm_status tm_session_graph(const tm_session *session, const char *name, const tm_recording *recording);
+
+// TM_PROFILE, with the first of them, if the run has figures that can't be true.
+tm_status tm_run_check(const tm_run *run);
+
+// Several runs as one page for a browser.
+tm_status tm_html_report(const char *title, const tm_run *const *runs, size_t run_count, char **text);
 
 // Frees the handle. A session that was not finished is discarded. NULL is allowed.
 void tm_session_free(tm_session *session);

@@ -1,13 +1,14 @@
 //! The accelerator.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
 use tidemill::Accelerator;
 
-use crate::arguments::{given, handle, lock, place, string};
+use crate::arguments::{given, handle, lock, place, string, text};
 use crate::config::{configured, tm_config};
+use crate::host_device::{called, tm_call_fn};
 use crate::json;
 use crate::status::{Failure, guard, guarded, tm_status};
 
@@ -124,6 +125,76 @@ pub extern "C" fn tm_stats_json(
     guard("tm_stats_json", || {
         let out = place(json, "json")?;
         *out = string(json::stats(&opened(gpu)?.stats()).to_string());
+        Ok(())
+    })
+}
+
+/// Where files are kept between runs, as JSON: the pipeline cache's `file`, whether an earlier process's was taken up (`loaded`), and the
+/// `problem` if the default folder can't be used.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_cache_json(
+    gpu: Option<&tm_accelerator>,
+    json: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tm_status {
+    guard("tm_cache_json", || {
+        let out = place(json, "json")?;
+        let gpu = opened(gpu)?;
+        let cache = gpu.pipeline_cache();
+        let text = serde_json::json!({
+            "file": cache.map(|(file, _)| file.display().to_string()),
+            "loaded": cache.is_some_and(|(_, loaded)| loaded),
+            "problem": gpu.cache_problem(),
+        });
+        *out = string(text.to_string());
+        Ok(())
+    })
+}
+
+/// What the device can do in practice, as JSON: GFLOP/s, GB/s by working set, and what an empty dispatch takes. Measured when first
+/// asked for (some tenths of a second), then kept, on disk too.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_peaks_json(
+    gpu: Option<&tm_accelerator>,
+    json: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tm_status {
+    guard("tm_peaks_json", || {
+        let out = place(json, "json")?;
+        *out = string(json::peaks(&opened(gpu)?.peaks()?).to_string());
+        Ok(())
+    })
+}
+
+/// Lets RenderDoc record what `work` submits. `file`, if not NULL, gets the path: `name` with ".rdc" behind it. Work before is waited for, and so is work
+/// inside. TM_PROFILE says what is missing, before `work` is called; TM_CALLBACK, without a file, if it gives another number than 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_capture(
+    gpu: Option<&tm_accelerator>,
+    name: *const c_char,
+    work: tm_call_fn,
+    user: *mut c_void,
+    file: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tm_status {
+    guard("tm_capture", || {
+        let out = file.map(|file| file.write(std::ptr::null_mut()));
+        // SAFETY: contracts 1 and 3.
+        let name = given(unsafe { text(name, "name") }?, "name")?;
+        let work = given(work, "work")?;
+        let mut failure = None;
+        let captured = opened(gpu)?.capture(name, || {
+            // SAFETY: contract 4.
+            called("work", unsafe { work(user) }).map_err(|failed| {
+                failure = Some(failed);
+                // Only says that there is a failure.
+                tidemill::Error::Closed
+            })
+        });
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let ((), path) = captured?;
+        if let Some(out) = out {
+            *out = string(path.display().to_string());
+        }
         Ok(())
     })
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::{CString, c_char, c_void};
 
-use tidemill::{Config, Prewarm, Profiling};
+use tidemill::raw::Entry;
+use tidemill::{Config, DeviceKind, Prewarm, Profiling};
 
-use crate::arguments::{User, text};
+use crate::arguments::{User, elements, given, text};
+use crate::host_device::{entry, tm_vulkan_fn};
 use crate::options::{self, Options, options};
 use crate::status::{Failure, guard, tm_status};
 
@@ -16,6 +18,19 @@ pub const TM_PREWARM_BACKGROUND: tm_prewarm = 0;
 pub const TM_PREWARM_BLOCKING: tm_prewarm = 1;
 /// When first used.
 pub const TM_PREWARM_OFF: tm_prewarm = 2;
+
+/// A kind of device: TM_DEVICE_DISCRETE and so on.
+pub type tm_device_kind = u32;
+/// Any.
+pub const TM_DEVICE_ANY: tm_device_kind = 0;
+/// A card with memory of its own.
+pub const TM_DEVICE_DISCRETE: tm_device_kind = 1;
+/// A GPU that shares the CPU's memory.
+pub const TM_DEVICE_INTEGRATED: tm_device_kind = 2;
+/// A GPU of a virtual machine.
+pub const TM_DEVICE_VIRTUAL: tm_device_kind = 3;
+/// A software driver.
+pub const TM_DEVICE_CPU: tm_device_kind = 4;
 
 /// Whether the device takes the time of every dispatch, and how: TM_PROFILING_OFF and so on.
 pub type tm_profiling = u32;
@@ -77,9 +92,30 @@ pub struct tm_config {
     pub on_message: tm_message_fn,
     /// Handed to on_message.
     pub on_message_user: *mut c_void,
+    /// The kind of the device to take: TM_DEVICE_ANY, or TM_DEVICE_DISCRETE and so on.
+    pub device_kind: tm_device_kind,
+    /// What tm_tune found in an earlier run is not used.
+    pub untuned: bool,
+    /// Variants of kernel families to use instead of the device's defaults.
+    pub variants: *const tm_variant,
+    /// How many there are.
+    pub variant_count: usize,
+    /// vkGetInstanceProcAddr of a loader that is used instead of the system's; or NULL.
+    pub get_instance_proc_addr: tm_vulkan_fn,
 }
 
-options!(tm_config, least: size_of::<tm_config>(), defaults: tm_config {
+/// A variant of a kernel family, as tm_variants_json names them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tm_variant {
+    /// The family.
+    pub family: *const c_char,
+    /// The variant.
+    pub name: *const c_char,
+}
+
+// The first header of ABI 2 ends before device_kind.
+options!(tm_config, least: std::mem::offset_of!(tm_config, device_kind), defaults: tm_config {
     size: size_of::<tm_config>(),
     device_index: -1,
     device_name: std::ptr::null(),
@@ -97,6 +133,11 @@ options!(tm_config, least: size_of::<tm_config>(), defaults: tm_config {
     max_in_flight: 0,
     on_message: None,
     on_message_user: std::ptr::null_mut(),
+    device_kind: TM_DEVICE_ANY,
+    untuned: false,
+    variants: std::ptr::null(),
+    variant_count: 0,
+    get_instance_proc_addr: None,
 });
 
 /// Sets the defaults. Call it as tm_config_init(&config, sizeof config): TM_ABI_MISMATCH, and nothing is written, if header
@@ -123,6 +164,59 @@ pub(crate) unsafe fn configured(config: *const tm_config) -> Result<Config, Fail
 }
 
 impl tm_config {
+    /// The device.
+    ///
+    /// # Safety
+    ///
+    /// Contracts 1 and 3.
+    unsafe fn choose(&self, config: Config) -> Result<Config, Failure> {
+        // SAFETY: contracts 1 and 3.
+        let name = unsafe { text(self.device_name, "device_name") }?;
+        let kind = match self.device_kind {
+            TM_DEVICE_ANY => None,
+            TM_DEVICE_DISCRETE => Some(DeviceKind::Discrete),
+            TM_DEVICE_INTEGRATED => Some(DeviceKind::Integrated),
+            TM_DEVICE_VIRTUAL => Some(DeviceKind::Virtual),
+            TM_DEVICE_CPU => Some(DeviceKind::Cpu),
+            other => return Err(Failure::unknown("device_kind", other)),
+        };
+        match (usize::try_from(self.device_index), name, kind) {
+            (Ok(index), None, None) => Ok(config.device_index(index)),
+            (Err(_), Some(name), None) => Ok(config.device_name(name)),
+            (Err(_), None, Some(kind)) => Ok(config.device_kind(kind)),
+            (Err(_), None, None) => Ok(config),
+            (Ok(_), Some(_), _) => {
+                Err(Failure::argument("device_index and device_name are both set".to_owned()))
+            }
+            (_, _, Some(_)) => {
+                Err(Failure::argument("device_kind is set beside device_index or device_name".to_owned()))
+            }
+        }
+    }
+
+    /// Where functions come from, and which kernels are used.
+    ///
+    /// # Safety
+    ///
+    /// Contracts 1 and 3.
+    unsafe fn kernels(&self, mut config: Config) -> Result<Config, Failure> {
+        // SAFETY: contract 1.
+        for variant in unsafe { elements(self.variants, self.variant_count, "variants") }? {
+            // SAFETY: contracts 1 and 3.
+            let family = given(unsafe { text(variant.family, "a variant's family") }?, "a variant's family")?;
+            // SAFETY: as above.
+            let name = given(unsafe { text(variant.name, "a variant's name") }?, "a variant's name")?;
+            config = config.variant(family, name);
+        }
+        if self.get_instance_proc_addr.is_some() {
+            // SAFETY: the caller's function is Vulkan's.
+            let entry = unsafe { entry(self.get_instance_proc_addr) }?;
+            // SAFETY: as above.
+            config = config.entry(unsafe { Entry::new(entry) });
+        }
+        Ok(config)
+    }
+
     /// # Safety
     ///
     /// Contracts 1, 3 and 4.
@@ -134,6 +228,7 @@ impl tm_config {
             .fusion(!self.no_fusion)
             .renderdoc(self.renderdoc)
             .profiling(profiling(self.profiling)?)
+            .tuned(!self.untuned)
             .prewarm(match self.prewarm {
                 TM_PREWARM_BACKGROUND => Prewarm::Background,
                 TM_PREWARM_BLOCKING => Prewarm::Blocking,
@@ -141,15 +236,7 @@ impl tm_config {
                 other => return Err(Failure::unknown("prewarm", other)),
             });
         // SAFETY: contracts 1 and 3.
-        let name = unsafe { text(self.device_name, "device_name") }?;
-        match (usize::try_from(self.device_index), name) {
-            (Ok(index), None) => config = config.device_index(index),
-            (Err(_), Some(name)) => config = config.device_name(name),
-            (Err(_), None) => {}
-            (Ok(_), Some(_)) => {
-                return Err(Failure::argument("device_index and device_name are both set".to_owned()));
-            }
-        }
+        config = unsafe { self.choose(config) }?;
         // SAFETY: contracts 1 and 3.
         let folder = unsafe { text(self.cache_dir, "cache_dir") }?;
         if let Some(folder) = folder {
@@ -169,6 +256,8 @@ impl tm_config {
         if self.max_in_flight > 0 {
             config = config.max_in_flight(self.max_in_flight);
         }
+        // SAFETY: contracts 1 and 3.
+        config = unsafe { self.kernels(config) }?;
         if let Some(function) = self.on_message {
             let user = User(self.on_message_user);
             config = config.on_message(move |message| {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use tidemill::{
-    Clock, DeviceInfo, Figure, HostTime, Profile, Row, Run, Stats, StreamReport, StreamStats, Throughput,
+    Clock, DeviceInfo, ExplainedStep, ExplainedValue, Explanation, Figure, HostTime, Kernel, Peaks, Profile,
+    Role, Row, Run, Stats, StreamReport, StreamStats, Throughput, Trial, TrialOutcome, Tuning, VariantInfo,
 };
 
 pub(crate) fn device(info: &DeviceInfo) -> Value {
@@ -101,6 +102,119 @@ fn host(host: &HostTime) -> Value {
         "submit_ns": host.submit_ns,
         "wait_ns": host.wait_ns,
     })
+}
+
+pub(crate) fn kernel(kernel: &Kernel) -> Value {
+    let reflection = kernel.reflection();
+    let binding = |binding: &tidemill::spirv::Binding| {
+        json!({
+            "set": binding.set,
+            "binding": binding.binding,
+            "kind": binding.kind.to_string(),
+            "name": binding.name,
+            "writes": binding.access.writes(),
+        })
+    };
+    json!({
+        "name": kernel.name(),
+        "entry_point": reflection.entry_point,
+        "bindings": reflection.bindings.iter().map(binding).collect::<Vec<_>>(),
+        "push_constant_bytes": reflection.push_constant_bytes,
+        "local_size": reflection.local_size_with(&[]),
+        "specializations": reflection.specializations.iter().map(|constant| constant.id).collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn peaks(peaks: &Peaks) -> Value {
+    let bandwidth = |at: &tidemill::Bandwidth| json!({ "working_set_bytes": at.working_set_bytes, "gbytes_per_s": at.gbytes_per_s });
+    json!({
+        "gflops": peaks.gflops,
+        "bandwidths": peaks.bandwidths.iter().map(bandwidth).collect::<Vec<_>>(),
+        "dispatch_floor_ns": peaks.dispatch_floor_ns,
+    })
+}
+
+pub(crate) fn explanation(explanation: &Explanation) -> Value {
+    json!({
+        "values": explanation.values.iter().map(explained_value).collect::<Vec<_>>(),
+        "recorded": explanation.recorded.iter().map(explained_step).collect::<Vec<_>>(),
+        "run": explanation.run.iter().map(explained_step).collect::<Vec<_>>(),
+        "barriers": explanation.barriers,
+        "input_bytes": explanation.input_bytes,
+        "output_bytes": explanation.output_bytes,
+        "temporary_bytes": explanation.temporary_bytes,
+        "unshared_bytes": explanation.unshared_bytes,
+    })
+}
+
+fn explained_value(value: &ExplainedValue) -> Value {
+    let role = match value.role {
+        Role::Input => "input",
+        Role::Output => "output",
+        _ => "temporary",
+    };
+    json!({
+        "role": role,
+        "dims": value.shape.dims(),
+        "dtype": value.dtype.to_string(),
+        "bytes": value.bytes,
+        "block": value.block,
+    })
+}
+
+fn explained_step(step: &ExplainedStep) -> Value {
+    json!({
+        "label": step.label,
+        "reads": step.reads,
+        "writes": step.writes,
+        "kernel": step.kernel,
+        "bytes": step.bytes,
+        "barrier": step.barrier,
+        "dropped": step.dropped,
+    })
+}
+
+pub(crate) fn trial(trial: &Trial) -> Value {
+    let (outcome, why) = match &trial.outcome {
+        TrialOutcome::Measured { .. } => ("measured", None),
+        TrialOutcome::Wrong => ("wrong", None),
+        TrialOutcome::Impossible => ("impossible", None),
+        TrialOutcome::Failed(why) => ("failed", Some(why)),
+        _ => ("other", None),
+    };
+    json!({
+        "family": trial.family,
+        "class": trial.class,
+        "work": trial.work,
+        "variant": trial.variant,
+        "is_default": trial.is_default,
+        "is_winner": trial.is_winner,
+        "outcome": outcome,
+        "why": why,
+        "ns": trial.outcome.ns(),
+    })
+}
+
+pub(crate) fn tuning(tuning: &Tuning) -> Value {
+    json!({
+        "trials": tuning.trials.iter().map(trial).collect::<Vec<_>>(),
+        "cancelled": tuning.cancelled,
+        "out_of_time": tuning.out_of_time,
+        "elapsed_ns": tuning.elapsed.as_nanos() as u64,
+        "file": tuning.file.as_ref().map(|file| file.display().to_string()),
+    })
+}
+
+pub(crate) fn variants(variants: &[VariantInfo]) -> Value {
+    let variant = |variant: &VariantInfo| {
+        json!({
+            "family": variant.family,
+            "name": variant.name,
+            "in_use": variant.in_use,
+            "used_for": variant.used_for,
+        })
+    };
+    variants.iter().map(variant).collect()
 }
 
 pub(crate) fn run(run: &Run) -> Value {

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 
 use tidemill::{Dispatch, Kernel};
 
-use crate::arguments::{dtype, elements, given, handle, place, shape, text, tm_dtype};
+use crate::arguments::{dtype, elements, given, handle, place, shape, string, text, tm_dtype};
+use crate::json;
 use crate::options::{self, options};
 use crate::recording::{tm_recording, tm_value};
 use crate::status::{Failure, guard, guarded, tm_status};
@@ -164,6 +165,131 @@ pub unsafe extern "C" fn tm_kernel_from_spirv_guarded(
     })
 }
 
+/// A macro that is defined in front of the first line.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tm_define {
+    /// Its name.
+    pub name: *const c_char,
+    /// What it stands for; NULL for nothing.
+    pub value: *const c_char,
+}
+
+/// A compute shader in GLSL. Set `size`, and either `file` or `name` and `text`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tm_glsl {
+    /// sizeof(tm_glsl).
+    pub size: usize,
+    /// The file, after which the kernel is named; or NULL.
+    pub file: *const c_char,
+    /// What labels, profiles and messages call a text.
+    pub name: *const c_char,
+    /// The text.
+    pub text: *const c_char,
+    /// Macros.
+    pub defines: *const tm_define,
+    /// How many there are.
+    pub define_count: usize,
+    /// Folders where included files are looked for, after the folder of the including file.
+    pub include_dirs: *const *const c_char,
+    /// How many there are.
+    pub include_dir_count: usize,
+}
+
+options!(tm_glsl, least: size_of::<tm_glsl>(), defaults: tm_glsl {
+    size: size_of::<tm_glsl>(),
+    file: std::ptr::null(),
+    name: std::ptr::null(),
+    text: std::ptr::null(),
+    defines: std::ptr::null(),
+    define_count: 0,
+    include_dirs: std::ptr::null(),
+    include_dir_count: 0,
+});
+
+tidemill::if_shaderc! {{
+    impl tm_glsl {
+        /// # Safety
+        ///
+        /// Contracts 1 and 3.
+        /// If it is not guarded, what stands at tm_kernel_from_spirv.
+        unsafe fn compile(&self, guarded: bool) -> Result<Kernel, Failure> {
+            // SAFETY: contracts 1 and 3.
+            let file = unsafe { text(self.file, "file") }?;
+            // SAFETY: as above.
+            let name = unsafe { text(self.name, "name") }?;
+            // SAFETY: as above.
+            let source = unsafe { text(self.text, "text") }?;
+            let mut glsl = match (file, source) {
+                (Some(file), None) => tidemill::Glsl::file(file),
+                (None, Some(source)) => tidemill::Glsl::source(given(name, "name")?, source),
+                (None, None) => return Err(Failure::argument("file and text are both NULL".to_owned())),
+                (Some(_), Some(_)) => {
+                    return Err(Failure::argument("file and text are both set".to_owned()));
+                }
+            };
+            // SAFETY: contract 1.
+            for define in unsafe { elements(self.defines, self.define_count, "defines") }? {
+                // SAFETY: contracts 1 and 3.
+                let name = given(unsafe { text(define.name, "the name of a define") }?, "the name of a define")?;
+                // SAFETY: as above.
+                let value = unsafe { text(define.value, "the value of a define") }?;
+                glsl = glsl.define(name, value.unwrap_or(""));
+            }
+            // SAFETY: contract 1.
+            for folder in unsafe { elements(self.include_dirs, self.include_dir_count, "include_dirs") }? {
+                // SAFETY: contracts 1 and 3.
+                let folder = unsafe { text(*folder, "a folder of include_dirs") }?;
+                glsl = glsl.include_dir(given(folder, "a folder of include_dirs")?);
+            }
+            if guarded {
+                return Ok(glsl.compile()?);
+            }
+            // SAFETY: what the caller vouches for.
+            Ok(unsafe { glsl.compile_unguarded() }?)
+        }
+    }
+
+    const HAS_GLSL: bool = true;
+} {
+    impl tm_glsl {
+        /// # Safety
+        ///
+        /// Contracts 1 and 3.
+        unsafe fn compile(&self, _guarded: bool) -> Result<Kernel, Failure> {
+            let message = "this library was built without shaderc: build it with --features shaderc, or compile to \
+                           SPIR-V and call tm_kernel_from_spirv_guarded";
+            Err(Failure::new(tm_status::TM_KERNEL, message.to_owned()))
+        }
+    }
+
+    const HAS_GLSL: bool = false;
+}}
+
+/// Whether the library was built with a compiler for GLSL (the feature `shaderc`).
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_has_glsl() -> bool {
+    HAS_GLSL
+}
+
+/// A kernel from GLSL. As tm_kernel_from_spirv_guarded, it reads and writes only what it was given. TM_KERNEL has the mistakes, each with
+/// file and line, or says that the library was built without a compiler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_kernel_from_glsl(
+    glsl: *const tm_glsl,
+    kernel: Option<&mut MaybeUninit<*mut tm_kernel>>,
+) -> tm_status {
+    guard("tm_kernel_from_glsl", || {
+        let out = place(kernel, "kernel")?;
+        // SAFETY: contract 1.
+        let glsl = unsafe { options::read(glsl, "glsl") }?;
+        // SAFETY: contracts 1 and 3.
+        *out = handle(tm_kernel { kernel: unsafe { glsl.compile(true) }? });
+        Ok(())
+    })
+}
+
 /// Records one run of a kernel. `outputs` gets a value for each output among the arguments, in their order; it has room
 /// for `output_count`, which must be as many. An output that the shader reads, too, is all zeros before.
 #[unsafe(no_mangle)]
@@ -220,6 +346,35 @@ pub unsafe extern "C" fn tm_dispatch(
             // SAFETY: as above.
             unsafe { place.write(value) };
         }
+        Ok(())
+    })
+}
+
+/// As tm_kernel_from_glsl, but as it is: what must be true of the shader stands at tm_kernel_from_spirv.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_kernel_from_glsl_unguarded(
+    glsl: *const tm_glsl,
+    kernel: Option<&mut MaybeUninit<*mut tm_kernel>>,
+) -> tm_status {
+    guard("tm_kernel_from_glsl_unguarded", || {
+        let out = place(kernel, "kernel")?;
+        // SAFETY: contract 1.
+        let glsl = unsafe { options::read(glsl, "glsl") }?;
+        // SAFETY: contracts 1 and 3; what the shader must be is said to the caller.
+        *out = handle(tm_kernel { kernel: unsafe { glsl.compile(false) }? });
+        Ok(())
+    })
+}
+
+/// What the kernel says of itself, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_kernel_json(
+    kernel: Option<&tm_kernel>,
+    json: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tm_status {
+    guard("tm_kernel_json", || {
+        let out = place(json, "json")?;
+        *out = string(json::kernel(&given(kernel, "kernel")?.kernel).to_string());
         Ok(())
     })
 }

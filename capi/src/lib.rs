@@ -35,6 +35,8 @@ mod host_device;
 
 mod tensor;
 
+mod memory;
+
 mod recording;
 
 mod submission;
@@ -60,6 +62,12 @@ mod plan;
 mod sharing;
 
 mod stream;
+
+mod progress;
+
+mod hybrid;
+
+mod chain;
 
 mod profile;
 
@@ -126,4 +134,7 @@ const _: () = {
     shared::<profile::tm_run>();
     shared::<device_needs::tm_device_needs>();
     shared::<sharing::tm_buffer_hold>();
+    shared::<memory::tm_host_memory>();
+    shared::<hybrid::tm_hybrid>();
+    shared::<hybrid::tm_chain>();
 };

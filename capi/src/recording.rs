@@ -6,11 +6,12 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidemill::{Operand, Recording, Value};
+use tidemill::{Explanation, Operand, Recording, Value};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{dtype_number, given, handle, lock, place, string, tm_dtype};
 use crate::config::{profiling, tm_profiling};
+use crate::json;
 use crate::plan::tm_plan;
 use crate::status::{Failure, guard, guarded, tm_status};
 use crate::submission::tm_submission;
@@ -326,20 +327,56 @@ pub extern "C" fn tm_recording_profiling(recording: Option<&tm_recording>, mode:
     })
 }
 
+fn explain(
+    call: &str,
+    recording: Option<&tm_recording>,
+    text: Option<&mut MaybeUninit<*mut c_char>>,
+    show: impl FnOnce(&Explanation) -> String,
+) -> tm_status {
+    guard(call, || {
+        let out = place(text, "text")?;
+        given(recording, "recording")?.record(|r, _| {
+            *out = string(show(&r.explain()?));
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    })
+}
+
 /// What will run if the recording ends now, as a text: what is fused, where barriers stand, what is stored.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_explain(
     recording: Option<&tm_recording>,
     text: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tm_status {
-    guard("tm_explain", || {
-        let out = place(text, "text")?;
-        given(recording, "recording")?.record(|r, _| {
-            *out = string(r.explain()?.to_string());
-            Ok(Vec::new())
-        })?;
-        Ok(())
-    })
+    explain("tm_explain", recording, text, Explanation::to_string)
+}
+
+/// The same as JSON: values, the operations as they were recorded, and what will run. `reads` and `writes` are places in `values`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_explain_json(
+    recording: Option<&tm_recording>,
+    text: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tm_status {
+    explain("tm_explain_json", recording, text, |explanation| json::explanation(explanation).to_string())
+}
+
+/// The same as a drawing, an SVG file.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_explain_svg(
+    recording: Option<&tm_recording>,
+    text: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tm_status {
+    explain("tm_explain_svg", recording, text, Explanation::to_svg)
+}
+
+/// The same as a graph for Graphviz.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_explain_dot(
+    recording: Option<&tm_recording>,
+    text: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tm_status {
+    explain("tm_explain_dot", recording, text, Explanation::to_dot)
 }
 
 /// Frees the handle. A recording that has not ended is discarded. NULL is allowed.

@@ -186,6 +186,19 @@ pub unsafe extern "C" fn tm_tensor_reshape(
     })
 }
 
+/// A handle of the accelerator that the tensor is on, to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_tensor_accelerator(
+    tensor: Option<&tm_tensor>,
+    gpu: Option<&mut MaybeUninit<*mut tm_accelerator>>,
+) -> tm_status {
+    guard("tm_tensor_accelerator", || {
+        let out = place(gpu, "gpu")?;
+        *out = handle(tm_accelerator::new(given(tensor, "tensor")?.tensor.accelerator()));
+        Ok(())
+    })
+}
+
 /// One more handle of the same tensor.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_tensor_clone(

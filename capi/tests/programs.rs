@@ -95,6 +95,16 @@ fn cpp_threads_and_streams() {
 }
 
 #[test]
+fn hybrid_chains() {
+    passes(&own("hybrid.c"), &[]);
+}
+
+#[test]
+fn cpp_values() {
+    passes(&own("values.cpp"), &[&crate_dir().join("../tests/fixtures/scale.spv")]);
+}
+
+#[test]
 fn kernels_plans_and_profiles() {
     let out = folder("profiles");
     let kernel = crate_dir().join("../tests/fixtures/scale.spv");
@@ -118,6 +128,34 @@ fn kernels_plans_and_profiles() {
     let files = std::fs::read_dir(out.join("cache")).unwrap();
     let names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().any(|name| name.starts_with("seen-c_host-")), "{names:?}");
+}
+
+#[test]
+fn what_takes_long_and_what_looks_inside() {
+    let out = folder("more");
+    passes(&own("more.c"), &[&out]);
+    let json = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(out.join(name)).unwrap()).unwrap()
+    };
+    let explained = json("explain.json");
+    assert_eq!(explained["recorded"].as_array().unwrap().len(), 2);
+    assert_eq!(explained["values"][0]["dims"], serde_json::json!([8, 8]));
+    assert_eq!(explained["values"][0]["role"], "input");
+    assert!(explained["run"][0]["kernel"].is_string());
+    let tuning = json("tuning.json");
+    assert_eq!((tuning["cancelled"].as_bool(), tuning["trials"].as_array().unwrap().len()), (Some(true), 1));
+    assert_eq!(tuning["trials"][0]["family"], "softmax");
+    let variants = json("variants.json");
+    assert!(variants.as_array().unwrap().iter().any(|v| v["family"] == "matmul" && v["in_use"] == true));
+    assert!(json("peaks.json")["gflops"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+#[ignore = "needs RenderDoc"]
+fn a_capture_from_c() {
+    let name = folder("captures").join("from_c");
+    assert_eq!(succeed(validated(&own("capture.c")).arg(&name)), "ok\n");
+    assert!(name.with_extension("rdc").metadata().unwrap().len() > 10_000);
 }
 
 #[test]
@@ -259,14 +297,78 @@ fn network() -> Vec<f32> {
 }
 
 #[test]
-fn the_tours_network_gives_the_same_bits_from_c() {
-    let program = compile(&crate_dir().join("../examples/c_mlp/main.c"), "c_mlp");
-    let file = folder("programs").join("c_mlp.result");
-    let text = succeed(validated(&program).arg(&file));
-    assert!(text.contains("equal to the CPU's"), "{text}");
-    let bytes = std::fs::read(&file).unwrap();
-    let bits: Vec<u32> = bytes.chunks_exact(4).map(|b| u32::from_ne_bytes(b.try_into().unwrap())).collect();
-    assert_eq!(bits, network().iter().map(|p| p.to_bits()).collect::<Vec<_>>());
-    // Without a file it needs no layer, and leaks nothing.
-    assert!(succeed(&mut searched(&program)).contains("equal to the CPU's"));
+fn the_tours_network_gives_the_same_bits_from_c_and_cpp() {
+    let expected: Vec<u32> = network().iter().map(|p| p.to_bits()).collect();
+    for (name, source) in [("c_mlp", "c_mlp/main.c"), ("cpp_mlp", "cpp_mlp/main.cpp")] {
+        let program = compile(&crate_dir().join("../examples").join(source), name);
+        let file = folder("programs").join(name).with_extension("result");
+        let text = succeed(validated(&program).arg(&file));
+        assert!(text.contains("equal to the CPU's"), "{text}");
+        let bytes = std::fs::read(&file).unwrap();
+        let bits: Vec<u32> =
+            bytes.chunks_exact(4).map(|b| u32::from_ne_bytes(b.try_into().unwrap())).collect();
+        assert_eq!(bits, expected, "{name}");
+        // Without a file it needs no layer, and leaks nothing.
+        assert!(succeed(&mut searched(&program)).contains("equal to the CPU's"));
+    }
+}
+
+/// What the pieces of docs/embedding.md use and do not declare.
+const HOST_OF_THE_PAGE: &str = r#"
+#include <vulkan/vulkan.h>
+extern VkInstance instance;
+extern VkPhysicalDevice physical;
+extern VkDevice device;
+extern VkQueue queue;
+extern uint32_t family;
+extern VkDeviceCreateInfo made_with;
+extern VkPhysicalDeviceFeatures core;
+extern VkPhysicalDeviceVulkan11Features v11;
+extern VkPhysicalDeviceVulkan12Features v12;
+extern VkPhysicalDeviceVulkan13Features v13;
+extern VkBuffer buffer;
+extern VkSemaphore timeline;
+extern VkCommandBuffer commands;
+extern uint64_t bytes;
+extern size_t n;
+"#;
+
+#[test]
+fn the_pieces_of_the_page_on_embedding_compile() {
+    let page = std::fs::read_to_string(crate_dir().join("../docs/embedding.md")).unwrap();
+    let languages = [
+        (
+            "c",
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <tidemill.h>\n#define TRY(call) if ((call) != TM_OK) abort()\n\
+             extern int mutex;\nvoid lock_queue(void *user);\nvoid unlock_queue(void *user);\n\
+             extern tm_accelerator *gpu;\nextern tm_tensor *x, *y;\nextern tm_recording *r;\n",
+        ),
+        (
+            "cpp",
+            "#include <cstdio>\n#include <mutex>\n#include <tidemill.hpp>\nextern std::mutex mutex;\n\
+             extern tidemill::Accelerator gpu;\nextern tidemill::Tensor y;\nextern tidemill::Recording r;\n",
+        ),
+    ];
+    for (language, head) in languages {
+        let mut text = format!("{head}{HOST_OF_THE_PAGE}");
+        let fence = format!("\n```{language}\n");
+        let pieces = page.split(&fence).skip(1);
+        let pieces: Vec<&str> = pieces.map(|rest| rest.split("\n```\n").next().unwrap()).collect();
+        assert_eq!(pieces.len(), 6, "a piece of {language} for each step");
+        for (i, piece) in pieces.iter().enumerate() {
+            text += &format!("void step_{i}(void);\nvoid step_{i}(void) {{\n{piece}\n}}\n");
+        }
+        let source = folder("programs").join(format!("pieces.{language}"));
+        std::fs::write(&source, text).unwrap();
+        let mut cc = compiler(&source);
+        succeed(cc.args(["-Wno-unused", "-fsyntax-only", "-I"]).arg(prefix().join("include")));
+    }
+}
+
+#[test]
+fn the_cpp_program_in_the_documentation() {
+    let source = folder("programs").join("documented.cpp");
+    std::fs::write(&source, from_docs("cpp")).unwrap();
+    let program = compile(&source, "documented_cpp");
+    assert_eq!(succeed(&mut validated(&program)), "2.25 6.25 12.25 20.25\n");
 }

@@ -42,6 +42,18 @@ int main(void) {
     config.size = 0;
     FAILS(tm_accelerator_new(&config, &none), TM_ABI_MISMATCH, "the size of tm_config is 0, and this library has ");
     OK(tm_config_init(&config, sizeof config));
+    config.device_kind = 9;
+    FAILS(tm_accelerator_new(&config, &none), TM_INVALID_ARGUMENT, "device_kind is 9, which is none of the header's");
+    config.device_kind = TM_DEVICE_CPU;
+    config.device_index = 0;
+    FAILS(tm_accelerator_new(&config, &none), TM_INVALID_ARGUMENT, "device_kind is set beside device_index or device_name");
+    config.device_index = -1;
+    tm_variant variant = {.family = "matmul", .name = "no such variant"};
+    config.variants = &variant;
+    config.variant_count = 1;
+    config.untuned = true;
+    FAILS(tm_accelerator_new(&config, &none), TM_KERNEL, "no such variant");
+    OK(tm_config_init(&config, sizeof config));
     config.device_name = "\xff\xfe";
     FAILS(tm_accelerator_new(&config, &none), TM_INVALID_ARGUMENT, "device_name is not UTF-8");
     FAILS(tm_accelerator_new(NULL, NULL), TM_INVALID_ARGUMENT, "tm_accelerator_new: gpu is NULL");
