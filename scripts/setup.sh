@@ -403,6 +403,7 @@ setup() {
             command -v chromium >/dev/null || want chromium "the report is opened in a browser"
             have_callgrind || want valgrind "instructions are counted"
             command -v cmake >/dev/null || want cmake "the C library is found by find_package"
+            exists /usr/include/GLFW/glfw3.h /usr/local/include/GLFW/glfw3.h || want libglfw3-dev "a program in C++ opens a window"
             command -v pkg-config >/dev/null || want pkg-config "the C library is found by pkg-config"
             if ! have_display; then
                 want xvfb "a window is opened without a screen"
