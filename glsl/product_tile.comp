@@ -20,40 +20,42 @@ INPUT(1, b)
 
 #include "lib/tile.glsl"
 
+// From one load of an invocation to its next: of k, and in shared memory. Workgroups have as many invocations as make whole
+// rows of both tiles, whichever way those are read.
+const uint A_STEP_K = A_ALONG_K ? 0 : THREADS / (TILE_M / 4);
+const uint B_STEP_K = B_ALONG_K ? 0 : THREADS / (TILE_N / 4);
+const uint A_STEP_TO = A_ALONG_K ? THREADS / TILE_K : A_STEP_K * PITCH_A;
+const uint B_STEP_TO = B_ALONG_K ? THREADS / TILE_K : B_STEP_K * PITCH_B;
+
 void main() {
     // The same for the whole workgroup, so nobody waits at a barrier for those who left.
     if (!find_tile(TILE_N)) return;
     uint id = gl_LocalInvocationID.x;
     uint row = first_row + tile.m * TILE_M, column = tile.n * TILE_N;
 
-    // This invocation's part of the next tile: where it comes from, its first k in the tile, and where it goes to.
-    uint a_at[LOADS_A], a_k[LOADS_A], a_to[LOADS_A], b_at[LOADS_B], b_k[LOADS_B], b_to[LOADS_B];
+    // This invocation's part of the next tile: where it comes from, and of the first load its k in the tile and where it goes
+    // to. Its other loads are constant distances away, which take no registers.
+    uint a_at[LOADS_A], b_at[LOADS_B];
+    uint a_k = A_ALONG_K ? id % (TILE_K / 4) * 4 : id / (TILE_M / 4);
+    uint b_k = B_ALONG_K ? id % (TILE_K / 4) * 4 : id / (TILE_N / 4);
+    uint a_to = A_ALONG_K ? a_k * PITCH_A + id / TILE_K : a_k * PITCH_A + id % (TILE_M / 4);
+    uint b_to = B_ALONG_K ? b_k * PITCH_B + id / TILE_K : b_k * PITCH_B + id % (TILE_N / 4);
     [[unroll]] for (uint i = 0; i < LOADS_A; i++) {
-        uint e = i * THREADS + id;
+        uint along = tile.k_begin + a_k + i * A_STEP_K;
         if (A_ALONG_K) {
-            uint along = e % (TILE_K / 4) * 4, across = e / (TILE_K / 4);
-            a_k[i] = along;
-            a_at[i] = tile.a + min(row + across, m - 1) * operands.a_row + (tile.k_begin + along) / 4;
-            a_to[i] = along * PITCH_A + across / 4;
+            uint across = id / (TILE_K / 4) + i * (4 * THREADS / TILE_K);
+            a_at[i] = tile.a + min(row + across, m - 1) * operands.a_row + along / 4;
         } else {
-            uint along = e / (TILE_M / 4), across = e % (TILE_M / 4);
-            a_k[i] = along;
-            a_at[i] = tile.a + (tile.k_begin + along) * operands.a_row + min(row / 4 + across, (m + 3) / 4 - 1);
-            a_to[i] = along * PITCH_A + across;
+            a_at[i] = tile.a + along * operands.a_row + min(row / 4 + id % (TILE_M / 4), (m + 3) / 4 - 1);
         }
     }
     [[unroll]] for (uint i = 0; i < LOADS_B; i++) {
-        uint e = i * THREADS + id;
+        uint along = tile.k_begin + b_k + i * B_STEP_K;
         if (B_ALONG_K) {
-            uint along = e % (TILE_K / 4) * 4, across = e / (TILE_K / 4);
-            b_k[i] = along;
-            b_at[i] = tile.b + min(column + across, n - 1) * operands.b_row + (tile.k_begin + along) / 4;
-            b_to[i] = along * PITCH_B + across / 4;
+            uint across = id / (TILE_K / 4) + i * (4 * THREADS / TILE_K);
+            b_at[i] = tile.b + min(column + across, n - 1) * operands.b_row + along / 4;
         } else {
-            uint along = e / (TILE_N / 4), across = e % (TILE_N / 4);
-            b_k[i] = along;
-            b_at[i] = tile.b + (tile.k_begin + along) * operands.b_row + min(column / 4 + across, operands.b_width - 1);
-            b_to[i] = along * PITCH_B + across;
+            b_at[i] = tile.b + along * operands.b_row + min(column / 4 + id % (TILE_N / 4), operands.b_width - 1);
         }
     }
     // Which of four neighbouring rows or columns it is, the same for all of its loads.
@@ -67,28 +69,30 @@ void main() {
 // Beyond the end of k is nothing to load, so something else is. It is replaced when it is stored and not before, so
 // that nobody waits for it while there is a tile to multiply.
 #define FETCH(k_left) \
-    [[unroll]] for (uint i = 0; i < LOADS_A; i++) next_a[i] = lhs(a_k[i] < k_left ? a_at[i] : tile.a); \
-    [[unroll]] for (uint i = 0; i < LOADS_B; i++) next_b[i] = rhs(b_k[i] < k_left ? b_at[i] : tile.b);
+    [[unroll]] for (uint i = 0; i < LOADS_A; i++) next_a[i] = lhs(a_k + i * A_STEP_K < k_left ? a_at[i] : tile.a); \
+    [[unroll]] for (uint i = 0; i < LOADS_B; i++) next_b[i] = rhs(b_k + i * B_STEP_K < k_left ? b_at[i] : tile.b);
 
     uint k_count = tile.k_end - tile.k_begin;
     FETCH(k_count)
     [[dont_unroll]] for (uint k_done = 0; k_done < k_count; k_done += TILE_K) {
         uint k_left = k_count - k_done;
         [[unroll]] for (uint i = 0; i < LOADS_A; i++) {
-            vec4 found = a_k[i] < k_left ? next_a[i] : vec4(0);
+            vec4 found = a_k + i * A_STEP_K < k_left ? next_a[i] : vec4(0);
+            uint to = a_to + i * A_STEP_TO;
             if (A_ALONG_K) {
-                [[unroll]] for (uint q = 0; q < 4; q++) tile_a[a_to[i] + q * PITCH_A][part] = found[q];
+                [[unroll]] for (uint q = 0; q < 4; q++) tile_a[to + q * PITCH_A][part] = found[q];
             } else {
-                tile_a[a_to[i]] = found;
+                tile_a[to] = found;
             }
             a_at[i] += a_step;
         }
         [[unroll]] for (uint i = 0; i < LOADS_B; i++) {
-            vec4 found = b_k[i] < k_left ? next_b[i] : vec4(0);
+            vec4 found = b_k + i * B_STEP_K < k_left ? next_b[i] : vec4(0);
+            uint to = b_to + i * B_STEP_TO;
             if (B_ALONG_K) {
-                [[unroll]] for (uint q = 0; q < 4; q++) tile_b[b_to[i] + q * PITCH_B][part] = found[q];
+                [[unroll]] for (uint q = 0; q < 4; q++) tile_b[to + q * PITCH_B][part] = found[q];
             } else {
-                tile_b[b_to[i]] = found;
+                tile_b[to] = found;
             }
             b_at[i] += b_step;
         }

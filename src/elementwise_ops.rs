@@ -58,15 +58,16 @@ macro_rules! elementwise_ops {
             // One operand, f32.
             floats {
                 /// The largest integer that is not above; f32. Exact, as Vulkan guarantees. NaN, infinities and −0 stay
-                /// what they are; a device may take denormals for zeros.
+                /// what they are. Denormals may be zeros on a device without
+                /// [`preserves_denormals`](crate::Features::preserves_denormals).
                 floor(Floor) {
                     cost: Light, codes: [FloorF32 = 31], cpu: f32::floor,
                     c: TM_FLOOR = 3 "The largest whole number that is not above; floats, as all that follow."
                 }
 
                 /// The smallest integer that is not below; f32. Exact, as Vulkan guarantees. NaN, infinities and −0
-                /// stay what they are, and what lies between −1 and 0 becomes −0; a device may take denormals for
-                /// zeros.
+                /// stay what they are, and what lies between −1 and 0 becomes −0. Denormals may be zeros on a
+                /// device without [`preserves_denormals`](crate::Features::preserves_denormals).
                 ceil(Ceil) {
                     cost: Light, codes: [CeilF32 = 32], cpu: f32::ceil,
                     c: TM_CEIL = 4 "The smallest whole number that is not below."
@@ -74,14 +75,15 @@ macro_rules! elementwise_ops {
 
                 /// The nearest integer, of two the even one (2.5 becomes 2, as [`f32::round_ties_even`] and NumPy have
                 /// it); f32. Exact, as Vulkan guarantees. NaN, infinities and −0 stay what they are, and what lies
-                /// between −½ and 0 becomes −0; a device may take denormals for zeros.
+                /// between −½ and 0 becomes −0. Denormals may be zeros on a device without
+                /// [`preserves_denormals`](crate::Features::preserves_denormals).
                 round(Round) {
                     cost: Light, codes: [RoundF32 = 33], cpu: f32::round_ties_even,
                     c: TM_ROUND = 5 "The nearest whole number."
                 }
 
-                /// The square root; f32. √−0 = −0, √∞ = ∞; NaN for NaN and for what is below 0. Denormals count as what
-                /// they are on lavapipe; a device may take them for zeros.
+                /// The square root; f32. √−0 = −0, √∞ = ∞; NaN for NaN and for what is below 0. Denormals may be
+                /// zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -93,7 +95,8 @@ macro_rules! elementwise_ops {
                 }
 
                 /// 1 over the square root; f32. ∞ for 0, −∞ for −0, 0 for ∞; NaN for NaN and for what is below 0.
-                /// Denormals count as what they are on lavapipe; a device may take them for zeros.
+                /// Denormals may be zeros on a device without
+                /// [`preserves_denormals`](crate::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -103,8 +106,8 @@ macro_rules! elementwise_ops {
                     c: TM_RSQRT = 7 "1 / sqrt(x)."
                 }
 
-                /// 1 over the operand; f32. ±∞ for ±0, ±0 for ±∞, NaN for NaN. A device may take denormals for zeros,
-                /// and make zeros of results that would be denormal.
+                /// 1 over the operand; f32. ±∞ for ±0, ±0 for ±∞, NaN for NaN. Denormal operands and results may be
+                /// zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -176,7 +179,8 @@ macro_rules! elementwise_ops {
                 }
 
                 /// The error function, 2/√π times the integral of e^(−t²) from 0 to the operand; f32. ±1 for ±∞ and
-                /// from ±3.92 on, NaN for NaN; zeros keep their sign. A device may take denormals for zeros.
+                /// from ±3.92 on, NaN for NaN; zeros keep their sign. Denormals may be zeros on a device without
+                /// [`preserves_denormals`](crate::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -230,7 +234,8 @@ macro_rules! elementwise_ops {
                 }
 
                 /// x / (1 + e⁻ˣ), also called SiLU; f32. −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign.
-                /// Denormal operands and results are what they are on lavapipe; a device may take them for zeros.
+                /// Denormal operands and results may be zeros on a device without
+                /// [`preserves_denormals`](crate::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -243,8 +248,9 @@ macro_rules! elementwise_ops {
                 }
 
                 /// The Gaussian error linear unit in its tanh form, x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))); f32.
-                /// −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign. Denormal operands and results are what they
-                /// are on lavapipe; a device may take them for zeros. [`gelu_erf`](crate::Recording::gelu_erf) is the
+                /// −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign. Denormal operands and results may be
+                /// zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// [`gelu_erf`](crate::Recording::gelu_erf) is the
                 /// exact form.
                 ///
                 /// ```
@@ -268,8 +274,8 @@ macro_rules! elementwise_ops {
                 }
 
                 /// The Gaussian error linear unit in its exact form, x/2 · (1 + erf(x / √2)); f32. −0 for −∞, ∞ for ∞,
-                /// NaN for NaN; zeros keep their sign. Denormal operands and results are what they are on lavapipe; a
-                /// device may take them for zeros.
+                /// NaN for NaN; zeros keep their sign. Denormal operands and results may be zeros on a device
+                /// without [`preserves_denormals`](crate::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///

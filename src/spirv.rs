@@ -8,6 +8,7 @@ use std::fmt;
 use crate::shape::DType;
 
 pub(crate) mod check;
+pub(crate) mod denormals;
 pub(crate) mod guard;
 mod reader;
 mod resolve;

@@ -109,6 +109,17 @@ impl Array {
         &mut elements[..count]
     }
 
+    /// The same with a zero of the same sign for every denormal; only f32 has them here.
+    pub fn flushed(&self) -> Array {
+        let mut flushed = self.clone();
+        if self.kind.dtype == DType::F32 {
+            for x in flushed.of_mut::<f32>().iter_mut().filter(|x| x.is_subnormal()) {
+                *x = 0f32.copysign(*x);
+            }
+        }
+        flushed
+    }
+
     /// For the CPU's operations.
     pub fn view<T: Element>(&self) -> View<'_, T> {
         View::new(self.of(), self.kind.shape)

@@ -99,6 +99,7 @@ fn features(device: &DeviceInfo) -> Vec<&'static str> {
         (f.subgroup_size_control, "subgroup size control"),
         (f.full_subgroups, "full subgroups"),
         (f.storage_texel, "storage texels"),
+        (f.preserves_denormals, "preserves denormals"),
         (f.int64, "int64"),
         (f.float64, "float64"),
         (f.float16, "float16"),

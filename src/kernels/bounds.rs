@@ -156,13 +156,13 @@ mod tests {
     fn the_catalogs_tiles_are_within_the_bounds() {
         for tile in SCHEMES.iter().flat_map(|scheme| scheme.rules).map(|rule| rule.tile) {
             let kernel = match tile {
-                Tile::Rows { lanes, rows, width } => Constants::<product_rows::File>::new(lanes)
-                    .with(product_rows::LANES, lanes)
+                Tile::Rows { lanes, rows, width } => Constants::<product_rows::File>::new(lanes.min(64))
+                    .with(product_rows::LANES, lanes.min(64))
                     .with(product_rows::ROWS, rows)
                     .with(product_rows::WIDTH, width)
                     .of(product_rows::Module::TexelAll),
-                Tile::Dot { lanes, rows, columns } => Constants::<product_dot::File>::new(lanes)
-                    .with(product_dot::LANES, lanes)
+                Tile::Dot { lanes, rows, columns } => Constants::<product_dot::File>::new(lanes.min(64))
+                    .with(product_dot::LANES, lanes.min(64))
                     .with(product_dot::ROWS, rows)
                     .with(product_dot::COLUMNS, columns)
                     .of(product_dot::Module::TexelAll),
@@ -170,8 +170,8 @@ mod tests {
                     .with(tile::TILE_M, m)
                     .with(tile::TILE_N, n)
                     .with(tile::TILE_K, k)
-                    .with(tile::FRAME_M, frame)
-                    .with(tile::FRAME_N, frame)
+                    .with(tile::FRAME_M, frame[0])
+                    .with(tile::FRAME_N, frame[1])
                     .of(product_tile::Module::TexelAll),
             };
             assert!(are_ours(&kernel), "{tile:?}");

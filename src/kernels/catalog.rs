@@ -14,6 +14,7 @@ use crate::kernels::modules::Module;
 use crate::kernels::modules::constants::Specialized;
 use crate::kernels::variant::{Abilities, AnyVariant, Class, Suits, Winner};
 use crate::shape::Shape;
+use crate::vk::architecture::Architecture;
 use crate::vk::kernel::Kernel;
 use crate::vk::physical::{DeviceInfo, Limits};
 
@@ -118,7 +119,10 @@ pub(crate) struct Catalog {
     /// whether those of products and convolutions do: `glsl/lib/together.glsl`.
     pub(crate) together: bool,
     kernels: Arc<[OnceLock<Kernel>]>,
+    /// The device's, with the subgroup size that kernels ask for.
     pub(crate) limits: Limits,
+    /// What the shapes of kernels go by, beside the limits.
+    pub(crate) architecture: Architecture,
 }
 
 impl Catalog {
@@ -141,6 +145,7 @@ impl Catalog {
         }
         let shuffles = device.shuffles();
         let can_store_together = shuffles && device.features.subgroup_extended_types && device.features.int64;
+        let architecture = device.architecture();
         let mut catalog = Catalog {
             families,
             choices: RwLock::default(),
@@ -151,7 +156,8 @@ impl Catalog {
             can_store_together,
             together: can_store_together && device.workarounds.uniform_stores,
             kernels: Module::all().map(|_| OnceLock::new()).collect(),
-            limits: device.limits,
+            limits: Limits { subgroup_size: architecture.lanes, ..device.limits },
+            architecture,
         };
         // A variant that is asked for by name is taken in any case, and its kernels say what they lack.
         let choose = |family: &'static dyn AnyFamily| {
@@ -178,8 +184,8 @@ impl Catalog {
 
     /// The variants of a family that the device can run, with their places.
     fn possible(&self, family: &'static dyn AnyFamily) -> Vec<(usize, &'static dyn AnyVariant)> {
-        let Catalog { texels, shuffles, can_store_together: together, ref limits, .. } = *self;
-        let device = Abilities { texels, shuffles, together, limits };
+        let Catalog { texels, shuffles, can_store_together: together, ref limits, architecture, .. } = *self;
+        let device = Abilities { texels, shuffles, together, limits, architecture };
         family.variants().into_iter().enumerate().filter(|(_, v)| v.runs_with(&device)).collect()
     }
 
@@ -226,6 +232,7 @@ impl Catalog {
             together: self.together,
             kernels: self.kernels.clone(),
             limits: self.limits,
+            architecture: self.architecture,
         };
         let winners = Class::ALL.iter().map(|&class| Winner { family, class, variant });
         catalog.adopt(&winners.collect::<Vec<_>>());

@@ -97,7 +97,21 @@ mod tests {
     use rspirv::spirv::{Decoration, StorageClass};
 
     use super::*;
-    use crate::spirv::Reflection;
+    use crate::spirv::{Reflection, denormals};
+
+    #[test]
+    fn every_module_can_ask_for_denormals() {
+        for module in Module::all() {
+            let words = module.words();
+            let asking = denormals::preserving(words);
+            assert_eq!(asking.len(), words.len() + 6, "{}", module.name());
+            let (plain, found) = (Reflection::parse(words).unwrap(), Reflection::parse(&asking).unwrap());
+            assert!(found.version >= (1, 4), "{}", module.name());
+            let asks = found.capabilities.iter().any(|c| c.to_string() == "DenormPreserve");
+            assert!(asks, "{}", module.name());
+            assert_eq!((plain.entry_point, plain.bindings), (found.entry_point, found.bindings));
+        }
+    }
 
     #[test]
     fn every_module_is_found_by_its_name_and_begins_with_the_magic_number() {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::kernels::modules::Load;
+use crate::vk::architecture::Architecture;
 use crate::vk::physical::{DeviceInfo, Limits};
 
 /// What kind of device a variant is the default for.
@@ -36,6 +37,7 @@ pub(crate) struct Abilities<'a> {
     /// The invocations of a subgroup can store to one address: `glsl/lib/together.glsl`.
     pub(crate) together: bool,
     pub(crate) limits: &'a Limits,
+    pub(crate) architecture: Architecture,
 }
 
 /// One way of doing a family's job: an entry of its table.

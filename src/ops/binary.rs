@@ -47,8 +47,8 @@ binary! {
     /// # Ok(()) }
     /// ```
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; a device may take denormals for zeros, and Vulkan does not
-    /// promise NaN and the signs of zeros.
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
+    /// may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -58,8 +58,8 @@ binary! {
 
     /// `lhs - rhs`; f32, i32, u32. Integers wrap.
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; a device may take denormals for zeros, and Vulkan does not
-    /// promise NaN and the signs of zeros.
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
+    /// may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -69,8 +69,8 @@ binary! {
 
     /// `lhs * rhs`; f32, i32, u32. Integers wrap.
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; a device may take denormals for zeros, and Vulkan does not
-    /// promise NaN and the signs of zeros.
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
+    /// may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -80,8 +80,9 @@ binary! {
 
     /// `lhs / rhs`; f32, i32, u32.
     ///
-    /// f32: NaN, infinities and zeros as in IEEE 754 (1 / −0 = −∞, 0 / 0 is NaN); a device may take denormals for
-    /// zeros. Integers are cut towards zero; a division by 0 gives 0, and `i32::MIN / -1` wraps to `i32::MIN`.
+    /// f32: NaN, infinities and zeros as in IEEE 754 (1 / −0 = −∞, 0 / 0 is NaN). Denormals may be zeros on a device without
+    /// [`preserves_denormals`](crate::Features::preserves_denormals). Integers are cut towards zero; a division by
+    /// 0 gives 0, and `i32::MIN / -1` wraps to `i32::MIN`.
     ///
     /// # Accuracy
     ///
@@ -102,8 +103,8 @@ binary! {
     ///
     /// Special values are those of [`f32::powf`] and C: 1 to any power and anything to the power of 0 are 1, NaN
     /// included; a negative number to a power that is no integer is NaN; zeros and infinities keep their sign for
-    /// odd integers only. Denormal operands count as what they are, on every device; denormal results are what they are on
-    /// lavapipe, and may be 0 elsewhere.
+    /// odd integers only. Denormal operands and results may be zeros on a device without
+    /// [`preserves_denormals`](crate::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///

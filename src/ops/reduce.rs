@@ -35,7 +35,7 @@ impl Recording {
     ///
     /// The sum of nothing is 0. A NaN, or infinities of both signs, give NaN; an infinity gives itself. A partial sum
     /// that overflows makes the result infinite or NaN, even if the whole would not. A sum of zeros is 0, of −0 alone, too.
-    /// Denormals are added as what they are on lavapipe; a device may take them for zeros.
+    /// Denormals may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -69,8 +69,8 @@ impl Recording {
     /// The product; f32. That of nothing is 1.
     ///
     /// NaN, or 0 times an infinity, give NaN. Partial products may overflow or underflow where the whole would not. A zero has
-    /// the sign that the factors' signs make. A device may take denormals for zeros, in factors and partial products; lavapipe
-    /// does not.
+    /// the sign that the factors' signs make. Denormal factors and partial products may be zeros on a device
+    /// without [`preserves_denormals`](crate::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///

@@ -78,7 +78,14 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
         let mut seen = Vec::new();
         for key in family.inspected(&catalog)? {
             if !seen.contains(&key) {
-                let mut one = compile(&pipelines, family.name(), variant, &key)?;
+                let known = compiled.iter().find(|one| {
+                    one.kernel == key.kernel.name() && one.constants[..] == key.specialization[..]
+                });
+                // What several variants ask for is compiled once.
+                let mut one = match known {
+                    Some(known) => CompiledKernel { family: family.name(), variant, ..known.clone() },
+                    None => compile(&pipelines, family.name(), variant, &key)?,
+                };
                 // Each catalog reflects modules for itself, so kernels are compared by name.
                 one.default = defaults.iter().any(|default| {
                     default.kernel.name() == key.kernel.name() && default.specialization == key.specialization

@@ -115,6 +115,8 @@ pub(crate) fn describe(
         calibration,
         clamped,
         cache_key: properties.cache_key(&driver),
+        vendor: properties.core.vendor_id,
+        cores: properties.cores(),
         workarounds: Workarounds::new(kind, properties.driver.driver_id, &driver_info),
     }
 }
@@ -157,6 +159,10 @@ struct Properties {
     maintenance4: vk::PhysicalDeviceMaintenance4Properties<'static>,
     sizes: vk::PhysicalDeviceSubgroupSizeControlProperties<'static>,
     host_pointers: vk::PhysicalDeviceExternalMemoryHostPropertiesEXT<'static>,
+    floats: vk::PhysicalDeviceFloatControlsProperties<'static>,
+    amd: vk::PhysicalDeviceShaderCoreProperties2AMD<'static>,
+    nvidia: vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV<'static>,
+    arm: vk::PhysicalDeviceShaderCoreBuiltinsPropertiesARM<'static>,
 }
 
 impl Properties {
@@ -171,9 +177,13 @@ impl Properties {
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
         let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
         let mut host_pointers = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
+        let mut floats = vk::PhysicalDeviceFloatControlsProperties::default();
+        let mut amd = vk::PhysicalDeviceShaderCoreProperties2AMD::default();
+        let mut nvidia = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
+        let mut arm = vk::PhysicalDeviceShaderCoreBuiltinsPropertiesARM::default();
         let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroup);
         if version >= vk::API_VERSION_1_2 {
-            properties = properties.push_next(&mut driver);
+            properties = properties.push_next(&mut driver).push_next(&mut floats);
         }
         if version >= vk::API_VERSION_1_3 {
             properties = properties.push_next(&mut maintenance4);
@@ -184,10 +194,34 @@ impl Properties {
         if has(ash::ext::external_memory_host::NAME) {
             properties = properties.push_next(&mut host_pointers);
         }
+        if has(ash::amd::shader_core_properties2::NAME) {
+            properties = properties.push_next(&mut amd);
+        }
+        if has(ash::nv::shader_sm_builtins::NAME) {
+            properties = properties.push_next(&mut nvidia);
+        }
+        if has(ash::arm::shader_core_builtins::NAME) {
+            properties = properties.push_next(&mut arm);
+        }
         // SAFETY: contracts 1 and 6; the chain holds only structs of the device's version and extensions.
         unsafe { instance.get_physical_device_properties2(raw, &mut properties) };
         let core = properties.properties;
-        Properties { core, subgroup, driver, maintenance4, sizes, host_pointers }
+        Properties { core, subgroup, driver, maintenance4, sizes, host_pointers, floats, amd, nvidia, arm }
+    }
+
+    /// Whether shaders can ask for f32 denormals without a word on other floats.
+    fn preserves_denormals(&self) -> bool {
+        use vk::ShaderFloatControlsIndependence as Independence;
+        let floats = &self.floats;
+        floats.shader_denorm_preserve_float32 == vk::TRUE
+            && floats.denorm_behavior_independence != Independence::NONE
+    }
+
+    /// What the vendors' extensions tell. Each is 0 where there is no such extension.
+    fn cores(&self) -> Option<u32> {
+        let told =
+            [self.amd.active_compute_unit_count, self.nvidia.shader_sm_count, self.arm.shader_core_count];
+        told.into_iter().find(|cores| *cores > 0)
     }
 
     fn limits(&self) -> Limits {
@@ -319,6 +353,7 @@ fn features(supported: &SupportedFeatures, properties: &Properties) -> Features 
         subgroup_size_control: v13.subgroup_size_control == vk::TRUE
             && sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE),
         full_subgroups: v13.compute_full_subgroups == vk::TRUE,
+        preserves_denormals: properties.preserves_denormals(),
         int64: core.shader_int64 == vk::TRUE,
         float64: core.shader_float64 == vk::TRUE,
         float16: v12.shader_float16 == vk::TRUE,

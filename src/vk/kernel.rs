@@ -155,7 +155,7 @@ impl Kernel {
         matches!(self.0.words, Cow::Borrowed(_))
     }
 
-    /// Whether its subgroups must have the size that the device tells: the engine's own that shuffle. Users' kernels
+    /// Whether its subgroups must have the size that the architecture likes: the engine's own that shuffle. Users' kernels
     /// know `gl_SubgroupSize`.
     pub(crate) fn counts_on_subgroup_size(&self) -> bool {
         let shuffles = |c: &Capability| c.to_string().starts_with("GroupNonUniformShuffle");

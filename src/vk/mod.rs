@@ -35,6 +35,7 @@
 
 #![allow(unsafe_code, reason = "this is the layer for it; the contract is above")]
 
+pub(crate) mod architecture;
 pub(crate) mod buffer;
 pub(crate) mod choice;
 pub(crate) mod clock;

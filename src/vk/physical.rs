@@ -5,6 +5,7 @@ use std::fmt;
 
 use ash::vk;
 
+use super::architecture::Architecture;
 use super::workarounds::Workarounds;
 use crate::error::RefusedDevice;
 
@@ -147,6 +148,9 @@ pub struct Features {
     pub subgroup_size_control: bool,
     /// Subgroups without idle invocations can be asked for in compute shaders.
     pub full_subgroups: bool,
+    /// Shaders can ask that f32 denormals are kept, apart from what they ask of other floats (`shaderDenormPreserveFloat32`).
+    /// The engine's own ask for it; elsewhere a denormal may be a zero.
+    pub preserves_denormals: bool,
     /// 64-bit integers in shaders.
     pub int64: bool,
     /// 64-bit floats in shaders.
@@ -212,6 +216,10 @@ pub struct DeviceInfo {
     pub(crate) clamped: bool,
     /// Names this device and driver in cache files.
     pub(crate) cache_key: String,
+    /// The vendor's PCI id, or Khronos' number for it.
+    pub(crate) vendor: u32,
+    /// Compute units or multiprocessors, where an extension tells them.
+    pub(crate) cores: Option<u32>,
     /// What its driver needs.
     pub(crate) workarounds: Workarounds,
 }
@@ -222,12 +230,17 @@ impl DeviceInfo {
         self.refused.is_empty()
     }
 
-    /// Whether kernels run in subgroups of [`Limits::subgroup_size`], since there are no others or since those can be asked
-    /// for. Otherwise nothing of the engine's may count on it.
+    /// Whether kernels run in subgroups of a known size, since there are no others or since a size can be asked for. Otherwise
+    /// nothing of the engine's may count on it.
     pub(crate) fn has_known_subgroups(&self) -> bool {
         let Limits { subgroup_size, subgroup_sizes: [least, most], subgroups, .. } = self.limits;
-        let enough = subgroup_size.saturating_mul(subgroups) >= MOST_SHUFFLING;
+        let enough = self.architecture().lanes.saturating_mul(subgroups) >= MOST_SHUFFLING;
         (least == most && most == subgroup_size) || (self.features.subgroup_size_control && enough)
+    }
+
+    /// What kernels are shaped by.
+    pub(crate) fn architecture(&self) -> Architecture {
+        Architecture::new(self.vendor, self.kind, self.cores, &self.limits)
     }
 
     /// Whether the engine's kernels may shuffle.
@@ -280,6 +293,8 @@ impl DeviceInfo {
             calibration: None,
             clamped: false,
             cache_key: "Example|driver 1.2|0000:0000:0000|00".to_owned(),
+            vendor: 0x10005,
+            cores: None,
             workarounds: Workarounds::new(kind, vk::DriverId::MESA_LLVMPIPE, "Mesa 22.3.6"),
         }
     }

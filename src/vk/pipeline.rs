@@ -1,5 +1,6 @@
 //! Compute pipelines, and their cache on disk.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use super::physical::{DeviceInfo, Limits};
 use super::{check, process};
 use crate::disk::{self, fnv1a};
 use crate::error::Result;
-use crate::spirv::TexelFormat;
+use crate::spirv::{TexelFormat, denormals};
 
 /// What stands behind a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +102,8 @@ impl Pipeline {
         pipeline.set_layout = create_set_layout(device, &pipeline.slots)?;
         pipeline.layout =
             create_layout(device, pipeline.set_layout, kernel.reflection().push_constant_bytes)?;
-        let info = vk::ShaderModuleCreateInfo::default().code(kernel.words());
+        let code = code_of(kernel, &device.info);
+        let info = vk::ShaderModuleCreateInfo::default().code(&code);
         // SAFETY: contracts 1, 6 and 8.
         let module = unsafe { device.raw.create_shader_module(&info, None) };
         let module = check("vkCreateShaderModule", module)?;
@@ -175,6 +177,14 @@ impl Pipeline {
     }
 }
 
+/// The engine's own modules ask for denormals where they can; what a user's kernel asks for is the user's.
+fn code_of<'a>(kernel: &'a Kernel, info: &DeviceInfo) -> Cow<'a, [u32]> {
+    match kernel.is_embedded() && info.features.preserves_denormals {
+        true => Cow::Owned(denormals::preserving(kernel.words())),
+        false => Cow::Borrowed(kernel.words()),
+    }
+}
+
 fn create_set_layout(device: &Device, slots: &[Slot]) -> Result<vk::DescriptorSetLayout> {
     let bindings: Vec<_> = slots
         .iter()
@@ -238,7 +248,8 @@ impl Subgroups {
     /// What a kernel counts on is asked for wherever it can be: modules of SPIR-V 1.6 do not get it unasked where a device
     /// has several sizes. A workgroup that is less than a subgroup gets the smallest that holds it.
     fn of(kernel: &Kernel, specialization: &[(u32, u32)], info: &DeviceInfo) -> Option<Subgroups> {
-        let Limits { subgroup_size, subgroup_sizes: [least, _], subgroups, .. } = info.limits;
+        let Limits { subgroup_sizes: [least, _], subgroups, .. } = info.limits;
+        let subgroup_size = info.architecture().lanes;
         let [x, y, z] = kernel.reflection().local_size_with(specialization);
         let size = (x * y * z).next_power_of_two().max(least).min(subgroup_size);
         let possible = info.features.subgroup_size_control && x * y * z <= size.saturating_mul(subgroups);

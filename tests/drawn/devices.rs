@@ -121,6 +121,8 @@ pub fn all() -> Vec<Device> {
             seam.edit_properties(|p| p.limits.max_per_stage_descriptor_storage_images = 2);
         }),
         poorer("without shuffles", &[("conv2d", "texel-direct")], Seam::hide_shuffles),
+        device("tiles of 128 x 64", &[("matmul", "buffer-tile-128x64")]),
+        poorer("for GPUs, few registers", GPUS, |seam| seam.edit_properties(|p| p.vendor_id = 0x8086)),
     ]
 }
 

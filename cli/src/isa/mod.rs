@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Only this GPU, every pipeline apart: navi21, navi31, tgl, dg2, mtl, lnl or bmg
     #[arg(long)]
     device: Option<String>,
+    /// Only one GPU for each of the compilers' back ends, as the tests do
+    #[arg(long, conflicts_with = "device")]
+    back_ends: bool,
     /// Print the device's instructions, too
     #[arg(long, conflicts_with = "json")]
     assembly: bool,
@@ -39,7 +42,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.here {
         return here(args);
     }
-    let is_wanted = |target: &Target| args.device.as_ref().is_none_or(|code| code == target.code);
+    let is_wanted = |target: &Target| {
+        let named = args.device.as_ref().is_none_or(|code| code == target.code);
+        named && (target.often || !args.back_ends)
+    };
     let targets: Vec<Target> = TARGETS.into_iter().filter(is_wanted).collect();
     if targets.is_empty() {
         let known = TARGETS.map(|target| target.code).join(", ");

@@ -11,6 +11,8 @@ pub(super) struct Target {
     pub(super) code: &'static str,
     /// Whether the system's own driver is asked first, and then the newer one in the cache; or the other way round.
     installed_first: bool,
+    /// Whether `./dev test` judges it: one for each back end. `./dev test --long` judges all.
+    pub(super) often: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,21 +24,23 @@ pub(super) enum Vendor {
 }
 
 const fn amd(code: &'static str, installed_first: bool) -> Target {
-    Target { vendor: Vendor::Amd, code, installed_first }
+    Target { vendor: Vendor::Amd, code, installed_first, often: true }
 }
 
-const fn intel(code: &'static str) -> Target {
-    Target { vendor: Vendor::Intel, code, installed_first: false }
+const fn intel(code: &'static str, often: bool) -> Target {
+    Target { vendor: Vendor::Intel, code, installed_first: false, often }
 }
 
-pub(super) const TARGETS: [Target; 7] = [
+/// NAVI21 by both releases of RADV. Of Intel's, DG2 has the back end of Xe and BMG that of Xe2, as the others have one of them.
+pub(super) const TARGETS: [Target; 8] = [
     amd("navi21", true),
+    amd("navi21", false),
     amd("navi31", false),
-    intel("tgl"),
-    intel("dg2"),
-    intel("mtl"),
-    intel("lnl"),
-    intel("bmg"),
+    intel("tgl", false),
+    intel("dg2", true),
+    intel("mtl", false),
+    intel("lnl", false),
+    intel("bmg", true),
 ];
 
 /// What nobody asks a compiler about yet, and why.

@@ -173,11 +173,11 @@ impl Convolution {
                     pack.check(load, values, catalog)?;
                     input = (pack.shape(), 4 * pack.shape().elements() as u64);
                 }
-                self.cut(scheme, &way, values, &catalog.limits)?;
+                self.cut(scheme, &way, values, catalog)?;
             }
             None => {
-                let way = tile::Tiles::new(self, scheme, &catalog.limits);
-                self.cut(scheme, &way, values, &catalog.limits)?;
+                let way = tile::Tiles::new(self, scheme, catalog);
+                self.cut(scheme, &way, values, catalog)?;
             }
         }
         let others = [self.weights].into_iter().chain(self.epilogue.extras.iter().map(|extra| extra.value));
@@ -185,8 +185,9 @@ impl Convolution {
     }
 
     /// How the work is cut.
-    fn cut(&self, scheme: &Scheme, way: &impl Way, values: &Values, limits: &Limits) -> Result<Cut> {
-        let (parts, chunk) = self.split(scheme, way, limits);
+    fn cut(&self, scheme: &Scheme, way: &impl Way, values: &Values, catalog: &Catalog) -> Result<Cut> {
+        let limits = &catalog.limits;
+        let (parts, chunk) = self.split(scheme, way, catalog);
         // Parts lie in rows of whole vectors, results do not.
         let split = branch!("convolution: split", parts > 1);
         let pitch = if split { self.pixels().next_multiple_of(4) } else { self.pixels() };
@@ -208,13 +209,14 @@ impl Convolution {
 
     /// Into how many parts sums are split, and how many units each but the last has: several where tiles are fewer than
     /// what keeps the device busy and the parts of an image fit a binding, or where a loop would be longer than it may be.
-    fn split(&self, scheme: &Scheme, way: &impl Way, limits: &Limits) -> (u32, u32) {
+    fn split(&self, scheme: &Scheme, way: &impl Way, catalog: &Catalog) -> (u32, u32) {
         let (units, step) = way.units();
         let tiles = way.tiles(self.images) * u64::from(way.depth(self.images, 1));
         let worth = u64::from(self.depth() / scheme.least_part);
         let part_bytes = 4 * u64::from(self.all_rows()) * u64::from(self.pixels().next_multiple_of(4));
-        let room = window_bytes(limits) / part_bytes;
-        let wanted = scheme.busy_groups.div_ceil(tiles).min(8).min(worth).min(room).max(1) as u32;
+        let room = window_bytes(&catalog.limits) / part_bytes;
+        let busy = scheme.busy_groups(&catalog.architecture);
+        let wanted = busy.div_ceil(tiles).min(8).min(worth).min(room).max(1) as u32;
         let longest = crate::kernels::matmul::shape::MOST_ITERATIONS.saturating_mul(step);
         let chunk = units.div_ceil(wanted).next_multiple_of(step);
         branch!("convolution: split to be busy", wanted > 1);
@@ -247,7 +249,7 @@ impl Convolution {
             }
             None => {
                 let first = lowering.commands.len();
-                lowering.dispatches(&tile::Tiles::new(self, scheme, &catalog.limits), self.input)?;
+                lowering.dispatches(&tile::Tiles::new(self, scheme, catalog), self.input)?;
                 first
             }
         };
@@ -283,7 +285,7 @@ impl Lowering<'_> {
         let c = self.convolution;
         let (rows, n) = (c.all_rows(), c.pixels());
         let Cut { parts: count, chunk, pitch, images: most } =
-            c.cut(self.scheme, way, self.values, &limits)?;
+            c.cut(self.scheme, way, self.values, self.launch.catalog)?;
         let mut first = 0;
         while first < c.images {
             branch!("convolution: later window", first > 0);

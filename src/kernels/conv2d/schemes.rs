@@ -3,6 +3,7 @@
 use crate::kernels::matmul::shape::shared_tile_fits;
 use crate::kernels::modules::Load;
 use crate::kernels::variant::Suits;
+use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
 /// `glsl/conv_direct.comp`: what it can do, and how it likes it.
@@ -25,14 +26,14 @@ pub(crate) struct Tile {
     pub(crate) n: u32,
     pub(crate) k: u32,
     pub(crate) frame: u32,
-    /// Taken if there are at least so many tiles.
-    pub(crate) least_tiles: u64,
+    /// Taken if there are at least so many tiles, in hundredths of what keeps the device busy.
+    pub(crate) least_busy: u64,
 }
 
 impl Tile {
     /// Whether workgroups of this tile fit the device.
     pub(crate) fn fits(&self, limits: &Limits) -> bool {
-        shared_tile_fits([self.m, self.n, self.k], self.frame, limits)
+        shared_tile_fits([self.m, self.n, self.k], [self.frame; 2], limits)
     }
 }
 
@@ -46,8 +47,9 @@ pub(crate) struct Scheme {
     pub(crate) direct_rows: u32,
     /// The first that has tiles enough; the last has in any case.
     pub(crate) tiles: &'static [Tile],
-    /// Workgroups that keep a device busy. Where there are fewer, the sums are split.
-    pub(crate) busy_groups: u64,
+    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, the sums are
+    /// split.
+    pub(crate) busy_groups: Option<u64>,
     /// The fewest products that a part of a sum is worth.
     pub(crate) least_part: u32,
     pub(crate) suits: Suits,
@@ -59,8 +61,8 @@ const SOFTWARE: Direct = Direct { lanes: 8, most_rows: 32, most_taps: 16, unroll
 const THIN: Direct = Direct { lanes: 1, most_rows: 4, most_taps: 16, unrolled: 64 };
 
 /// What every device can run, too.
-pub(super) const TILE_32: Tile = Tile { m: 32, n: 32, k: 16, frame: 4, least_tiles: 0 };
-const TILE_64: Tile = Tile { m: 64, n: 64, k: 16, frame: 4, least_tiles: 64 };
+pub(super) const TILE_32: Tile = Tile { m: 32, n: 32, k: 16, frame: 4, least_busy: 0 };
+const TILE_64: Tile = Tile { m: 64, n: 64, k: 16, frame: 4, least_busy: 50 };
 
 const ANY: u32 = u32::MAX;
 
@@ -72,7 +74,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         direct: Some(SOFTWARE),
         direct_rows: ANY,
         tiles: &[TILE_32],
-        busy_groups: 4,
+        busy_groups: Some(4),
         least_part: 256,
         suits: Suits::Software,
     },
@@ -82,7 +84,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         direct: Some(THIN),
         direct_rows: 4,
         tiles: &[TILE_64, TILE_32],
-        busy_groups: 128,
+        busy_groups: None,
         least_part: 256,
         suits: Suits::Gpu,
     },
@@ -93,7 +95,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         direct: Some(SOFTWARE),
         direct_rows: ANY,
         tiles: &[TILE_32],
-        busy_groups: 4,
+        busy_groups: Some(4),
         least_part: 256,
         suits: Suits::Candidate,
     },
@@ -102,8 +104,8 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         load: Load::Buffer,
         direct: None,
         direct_rows: 0,
-        tiles: &[Tile { least_tiles: 0, ..TILE_64 }],
-        busy_groups: 128,
+        tiles: &[Tile { least_busy: 0, ..TILE_64 }],
+        busy_groups: None,
         least_part: 256,
         suits: Suits::Candidate,
     },
@@ -114,13 +116,18 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         direct: None,
         direct_rows: 0,
         tiles: &[TILE_32],
-        busy_groups: 4,
+        busy_groups: Some(4),
         least_part: 16,
         suits: Suits::Tests,
     },
 ];
 
 impl Scheme {
+    /// Workgroups that keep the device busy.
+    pub(super) fn busy_groups(&self, architecture: &Architecture) -> u64 {
+        self.busy_groups.unwrap_or(architecture.busy_groups)
+    }
+
     /// Whether a device with these abilities can carry it out, for all shapes.
     pub(crate) fn runs_with(&self, texels: bool, shuffles: bool, limits: &Limits) -> bool {
         (texels || self.load == Load::Buffer)

@@ -113,12 +113,12 @@ fn images_are_written_in_windows() {
 
 /// Parts, units in each, and units in a step of the loop.
 fn split(c: &Convolution, catalog: &Catalog) -> (u32, u32, u32) {
-    let (scheme, limits) = (catalog.variant(&FAMILY, Class::of_convolution(c.rows, 1)), &catalog.limits);
+    let scheme = catalog.variant(&FAMILY, Class::of_convolution(c.rows, 1));
     let ((count, chunk), (_, step)) = match direct::Direct::new(c, scheme, catalog) {
-        Some(way) => (c.split(scheme, &way, limits), way.units()),
+        Some(way) => (c.split(scheme, &way, catalog), way.units()),
         None => {
-            let way = tile::Tiles::new(c, scheme, limits);
-            (c.split(scheme, &way, limits), way.units())
+            let way = tile::Tiles::new(c, scheme, catalog);
+            (c.split(scheme, &way, catalog), way.units())
         }
     };
     (count, chunk, step)

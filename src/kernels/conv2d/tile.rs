@@ -5,10 +5,9 @@ use super::schemes::{Scheme, TILE_32, Tile};
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
 use crate::ir::epilogue::PushResult;
-use crate::kernels::catalog::Load;
+use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{conv_tile, tile};
-use crate::vk::physical::Limits;
 
 /// A convolution's tile.
 pub(super) struct Tiles<'a> {
@@ -37,12 +36,14 @@ pub(super) struct Push {
 }
 
 impl<'a> Tiles<'a> {
-    pub(super) fn new(c: &'a Convolution, scheme: &Scheme, limits: &Limits) -> Tiles<'a> {
+    pub(super) fn new(c: &'a Convolution, scheme: &Scheme, catalog: &Catalog) -> Tiles<'a> {
+        let busy = scheme.busy_groups(&catalog.architecture);
         let with = |tile: &Tile| Tiles { convolution: c, tile: *tile };
         let enough = |way: &Tiles<'_>| {
-            branch!("convolution: tiles enough", way.tiles(1) * u64::from(c.images) >= way.tile.least_tiles)
+            let tiles = way.tiles(1) * u64::from(c.images);
+            branch!("convolution: tiles enough", 100 * tiles >= way.tile.least_busy * busy)
         };
-        let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(limits)).map(with);
+        let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(&catalog.limits)).map(with);
         fitting.find(enough).unwrap_or(with(&TILE_32))
     }
 }

@@ -33,7 +33,8 @@ impl Lowering<'_> {
         let rows = if branch!("aside: by rows", by_rows) { m } else { m.next_multiple_of(rows) };
         let worth = branch!("aside: odd rows", n % 4 != 0)
             && branch!("aside: large", u64::from(m) * u64::from(n) >= self.scheme.aside_elements);
-        let one = product.batches() == 1 && parts(product, &tile, self.scheme).count == 1;
+        let one = product.batches() == 1
+            && parts(product, &tile, self.scheme, &self.catalog.architecture).count == 1;
         // As `windows` counts: what is made aside is one.
         let limits = &self.catalog.limits;
         let fits = 4 * u64::from(rows) * u64::from(pitch) <= window_bytes(limits);

@@ -19,7 +19,7 @@ impl AnyVariant for Scheme {
     }
 
     fn runs_with(&self, device: &Abilities<'_>) -> bool {
-        self.runs_with(device.texels, device.shuffles, device.limits)
+        self.runs_with(device)
     }
 }
 

@@ -132,10 +132,10 @@ impl<'a> Lowering<'a> {
         let Plan { product, tile, .. } = plan;
         let limits = self.catalog.limits;
         let (tile_rows, tile_columns) = tile.extents();
-        let k_parts = parts(product, tile, self.scheme);
+        let k_parts = parts(product, tile, self.scheme, &self.catalog.architecture);
         let epilogue = &product.epilogue;
         let padded_n = product.n.next_multiple_of(4);
-        for window in plan.windows(self.values, &limits)? {
+        for window in plan.windows(self.values, self.catalog)? {
             let Window { first_batch, batches, first_row, rows } = window;
             let (m, n) = (u64::from(product.m), u64::from(product.n));
             let begin = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;

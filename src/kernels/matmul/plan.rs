@@ -11,7 +11,6 @@ use crate::ir::matmul::{Factor, Product};
 use crate::ir::value::Values;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::variant::Class;
-use crate::vk::physical::Limits;
 
 /// How a product is carried out.
 pub(super) struct Plan {
@@ -36,9 +35,10 @@ impl Plan {
     }
 
     /// The windows of the result, one dispatch each.
-    pub(super) fn windows(&self, values: &Values, limits: &Limits) -> Result<Vec<Window>> {
-        let (product, tile_rows) = (&self.product, self.tile.extents().0);
-        let count = parts(product, &self.tile, self.scheme).count;
+    pub(super) fn windows(&self, values: &Values, catalog: &Catalog) -> Result<Vec<Window>> {
+        let (product, limits) = (&self.product, &catalog.limits);
+        let tile_rows = self.tile.extents().0;
+        let count = parts(product, &self.tile, self.scheme, &catalog.architecture).count;
         let padded_n = product.n.next_multiple_of(4);
         let split = branch!("product: split", count > 1);
         let row_bytes = 4 * u64::from(if split { padded_n } else { product.n });
@@ -62,7 +62,7 @@ impl Product {
                 pack.check(plan.load, values, catalog)?;
             }
         }
-        plan.windows(values, &catalog.limits)?;
+        plan.windows(values, catalog)?;
         let extras = plan.product.epilogue.extras.iter();
         let extras = extras.map(|extra| values.binding(extra.value));
         let inputs = operands.map(|source| source.binding(values)).chain(extras);
@@ -71,17 +71,22 @@ impl Product {
 
     /// The tile that the scheme's rules give, as this device can run it.
     fn tile(&self, catalog: &Catalog, scheme: &Scheme) -> Tile {
-        let (shuffles, limits) = (catalog.shuffles, &catalog.limits);
+        let &Catalog { shuffles, ref limits, ref architecture, .. } = catalog;
+        let busy = scheme.busy_groups(architecture);
         let rules = scheme.rules.iter();
         let tile = rules
-            .filter(|rule| rule.tile.runs_with(shuffles, limits))
-            .map(|rule| (rule, rule.tile.on_subgroups_of(limits.subgroup_size)))
+            .filter(|rule| rule.tile.runs_with(shuffles, limits, architecture))
+            .map(|rule| (rule, rule.tile.on(architecture)))
             .find(|(rule, tile)| {
                 let (rows, columns) = tile.extents();
                 let tiles = u64::from(self.m.div_ceil(rows)) * u64::from(self.n.div_ceil(columns));
-                branch!("rule: rows", self.m <= rule.most_rows)
+                branch!("rule: registers", rule.accumulators <= architecture.accumulators)
+                    && branch!("rule: rows", self.m <= rule.most_rows)
                     && branch!("rule: columns", self.n <= rule.most_columns)
-                    && branch!("rule: tiles", tiles * u64::from(self.batches()) >= rule.least_tiles)
+                    && branch!(
+                        "rule: tiles",
+                        100 * tiles * u64::from(self.batches()) >= rule.least_busy * busy
+                    )
             })
             .map(|(_, tile)| tile);
         tile.unwrap_or(schemes::SMALLEST)

@@ -1,17 +1,18 @@
 //! The catalog's rows for matrix products: kernels, tiles and when to use which. Data; nothing here decides.
 
 use crate::kernels::modules::Load;
-use crate::kernels::variant::Suits;
+use crate::kernels::variant::{Abilities, Suits};
+use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
 /// A kernel with its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tile {
-    /// `glsl/product_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device with narrower
-    /// subgroups uses as many lanes as it has.
+    /// `glsl/product_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device uses no more lanes than
+    /// its architecture likes.
     Rows { lanes: u32, rows: u32, width: u32 },
-    /// `glsl/product_tile.comp`: m x n of the result per workgroup, k at a time, frame x frame per invocation.
-    Shared { m: u32, n: u32, k: u32, frame: u32 },
+    /// `glsl/product_tile.comp`: m x n of the result per workgroup, k at a time, a frame of rows x columns per invocation.
+    Shared { m: u32, n: u32, k: u32, frame: [u32; 2] },
     /// `glsl/product_dot.comp`: `rows` rows of the result, which has at most `columns`, per subgroup.
     Dot { lanes: u32, rows: u32, columns: u32 },
 }
@@ -24,8 +25,10 @@ pub(crate) struct Rule {
     pub(crate) most_rows: u32,
     /// And at most so many columns.
     pub(crate) most_columns: u32,
-    /// That make at least so many tiles.
-    pub(crate) least_tiles: u64,
+    /// That make at least so many tiles, in hundredths of what keeps the device busy.
+    pub(crate) least_busy: u64,
+    /// On architectures whose invocations keep so many sums.
+    pub(crate) accumulators: u32,
 }
 
 /// One way of carrying out products.
@@ -34,8 +37,8 @@ pub(crate) struct Scheme {
     pub(crate) name: &'static str,
     pub(crate) load: Load,
     pub(crate) rules: &'static [Rule],
-    /// Workgroups that keep a device busy. Where there are fewer, k is split.
-    pub(crate) busy_groups: u64,
+    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, k is split.
+    pub(crate) busy_groups: Option<u64>,
     /// The least of k that a part is worth.
     pub(crate) least_part: u32,
     /// Right-hand sides of so many elements are packed into panels, if
@@ -58,29 +61,40 @@ pub(crate) struct Scheme {
 
 impl Tile {
     /// Whether a device with these abilities can run it.
-    pub(crate) fn runs_with(self, shuffles: bool, limits: &Limits) -> bool {
+    pub(crate) fn runs_with(self, shuffles: bool, limits: &Limits, architecture: &Architecture) -> bool {
         let able = shuffles || matches!(self, Tile::Shared { .. });
-        able && self.on_subgroups_of(limits.subgroup_size).fits(limits)
+        able && self.on(architecture).fits(limits)
     }
 }
 
 impl Scheme {
     /// Whether a device with these abilities can carry it out, for all shapes.
-    pub(crate) fn runs_with(&self, texels: bool, shuffles: bool, limits: &Limits) -> bool {
+    pub(crate) fn runs_with(&self, device: &Abilities<'_>) -> bool {
+        let &Abilities { texels, shuffles, limits, ref architecture, .. } = device;
         let last = self.rules.last();
         (texels || self.load == Load::Buffer)
-            && last.is_some_and(|rule| rule.tile.runs_with(shuffles, limits))
+            && last.is_some_and(|rule| rule.tile.runs_with(shuffles, limits, architecture))
+    }
+
+    /// Workgroups that keep the device busy.
+    pub(super) fn busy_groups(&self, architecture: &Architecture) -> u64 {
+        self.busy_groups.unwrap_or(architecture.busy_groups)
     }
 }
 
 const ANY: u32 = u32::MAX;
 
 const fn only(tile: Tile) -> Rule {
-    Rule { tile, most_rows: ANY, most_columns: ANY, least_tiles: 0 }
+    Rule { tile, most_rows: ANY, most_columns: ANY, least_busy: 0, accumulators: 0 }
 }
 
 const fn thin(tile: Tile, most_rows: u32, most_columns: u32) -> Rule {
-    Rule { tile, most_rows, most_columns, least_tiles: 0 }
+    Rule { most_rows, most_columns, ..only(tile) }
+}
+
+/// For results of tiles enough, in hundredths of what keeps the device busy, on devices with the registers for it.
+const fn enough(tile: Tile, least_busy: u64, accumulators: u32) -> Rule {
+    Rule { least_busy, accumulators, ..only(tile) }
 }
 
 // On lavapipe tiles of 32 rows x 32 columns are best (24 rows: 3 % slower) and compile in a fraction of the time that
@@ -92,12 +106,17 @@ const ROWS_4: Tile = Tile::Rows { lanes: 8, rows: 4, width: 4 };
 const ROWS_1: Tile = Tile::Rows { lanes: 8, rows: 1, width: 4 };
 const DOT: Tile = Tile::Dot { lanes: 8, rows: 8, columns: 16 };
 
-const WAVE_ROWS_4: Tile = Tile::Rows { lanes: 32, rows: 4, width: 1 };
-const WAVE_ROWS_1: Tile = Tile::Rows { lanes: 32, rows: 1, width: 1 };
-const WAVE_DOT: Tile = Tile::Dot { lanes: 32, rows: 4, columns: 16 };
-const SHARED_32: Tile = Tile::Shared { m: 32, n: 32, k: 16, frame: 4 };
-const SHARED_64: Tile = Tile::Shared { m: 64, n: 64, k: 16, frame: 4 };
-const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: 8 };
+/// As many lanes as the architecture likes.
+const WAVE: u32 = u32::MAX;
+const WAVE_ROWS_4: Tile = Tile::Rows { lanes: WAVE, rows: 4, width: 1 };
+const WAVE_ROWS_1: Tile = Tile::Rows { lanes: WAVE, rows: 1, width: 1 };
+const WAVE_DOT_4: Tile = Tile::Dot { lanes: WAVE, rows: 4, columns: 4 };
+const WAVE_DOT: Tile = Tile::Dot { lanes: WAVE, rows: 4, columns: 16 };
+const SHARED_32: Tile = Tile::Shared { m: 32, n: 32, k: 16, frame: [4; 2] };
+const SHARED_64: Tile = Tile::Shared { m: 64, n: 64, k: 16, frame: [4; 2] };
+// Half of the sums of the largest, so what has no room for those gets it.
+const SHARED_128_64: Tile = Tile::Shared { m: 128, n: 64, k: 16, frame: [8, 4] };
+const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: [8; 2] };
 
 /// What every device can run: Vulkan asks for 128 invocations and 16 KiB of shared memory.
 pub(super) const SMALLEST: Tile = SHARED_32;
@@ -111,7 +130,7 @@ const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme 
         name,
         load,
         rules,
-        busy_groups: 128,
+        busy_groups: None,
         least_part: 256,
         panel_elements: NO_PANELS,
         panel_tiles: ANY,
@@ -130,7 +149,7 @@ const fn cramped(name: &'static str, load: Load, rules: &'static [Rule], panel_e
         name,
         load,
         rules,
-        busy_groups: 4,
+        busy_groups: Some(4),
         least_part: 64,
         panel_elements,
         panel_tiles: 2,
@@ -155,7 +174,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
             thin(ROWS_16, 32, ANY),
             only(ROWS_32),
         ],
-        busy_groups: 4,
+        busy_groups: Some(4),
         least_part: 256,
         panel_elements: 1 << 19,
         panel_tiles: 12,
@@ -170,14 +189,16 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         name: "buffer-shared",
         load: Load::Buffer,
         rules: &[
+            thin(WAVE_DOT_4, ANY, 4),
             thin(WAVE_DOT, ANY, 16),
             thin(WAVE_ROWS_1, 1, ANY),
             thin(WAVE_ROWS_4, 4, ANY),
-            Rule { tile: SHARED_128, most_rows: ANY, most_columns: ANY, least_tiles: 128 },
-            Rule { tile: SHARED_64, most_rows: ANY, most_columns: ANY, least_tiles: 64 },
+            enough(SHARED_128, 100, 64),
+            enough(SHARED_128_64, 100, 32),
+            enough(SHARED_64, 50, 0),
             only(SHARED_32),
         ],
-        busy_groups: 128,
+        busy_groups: None,
         least_part: 256,
         panel_elements: NO_PANELS,
         panel_tiles: ANY,
@@ -193,7 +214,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         name: "buffer-rows",
         load: Load::Buffer,
         rules: &[thin(DOT, ANY, 16), thin(ROWS_1, 1, ANY), thin(ROWS_4, 4, ANY), only(ROWS_16)],
-        busy_groups: 4,
+        busy_groups: Some(4),
         least_part: 256,
         panel_elements: 1 << 19,
         panel_tiles: 12,
@@ -206,6 +227,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
     },
     tile("buffer-tile-32", Load::Buffer, &[only(SHARED_32)]),
     tile("buffer-tile-64", Load::Buffer, &[only(SHARED_64)]),
+    tile("buffer-tile-128x64", Load::Buffer, &[only(SHARED_128_64)]),
     tile("buffer-tile-128", Load::Buffer, &[only(SHARED_128)]),
     tile("texel-tile-64", Load::Texel, &[only(SHARED_64)]),
     cramped("buffer-rows-16", Load::Buffer, &[only(ROWS_16)], 1 << 12),

@@ -10,19 +10,28 @@ use crate::kernels::catalog::Load;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::modules::{factors, product_dot, product_rows, product_tile, tile};
+use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
 /// Iterations that one invocation may make in its loops: lavapipe (22.3, 25.0) cuts loops off silently after 65,535,
 /// all loops taken together.
 pub(crate) const MOST_ITERATIONS: u32 = 65_000;
 
+/// Columns whose sums and elements are few registers.
+const FEW_COLUMNS: u32 = 4;
+
 impl Tile {
-    /// The tile with no more lanes than a subgroup has.
-    pub(super) fn on_subgroups_of(self, size: u32) -> Tile {
+    /// The tile with no more lanes than the architecture likes.
+    pub(super) fn on(self, architecture: &Architecture) -> Tile {
         match self {
-            Tile::Rows { lanes, rows, width } => Tile::Rows { lanes: lanes.min(size), rows, width },
+            Tile::Rows { lanes, rows, width } => {
+                Tile::Rows { lanes: lanes.min(architecture.lanes), rows, width }
+            }
             Tile::Dot { lanes, rows, columns } => {
-                Tile::Dot { lanes: lanes.min(size), rows: rows.min(size), columns }
+                // A lane keeps `rows` sums for each column, and four elements of each.
+                let crowded = columns > FEW_COLUMNS;
+                let most = if crowded { architecture.crowded_lanes } else { architecture.lanes };
+                Tile::Dot { lanes: lanes.min(most), rows: rows.min(most), columns }
             }
             shared @ Tile::Shared { .. } => shared,
         }
@@ -112,12 +121,12 @@ impl Tile {
                 })
             }
             Tile::Shared { m, n, k, frame } => {
-                let mut constants = Constants::<product_tile::File>::new((m / frame) * (n / frame))
+                let mut constants = Constants::<product_tile::File>::new((m / frame[0]) * (n / frame[1]))
                     .with(tile::TILE_M, m)
                     .with(tile::TILE_N, n)
                     .with(tile::TILE_K, k)
-                    .with(tile::FRAME_M, frame)
-                    .with(tile::FRAME_N, frame)
+                    .with(tile::FRAME_M, frame[0])
+                    .with(tile::FRAME_N, frame[1])
                     .with(product_tile::A_ALONG_K, a.along_k)
                     .with(product_tile::B_ALONG_K, b.along_k);
                 set_common(a, b, (epilogue, wide), &mut constants);
@@ -149,8 +158,8 @@ fn workgroup_fits(invocations: u32, shared_bytes: u32, limits: &Limits) -> bool 
 
 /// Whether the device can run `glsl/lib/tile.glsl` with such a tile: an invocation per frame, and both operands in shared
 /// memory, in rows that are four elements longer than the tile.
-pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: u32, limits: &Limits) -> bool {
-    workgroup_fits((m / frame) * (n / frame), 4 * k * (m + 4 + n + 4), limits)
+pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: [u32; 2], limits: &Limits) -> bool {
+    workgroup_fits((m / frame[0]) * (n / frame[1]), 4 * k * (m + 4 + n + 4), limits)
 }
 
 /// The same product in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
@@ -201,12 +210,16 @@ pub(super) struct Split {
 /// subgroups wider than 16, which mask the last one.
 const CHUNK: u32 = 64;
 
-pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme) -> Split {
+pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme, architecture: &Architecture) -> Split {
     let (rows, columns) = tile.extents();
     let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
     let tiles = tiles * u64::from(product.batches());
-    let wanted =
-        scheme.busy_groups.div_ceil(tiles).min(8).min(u64::from(product.k / scheme.least_part)).max(1);
+    let wanted = scheme
+        .busy_groups(architecture)
+        .div_ceil(tiles)
+        .min(8)
+        .min(u64::from(product.k / scheme.least_part))
+        .max(1);
     let longest = MOST_ITERATIONS * tile.step() / CHUNK * CHUNK;
     let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK);
     branch!("product: split to be busy", wanted > 1);

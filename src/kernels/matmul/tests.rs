@@ -16,6 +16,7 @@ use crate::kernels::families;
 use crate::kernels::modules::constants::Constant;
 use crate::kernels::modules::{product_dot, tile};
 use crate::shape::{DType, Shape};
+use crate::vk::architecture::Architecture;
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 
 fn product(values: &mut Values, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product {
@@ -34,11 +35,18 @@ fn product(values: &mut Values, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product
     Product { m, n, k, batch, lhs, rhs, alpha: 1.0, epilogue: Epilogue::default(), output }
 }
 
+/// What a device with such subgroups gets.
+fn architecture(size: u32) -> Architecture {
+    let mut limits = DeviceInfo::example(DeviceKind::Discrete).limits;
+    (limits.subgroup_size, limits.subgroup_sizes) = (size, [size; 2]);
+    Architecture::new(0x8086, DeviceKind::Discrete, None, &limits)
+}
+
 /// Those of every scheme, as devices with these subgroups run them.
 fn tiles() -> impl Iterator<Item = (&'static Scheme, Tile)> {
     let of = |scheme: &'static Scheme| {
         let sizes = [1, 4, 8, 32, 64, 128];
-        let of_rule = move |tile: Tile| sizes.map(|size| (scheme, tile.on_subgroups_of(size)));
+        let of_rule = move |tile: Tile| sizes.map(|size| (scheme, tile.on(&architecture(size))));
         scheme.rules.iter().flat_map(move |rule| of_rule(rule.tile))
     };
     SCHEMES.iter().flat_map(of)
@@ -77,7 +85,7 @@ fn parts_cover_k_and_no_loop_is_too_long() {
     for (scheme, tile) in tiles() {
         for k in [0, 1, 63, 64, 65, 1000, 65_537, 1_041_004, 20_000_000, i32::MAX as u32] {
             for [m, n] in [[1, 1], [5, 5], [1, 4096], [4096, 3], [4096, 4096]] {
-                let split = parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme);
+                let split = parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme, &architecture(32));
                 let what = format!("{} {tile:?} {m}x{n}x{k}: {split:?}", scheme.name);
                 assert!(split.count >= 1 && split.chunk.is_multiple_of(64) && split.chunk > 0, "{what}");
                 let covered = u64::from(split.count) * u64::from(split.chunk);
@@ -97,12 +105,29 @@ fn parts_cover_k_and_no_loop_is_too_long() {
     }
 }
 
+/// `glsl/product_tile.comp` counts on it: what an invocation loads next is a constant distance away.
+#[test]
+fn workgroups_of_tiles_load_whole_rows() {
+    for (_, tile) in tiles() {
+        let Tile::Shared { m, n, k, frame } = tile else { continue };
+        let threads = (m / frame[0]) * (n / frame[1]);
+        assert!(threads.is_multiple_of(k), "{tile:?}");
+        for across in [m, n] {
+            assert!(
+                threads.is_multiple_of(across / 4) && (across * k / 4).is_multiple_of(threads),
+                "{tile:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn k_is_split_while_tiles_are_few_and_parts_are_worth_it() {
     let mut values = Values::default();
     let scheme = SCHEMES.iter().find(|scheme| scheme.name == "buffer-shared").expect("the GPUs' own");
-    let tile = Tile::Shared { m: 32, n: 32, k: 16, frame: 4 };
-    let mut count = |m, n, k| parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme).count;
+    let tile = Tile::Shared { m: 32, n: 32, k: 16, frame: [4; 2] };
+    let mut count =
+        |m, n, k| parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme, &architecture(32)).count;
     // Never more than eight, never less than 256 of k, and none where tiles are enough.
     assert_eq!(count(32, 32, 100_000), 8);
     assert_eq!(count(32, 32, 1024), 4);
@@ -191,10 +216,17 @@ fn tiles_are_large_where_there_are_enough_of_them() {
         let all = modules(&lower(&product, &mut values, catalog).expect("fits"), tile::TILE_M);
         all.into_iter().find(|(module, _)| module != "product_pack.buffer").expect("a kernel")
     };
+    let extents_of = |catalog: &Catalog, shape: [u32; 3]| {
+        let mut values = Values::default();
+        let product = product(&mut values, shape, [1, 1]);
+        let commands = lower(&product, &mut values, catalog).expect("fits");
+        [tile::TILE_M, tile::TILE_N].map(|constant| modules(&commands, constant)[0].1.unwrap_or(0))
+    };
     let all = catalog("buffer-shared", roomy);
     let tile = |size: u32| ("product_tile.buffer.plain".to_owned(), Some(size));
-    assert_eq!(tile_of(&all, [2048, 1024, 64]), tile(128));
-    assert_eq!(tile_of(&all, [1024, 1024, 64]), tile(64));
+    assert_eq!(extents_of(&all, [2048, 1024, 64]), [128, 128]);
+    assert_eq!(extents_of(&all, [1024, 1024, 64]), [128, 64]);
+    assert_eq!(extents_of(&all, [1024, 512, 64]), [64, 64]);
     assert_eq!(tile_of(&all, [256, 256, 64]), tile(32));
     assert_eq!(tile_of(&all, [256, 16, 64]).0, "product_dot.buffer.plain");
     assert_eq!(tile_of(&all, [256, 17, 64]), tile(32));
@@ -210,7 +242,22 @@ fn tiles_are_large_where_there_are_enough_of_them() {
         roomy(info);
         info.limits.shared_bytes = 1 << 14;
     });
-    assert_eq!(tile_of(&narrow, [2048, 1024, 64]), tile(64));
+    assert_eq!(extents_of(&narrow, [2048, 1024, 64]), [128, 64]);
+    // Intel has no registers for frames of 8 x 8, so there are twice as many tiles.
+    let intel = catalog("buffer-shared", |info| {
+        roomy(info);
+        info.vendor = 0x8086;
+    });
+    assert_eq!(extents_of(&intel, [2048, 1024, 64]), [128, 64]);
+    assert_eq!(extents_of(&intel, [1024, 1024, 64]), [128, 64]);
+    assert_eq!(extents_of(&intel, [1024, 512, 64]), [64, 64]);
+    // A card with many cores is not kept busy by as few.
+    let wide = catalog("buffer-shared", |info| {
+        roomy(info);
+        info.cores = Some(96);
+    });
+    assert_eq!(extents_of(&wide, [2048, 1024, 64]), [128, 64]);
+    assert_eq!(extents_of(&wide, [3072, 1024, 64]), [128, 128]);
     // And nothing shuffles where nobody knows among how many.
     let varying = catalog("buffer-shared", |info| info.limits.subgroup_sizes = [8, 32]);
     for shape in [[256, 4, 64], [1, 256, 64], [256, 256, 64]] {
