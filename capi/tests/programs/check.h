@@ -47,18 +47,22 @@ static inline void complain(const char *message, void *user) {
 }
 
 // Under validation, unless NO_VALIDATION is set: leaks are looked for without the layer, which leaks itself.
-static inline tm_accelerator *make_gpu(void) {
+static inline tm_accelerator *make_gpu_with(bool cache) {
     tm_config config;
     OK(tm_config_init(&config, sizeof config));
     config.validation = getenv("NO_VALIDATION") == NULL;
     config.memory_checks = true;
-    config.no_cache = true;
+    config.no_cache = !cache;
     config.prewarm = TM_PREWARM_OFF;
     config.on_message = complain;
     config.on_message_user = &complaints;
     tm_accelerator *gpu;
     OK(tm_accelerator_new(&config, &gpu));
     return gpu;
+}
+
+static inline tm_accelerator *make_gpu(void) {
+    return make_gpu_with(false);
 }
 
 // Nothing may be left, and the layer must have had nothing to say.
