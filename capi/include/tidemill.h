@@ -32,7 +32,8 @@
 // In the place of an axis: all of them.
 #define TM_ALL_AXES INT32_MIN
 
-// The VkBufferUsageFlags that a host's buffer must have been made for to become a tensor. Tidemill's own have the same.
+// The VkBufferUsageFlags that a host's buffer must have been made for to become a tensor. Tidemill's own have the
+// same.
 #define TM_BUFFER_USAGE 63
 
 // What became of a call. tm_last_error_message has the details.
@@ -105,10 +106,12 @@ typedef struct tm_accelerator tm_accelerator;
 // A batch that is done. It holds its slot until it is freed.
 typedef struct tm_batch tm_batch;
 
-// Keeps a tensor's contents where tm_tensor_raw_buffer said that they are: as long as it lives, nothing overwrites them.
+// Keeps a tensor's contents where tm_tensor_raw_buffer said that they are: as long as it lives, nothing overwrites
+// them.
 typedef struct tm_buffer_hold tm_buffer_hold;
 
-// Operations that are carried out together on one side, while tm_hybrid_chain records them. Elements are f32, i32 or u32.
+// Operations that are carried out together on one side, while tm_hybrid_chain records them. Elements are f32, i32 or
+// u32.
 typedef struct tm_chain tm_chain;
 
 // What Tidemill needs of a physical device, and what it uses where the device has it.
@@ -226,8 +229,8 @@ typedef struct {
 // Something that is done alone at the loader: 0 says that it worked.
 typedef int32_t (*tm_call_fn)(void *user);
 
-// Takes the host's lock around the queue, or gives it back; on the thread that is about to use the queue. It must not throw, and
-// must not call the library.
+// Takes the host's lock around the queue, or gives it back; on the thread that is about to use the queue. It must
+// not throw, and must not call the library.
 typedef void (*tm_lock_fn)(void *user);
 
 // A device of the host's. All zeros but `size` is none: the handles are to be set.
@@ -235,8 +238,8 @@ typedef void (*tm_lock_fn)(void *user);
 // By handing it over the host vouches for this:
 // - The handles are valid, belong together, and stay so until tm_accelerator_close gave TM_OK.
 // - `made_with` is what the device was made with, and its chain and lists can be read during the call.
-// - While Tidemill holds the lock, no other thread uses the queue, nor waits for the device to be idle. No thread holds the lock while
-//   it calls the library.
+// - While Tidemill holds the lock, no other thread uses the queue, nor waits for the device to be idle. No thread
+//   holds the lock while it calls the library.
 typedef struct {
     // sizeof(tm_host_device).
     size_t size;
@@ -256,8 +259,8 @@ typedef struct {
     uint32_t api_version;
     // The queue's family, which must be able to compute.
     uint32_t queue_family;
-    // Takes the host's lock. NULL, as unlock_queue, if no other thread uses the queue while Tidemill may: prewarming in the
-    // background uses it, too.
+    // Takes the host's lock. NULL, as unlock_queue, if no other thread uses the queue while Tidemill may: prewarming
+    // in the background uses it, too.
     tm_lock_fn lock_queue;
     // Gives the host's lock back.
     tm_lock_fn unlock_queue;
@@ -265,16 +268,17 @@ typedef struct {
     void *lock_user;
     // The instance has VK_EXT_debug_utils enabled: dispatches get labels.
     bool debug_utils;
-    // While the accelerator lives, no thread makes or destroys an instance or a device, or lists an instance's physical devices for the
-    // first time, except in tm_alone_at_the_loader. With debug_utils, objects then get names. Vulkan's loader (up to
-    // 1.4.340) searches its list of devices for each name, without a lock.
+    // While the accelerator lives, no thread makes or destroys an instance or a device, or lists an instance's
+    // physical devices for the first time, except in tm_alone_at_the_loader. With debug_utils, objects then get
+    // names. Vulkan's loader (up to 1.4.340) searches its list of devices for each name, without a lock.
     bool quiet;
 } tm_host_device;
 
 // What a tensor's elements are: TM_F32 and so on.
 typedef uint32_t tm_dtype;
 
-// Writes the contents of a tensor: all `size_bytes` bytes at `data`, which are zeros before. 0 says that it worked. It must not throw.
+// Writes the contents of a tensor: all `size_bytes` bytes at `data`, which are zeros before. 0 says that it worked.
+// It must not throw.
 typedef int32_t (*tm_fill_fn)(void *data, size_t size_bytes, void *user);
 
 // Takes memory back: nothing reads it any more. It is called once, on any thread, and must not throw.
@@ -432,12 +436,12 @@ typedef struct {
 // A range of a buffer of the host's.
 //
 // By handing it over the host vouches for this:
-// - The buffer is valid, of the accelerator's device, bound to memory, was made with this usage, reaches as far as the range does, and
-//   the queue's family may use it. It stays so until every tensor, recording and plan that uses it was freed and
-//   tm_synchronize has returned after that.
+// - The buffer is valid, of the accelerator's device, bound to memory, was made with this usage, reaches as far as
+//   the range does, and the queue's family may use it. It stays so until every tensor, recording and plan that uses
+//   it was freed and tm_synchronize has returned after that.
 // - No two tensors wrap ranges that overlap.
-// - The host uses the range only where that is ordered with Tidemill's submissions: by barriers on the same queue, or by semaphores.
-//   What it wrote before is made visible to compute shaders and transfers by the same means.
+// - The host uses the range only where that is ordered with Tidemill's submissions: by barriers on the same queue,
+//   or by semaphores. What it wrote before is made visible to compute shaders and transfers by the same means.
 typedef struct {
     // sizeof(tm_host_buffer).
     size_t size;
@@ -461,8 +465,9 @@ typedef struct {
     uint64_t offset_bytes;
     // How long they are.
     uint64_t size_bytes;
-    // The contents are there when this timeline semaphore (VkSemaphore) has reached ready_value. A submission of the host's that waits
-    // for it needs no barrier. 0 if they were there before, or if a command buffer of the host's own writes them.
+    // The contents are there when this timeline semaphore (VkSemaphore) has reached ready_value. A submission of the
+    // host's that waits for it needs no barrier. 0 if they were there before, or if a command buffer of the host's
+    // own writes them.
     uint64_t ready_semaphore;
     // The value; 0 without a semaphore.
     uint64_t ready_value;
@@ -497,7 +502,8 @@ typedef struct {
 typedef struct {
     // sizeof(tm_progress) of the library.
     size_t size;
-    // What is done: pipelines that are ready, those that were there before among them, or candidates that were tried.
+    // What is done: pipelines that are ready, those that were there before among them, or candidates that were
+    // tried.
     size_t done;
     // What is to be done.
     size_t total;
@@ -948,8 +954,8 @@ tm_status tm_device_needs_of(tm_vulkan_fn get_instance_proc_addr,
                              void *physical_device,
                              tm_device_needs **needs);
 
-// Why this device can't be used at all, each reason in words: `count` strings, which are good as long as the handle. None if it
-// can. NULL and 0 for NULL.
+// Why this device can't be used at all, each reason in words: `count` strings, which are good as long as the handle.
+// None if it can. NULL and 0 for NULL.
 const char *const *tm_device_needs_missing(const tm_device_needs *needs,
                                            uint32_t *count);
 
@@ -958,13 +964,13 @@ const char *const *tm_device_needs_missing(const tm_device_needs *needs,
 const char *const *tm_device_needs_extensions(const tm_device_needs *needs,
                                               uint32_t *count);
 
-// The features to enable, by their names in the specification. tm_device_needs_enable does it. As tm_device_needs_missing.
-const char *const *tm_device_needs_features(const tm_device_needs *needs,
-                                            uint32_t *count);
+// The features to enable, by their names in the specification. tm_device_needs_enable does it. As
+// tm_device_needs_missing.
+const char *const *tm_device_needs_features(const tm_device_needs *needs, uint32_t *count);
 
 // Switches the features on in the host's own structs: VkPhysicalDeviceFeatures, and those of Vulkan 1.1, 1.2 and 1.3
-// (VkPhysicalDeviceVulkan11Features and so on). What else is in them stays as it is. `deviceFault` has a struct of its own,
-// VkPhysicalDeviceFaultFeaturesEXT, which a host chains itself if it wants to know why a device was lost.
+// (VkPhysicalDeviceVulkan11Features and so on). What else is in them stays as it is. `deviceFault` has a struct of
+// its own, VkPhysicalDeviceFaultFeaturesEXT, which a host chains itself if it wants to know why a device was lost.
 tm_status tm_device_needs_enable(const tm_device_needs *needs,
                                  void *core,
                                  void *v11,
@@ -974,16 +980,18 @@ tm_status tm_device_needs_enable(const tm_device_needs *needs,
 // Frees the handle, and the strings that it gave. NULL is allowed.
 void tm_device_needs_free(tm_device_needs *needs);
 
-// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys nothing of the
-// host's. NULL for `config` means the defaults. Of the configuration, the choice of the device, `validation`, `labels`,
-// `renderdoc` and `on_message` are the host's own affair and not looked at. TM_HOST says what the device was made without.
+// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys
+// nothing of the host's. NULL for `config` means the defaults. Of the configuration, the choice of the device,
+// `validation`, `labels`, `renderdoc` and `on_message` are the host's own affair and not looked at. TM_HOST says
+// what the device was made without.
 tm_status tm_accelerator_from_raw(const tm_host_device *host,
                                   const tm_config *config,
                                   tm_accelerator **gpu);
 
-// Calls `change` while Tidemill, on any of its devices, neither names an object nor makes or destroys an instance or a device. A
-// process in which an accelerator has names (`validation`, `labels`, `quiet`) makes and destroys its own instances and devices like
-// this, and lists physical devices. Keep it short: other threads' use of Tidemill waits meanwhile. TM_CALLBACK if it gives another number than 0.
+// Calls `change` while Tidemill, on any of its devices, neither names an object nor makes or destroys an instance or
+// a device. A process in which an accelerator has names (`validation`, `labels`, `quiet`) makes and destroys its own
+// instances and devices like this, and lists physical devices. Keep it short: other threads' use of Tidemill waits
+// meanwhile. TM_CALLBACK if it gives another number than 0.
 tm_status tm_alone_at_the_loader(tm_call_fn change,
                                  void *user);
 
@@ -1041,9 +1049,9 @@ tm_status tm_tensor_clone(const tm_tensor *tensor, tm_tensor **clone);
 // allowed.
 void tm_tensor_free(tm_tensor *tensor);
 
-// A tensor whose contents a function writes straight into mapped memory, with no copy in between. (Where the host can't reach the
-// device's memory, that is staging memory up to 8 MiB, and ordinary memory for more.) TM_CALLBACK, and no tensor, if it gives another
-// number than 0.
+// A tensor whose contents a function writes straight into mapped memory, with no copy in between. (Where the host
+// can't reach the device's memory, that is staging memory up to 8 MiB, and ordinary memory for more.) TM_CALLBACK,
+// and no tensor, if it gives another number than 0.
 tm_status tm_upload_with(const tm_accelerator *gpu,
                          tm_dtype dtype,
                          const size_t *dims,
@@ -1052,14 +1060,15 @@ tm_status tm_upload_with(const tm_accelerator *gpu,
                          void *user,
                          tm_tensor **tensor);
 
-// Overwrites the contents as tm_upload_with makes them. What still uses the old contents keeps them. TM_CALLBACK if the function gives another
-// number than 0: the contents are then what it left, and zeros.
+// Overwrites the contents as tm_upload_with makes them. What still uses the old contents keeps them. TM_CALLBACK if
+// the function gives another number than 0: the contents are then what it left, and zeros.
 tm_status tm_tensor_write_with(const tm_tensor *tensor,
                                tm_fill_fn fill,
                                void *user);
 
-// Says that `size_bytes` bytes at `data` stay as they are, and readable, until `release` is called: when the handle was freed, and the last tensor on
-// it and the last submission that reads it are gone. `release` may be NULL for memory that is there until the process ends.
+// Says that `size_bytes` bytes at `data` stay as they are, and readable, until `release` is called: when the handle
+// was freed, and the last tensor on it and the last submission that reads it are gone. `release` may be NULL for
+// memory that is there until the process ends.
 tm_status tm_host_memory_new(const void *data,
                              size_t size_bytes,
                              tm_release_fn release,
@@ -1069,11 +1078,13 @@ tm_status tm_host_memory_new(const void *data,
 // Frees the handle. Tensors on the memory keep it. NULL is allowed.
 void tm_host_memory_free(tm_host_memory *memory);
 
-// A tensor on memory of the application, from a byte of it on, without a copy. The device reads the memory where it is; nothing writes it:
-// tm_tensor_write and a plan's output give the tensor memory of its own instead. It takes none of the pool.
+// A tensor on memory of the application, from a byte of it on, without a copy. The device reads the memory where it
+// is; nothing writes it: tm_tensor_write and a plan's output give the tensor memory of its own instead. It takes
+// none of the pool.
 //
-// TM_HOST says why it can't be done: the device has no VK_EXT_external_memory_host, the driver refuses, or the tensor does not begin
-// at a multiple of the device's minStorageBufferOffsetAlignment. tm_import_or_upload copies then.
+// TM_HOST says why it can't be done: the device has no VK_EXT_external_memory_host, the driver refuses, or the
+// tensor does not begin at a multiple of the device's minStorageBufferOffsetAlignment. tm_import_or_upload copies
+// then.
 tm_status tm_import(const tm_accelerator *gpu,
                     const tm_host_memory *memory,
                     size_t offset_bytes,
@@ -1082,8 +1093,8 @@ tm_status tm_import(const tm_accelerator *gpu,
                     size_t rank,
                     tm_tensor **tensor);
 
-// As tm_import where that can be done, and as tm_upload otherwise: `why`, if not NULL, then gets the reason, to be freed with tm_string_free, and NULL
-// otherwise.
+// As tm_import where that can be done, and as tm_upload otherwise: `why`, if not NULL, then gets the reason, to be
+// freed with tm_string_free, and NULL otherwise.
 tm_status tm_import_or_upload(const tm_accelerator *gpu,
                               const tm_host_memory *memory,
                               size_t offset_bytes,
@@ -1452,8 +1463,8 @@ void tm_plan_free(tm_plan *plan);
 
 // A tensor in a buffer of the host's, with what the host has in it. The buffer stays the host's.
 //
-// It is an operand like any other. Unlike others it stays in its place when it is written: by tm_tensor_write, by tm_keep_in_buffer, or as a
-// plan's output (tm_plan_bind). A recording reads what is in it when it is submitted.
+// It is an operand like any other. Unlike others it stays in its place when it is written: by tm_tensor_write, by
+// tm_keep_in_buffer, or as a plan's output (tm_plan_bind). A recording reads what is in it when it is submitted.
 tm_status tm_wrap_buffer(const tm_accelerator *gpu,
                          const tm_host_buffer *buffer,
                          tm_dtype dtype,
@@ -1466,9 +1477,9 @@ tm_status tm_keep_in_buffer(const tm_recording *recording,
                             tm_value x,
                             const tm_tensor *tensor);
 
-// The tensor's memory, for the host's own commands: it can be bound as a storage, uniform or texel buffer and copied from, and is not to
-// be written. Free `hold` when the host's commands that use it are done: until then no write and no plan overwrites the contents. (A
-// tensor that wraps a buffer of the host's is always written in place.)
+// The tensor's memory, for the host's own commands: it can be bound as a storage, uniform or texel buffer and copied
+// from, and is not to be written. Free `hold` when the host's commands that use it are done: until then no write and
+// no plan overwrites the contents. (A tensor that wraps a buffer of the host's is always written in place.)
 tm_status tm_tensor_raw_buffer(const tm_tensor *tensor,
                                tm_buffer_range *range,
                                tm_buffer_hold **hold);
@@ -1476,27 +1487,27 @@ tm_status tm_tensor_raw_buffer(const tm_tensor *tensor,
 // Lets the memory go. NULL is allowed.
 void tm_buffer_hold_free(tm_buffer_hold *hold);
 
-// Hands uploads that wait for a submission to ride on to the device, and waits for nothing. tm_record_into wants it for what was
-// just written.
+// Hands uploads that wait for a submission to ride on to the device, and waits for nothing. tm_record_into wants it
+// for what was just written.
 tm_status tm_flush(const tm_accelerator *gpu);
 
-// When the submission is done, for submissions of the host's to wait for: a timeline semaphore (VkSemaphore) and its value. The semaphore
-// lives as long as the accelerator.
+// When the submission is done, for submissions of the host's to wait for: a timeline semaphore (VkSemaphore) and its
+// value. The semaphore lives as long as the accelerator.
 tm_status tm_submission_raw_point(const tm_submission *submission,
                                   uint64_t *semaphore,
                                   uint64_t *value);
 
-// Lets the recording's submission wait until a timeline semaphore of the host's (VkSemaphore, cast to uint64_t) has reached `value`,
-// before anything of it runs.
+// Lets the recording's submission wait until a timeline semaphore of the host's (VkSemaphore, cast to uint64_t) has
+// reached `value`, before anything of it runs.
 //
-// The semaphore is of the accelerator's device and valid until the submission is done. The value is reached in the end, by work that was submitted before if it is
-// on the same queue.
+// The semaphore is of the accelerator's device and valid until the submission is done. The value is reached in the
+// end, by work that was submitted before if it is on the same queue.
 tm_status tm_wait_semaphore(const tm_recording *recording,
                             uint64_t semaphore,
                             uint64_t value);
 
-// Lets the recording's submission signal `value` on a timeline semaphore of the host's when all of it is done. The value is above all that the
-// semaphore has reached or will have reached by then.
+// Lets the recording's submission signal `value` on a timeline semaphore of the host's when all of it is done. The
+// value is above all that the semaphore has reached or will have reached by then.
 tm_status tm_signal_semaphore(const tm_recording *recording,
                               uint64_t semaphore,
                               uint64_t value);
@@ -1507,22 +1518,24 @@ tm_status tm_plan_wait_semaphore(const tm_plan *plan, uint64_t semaphore, uint64
 // As tm_signal_semaphore, for the plan's next submission.
 tm_status tm_plan_signal_semaphore(const tm_plan *plan, uint64_t semaphore, uint64_t value);
 
-// Ends the recording by encoding it into a command buffer of the host's (VkCommandBuffer), which the host submits. What the host recorded
-// before is seen, and what it records after sees the results: barriers stand on both sides. Nothing is submitted, waited for or
-// uploaded. The command buffer's compute pipeline, descriptor sets and push constants are others afterwards. The recording's handle still
-// has to be freed.
+// Ends the recording by encoding it into a command buffer of the host's (VkCommandBuffer), which the host submits.
+// What the host recorded before is seen, and what it records after sees the results: barriers stand on both sides.
+// Nothing is submitted, waited for or uploaded. The command buffer's compute pipeline, descriptor sets and push
+// constants are others afterwards. The recording's handle still has to be freed.
 //
 // By calling it the host vouches for this:
-// - The command buffer is of the accelerator's device and of its queue's family, is being recorded, outside of a render pass, and no other
-//   thread touches it during the call.
-// - It is submitted once, to the accelerator's queue, after what was submitted so far and before Tidemill is given anything that
-//   uses what it reads or writes; or else it is never submitted, and the host signals `done_value` itself.
-// - The timeline semaphore `done_semaphore` (VkSemaphore, cast to uint64_t) reaches `done_value` when the command buffer's execution is
-//   over, and not before. It is valid until tm_synchronize has returned after that.
-// - The host submits before it waits for the accelerator: tm_synchronize, tm_accelerator_close and tm_tensor_read of what it writes wait.
+// - The command buffer is of the accelerator's device and of its queue's family, is being recorded, outside of a
+//   render pass, and no other thread touches it during the call.
+// - It is submitted once, to the accelerator's queue, after what was submitted so far and before Tidemill is given
+//   anything that uses what it reads or writes; or else it is never submitted, and the host signals `done_value`
+//   itself.
+// - The timeline semaphore `done_semaphore` (VkSemaphore, cast to uint64_t) reaches `done_value` when the command
+//   buffer's execution is over, and not before. It is valid until tm_synchronize has returned after that.
+// - The host submits before it waits for the accelerator: tm_synchronize, tm_accelerator_close and tm_tensor_read of
+//   what it writes wait.
 //
-// TM_HOST if an input waits for its upload (call tm_flush before), or if the recording was told to wait or signal. After TM_VULKAN
-// the command buffer may hold a part of it, and is not to be submitted.
+// TM_HOST if an input waits for its upload (call tm_flush before), or if the recording was told to wait or signal.
+// After TM_VULKAN the command buffer may hold a part of it, and is not to be submitted.
 tm_status tm_record_into(const tm_recording *recording,
                          void *command_buffer,
                          uint64_t done_semaphore,
@@ -1597,14 +1610,14 @@ tm_status tm_batch_profile_json(const tm_batch *batch, char **json);
 // Frees the handle, and its slot for another batch. NULL is allowed.
 void tm_batch_free(tm_batch *batch);
 
-// Makes every pipeline that the recording will need, on several threads, before it ends. `progress`, if not NULL, is told of each and can
-// end it: TM_CANCELLED. The recording stays as it was, and the pipelines that were made stay.
+// Makes every pipeline that the recording will need, on several threads, before it ends. `progress`, if not NULL, is
+// told of each and can end it: TM_CANCELLED. The recording stays as it was, and the pipelines that were made stay.
 tm_status tm_prepare(const tm_recording *recording,
                      tm_progress_fn progress,
                      void *user);
 
-// Has the driver compile what is left to compile before the plan's first submission; some drivers do so at the first dispatch. As
-// tm_prepare, which is to be called before tm_into_plan where making pipelines takes the time.
+// Has the driver compile what is left to compile before the plan's first submission; some drivers do so at the first
+// dispatch. As tm_prepare, which is to be called before tm_into_plan where making pipelines takes the time.
 tm_status tm_plan_prepare(const tm_plan *plan,
                           tm_progress_fn progress,
                           void *user);
@@ -1615,9 +1628,10 @@ tm_status tm_prewarm_status(const tm_accelerator *gpu, tm_prewarming *status);
 // Waits until prewarming in the background is finished.
 tm_status tm_wait_prewarmed(const tm_accelerator *gpu, tm_prewarming *status);
 
-// Measures the candidates of every kernel family for every class of shapes on this device, and uses the best from now on; the next start
-// uses them, too. NULL for `options` means the defaults. `progress`, if not NULL, is told of every candidate and can end it: then nothing is
-// changed, and the JSON says `cancelled`. `json`, if not NULL, gets what came of it.
+// Measures the candidates of every kernel family for every class of shapes on this device, and uses the best from
+// now on; the next start uses them, too. NULL for `options` means the defaults. `progress`, if not NULL, is told of
+// every candidate and can end it: then nothing is changed, and the JSON says `cancelled`. `json`, if not NULL, gets
+// what came of it.
 tm_status tm_tune(const tm_accelerator *gpu,
                   const tm_tune_options *options,
                   tm_progress_fn progress,
@@ -1627,8 +1641,8 @@ tm_status tm_tune(const tm_accelerator *gpu,
 // Every kernel variant, and which ones this accelerator uses, as a JSON array.
 tm_status tm_variants_json(const tm_accelerator *gpu, char **json);
 
-// With the process's own accelerator, or without one if the machine has no device that can be used. Measures the machine if that was not
-// done before.
+// With the process's own accelerator, or without one if the machine has no device that can be used. Measures the
+// machine if that was not done before.
 tm_status tm_hybrid_new(tm_policy policy,
                         tm_hybrid **hybrid);
 
@@ -1650,14 +1664,16 @@ tm_status tm_hybrid_calibrate(const tm_accelerator *gpu);
 // Frees the handle. NULL is allowed.
 void tm_hybrid_free(tm_hybrid *hybrid);
 
-// Records operations by a function, and carries them out on the side where all of them together are predicted to be faster: what goes in is moved
-// once, what lies between is not moved at all. Inputs and outputs are read and written before this returns. `decision` may be NULL.
+// Records operations by a function, and carries them out on the side where all of them together are predicted to be
+// faster: what goes in is moved once, what lies between is not moved at all. Inputs and outputs are read and written
+// before this returns. `decision` may be NULL.
 tm_status tm_hybrid_chain(const tm_hybrid *hybrid,
                           tm_chain_fn record,
                           void *user,
                           tm_decision *decision);
 
-// An operand: `size_bytes` bytes at `data`, which must be all elements of its shape, and stay there until tm_hybrid_chain returns.
+// An operand: `size_bytes` bytes at `data`, which must be all elements of its shape, and stay there until
+// tm_hybrid_chain returns.
 tm_status tm_chain_input(const tm_chain *chain,
                          tm_dtype dtype,
                          const size_t *dims,

@@ -47,7 +47,8 @@ macro_rules! words_of {
     };
 }
 
-/// An operand: `size_bytes` bytes at `data`, which must be all elements of its shape, and stay there until tm_hybrid_chain returns.
+/// An operand: `size_bytes` bytes at `data`, which must be all elements of its shape, and stay there until
+/// tm_hybrid_chain returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_chain_input(
     chain: Option<&tm_chain>,

@@ -79,8 +79,8 @@ pub unsafe extern "C" fn tm_device_needs_of(
     })
 }
 
-/// Why this device can't be used at all, each reason in words: `count` strings, which are good as long as the handle. None if it
-/// can. NULL and 0 for NULL.
+/// Why this device can't be used at all, each reason in words: `count` strings, which are good as long as the handle.
+/// None if it can. NULL and 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_device_needs_missing(
     needs: Option<&tm_device_needs>,
@@ -99,7 +99,8 @@ pub extern "C" fn tm_device_needs_extensions(
     names(needs, count, |needs, count| needs.extensions.give(count))
 }
 
-/// The features to enable, by their names in the specification. tm_device_needs_enable does it. As tm_device_needs_missing.
+/// The features to enable, by their names in the specification. tm_device_needs_enable does it. As
+/// tm_device_needs_missing.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_device_needs_features(
     needs: Option<&tm_device_needs>,
@@ -124,8 +125,8 @@ fn names(
 }
 
 /// Switches the features on in the host's own structs: VkPhysicalDeviceFeatures, and those of Vulkan 1.1, 1.2 and 1.3
-/// (VkPhysicalDeviceVulkan11Features and so on). What else is in them stays as it is. `deviceFault` has a struct of its own,
-/// VkPhysicalDeviceFaultFeaturesEXT, which a host chains itself if it wants to know why a device was lost.
+/// (VkPhysicalDeviceVulkan11Features and so on). What else is in them stays as it is. `deviceFault` has a struct of
+/// its own, VkPhysicalDeviceFaultFeaturesEXT, which a host chains itself if it wants to know why a device was lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_device_needs_enable(
     needs: Option<&tm_device_needs>,

@@ -17,8 +17,8 @@ use crate::status::{Failure, guard, tm_status};
 /// A function of Vulkan's, as PFN_vkVoidFunction: cast vkGetInstanceProcAddr to it.
 pub type tm_vulkan_fn = Option<unsafe extern "system" fn()>;
 
-/// Takes the host's lock around the queue, or gives it back; on the thread that is about to use the queue. It must not throw, and
-/// must not call the library.
+/// Takes the host's lock around the queue, or gives it back; on the thread that is about to use the queue. It must
+/// not throw, and must not call the library.
 pub type tm_lock_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
 /// A device of the host's. All zeros but `size` is none: the handles are to be set.
@@ -26,8 +26,8 @@ pub type tm_lock_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 /// By handing it over the host vouches for this:
 /// - The handles are valid, belong together, and stay so until tm_accelerator_close gave TM_OK.
 /// - `made_with` is what the device was made with, and its chain and lists can be read during the call.
-/// - While Tidemill holds the lock, no other thread uses the queue, nor waits for the device to be idle. No thread holds the lock while
-///   it calls the library.
+/// - While Tidemill holds the lock, no other thread uses the queue, nor waits for the device to be idle. No thread
+///   holds the lock while it calls the library.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_host_device {
@@ -49,8 +49,8 @@ pub struct tm_host_device {
     pub api_version: u32,
     /// The queue's family, which must be able to compute.
     pub queue_family: u32,
-    /// Takes the host's lock. NULL, as unlock_queue, if no other thread uses the queue while Tidemill may: prewarming in the
-    /// background uses it, too.
+    /// Takes the host's lock. NULL, as unlock_queue, if no other thread uses the queue while Tidemill may: prewarming
+    /// in the background uses it, too.
     pub lock_queue: tm_lock_fn,
     /// Gives the host's lock back.
     pub unlock_queue: tm_lock_fn,
@@ -58,9 +58,9 @@ pub struct tm_host_device {
     pub lock_user: *mut c_void,
     /// The instance has VK_EXT_debug_utils enabled: dispatches get labels.
     pub debug_utils: bool,
-    /// While the accelerator lives, no thread makes or destroys an instance or a device, or lists an instance's physical devices for the
-    /// first time, except in tm_alone_at_the_loader. With debug_utils, objects then get names. Vulkan's loader (up to
-    /// 1.4.340) searches its list of devices for each name, without a lock.
+    /// While the accelerator lives, no thread makes or destroys an instance or a device, or lists an instance's
+    /// physical devices for the first time, except in tm_alone_at_the_loader. With debug_utils, objects then get
+    /// names. Vulkan's loader (up to 1.4.340) searches its list of devices for each name, without a lock.
     pub quiet: bool,
 }
 
@@ -179,9 +179,10 @@ impl tm_host_device {
     }
 }
 
-/// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys nothing of the
-/// host's. NULL for `config` means the defaults. Of the configuration, the choice of the device, `validation`, `labels`,
-/// `renderdoc` and `on_message` are the host's own affair and not looked at. TM_HOST says what the device was made without.
+/// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys
+/// nothing of the host's. NULL for `config` means the defaults. Of the configuration, the choice of the device,
+/// `validation`, `labels`, `renderdoc` and `on_message` are the host's own affair and not looked at. TM_HOST says
+/// what the device was made without.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_accelerator_from_raw(
     host: *const tm_host_device,
@@ -204,9 +205,10 @@ pub unsafe extern "C" fn tm_accelerator_from_raw(
 /// Something that is done alone at the loader: 0 says that it worked.
 pub type tm_call_fn = Option<unsafe extern "C" fn(user: *mut c_void) -> i32>;
 
-/// Calls `change` while Tidemill, on any of its devices, neither names an object nor makes or destroys an instance or a device. A
-/// process in which an accelerator has names (`validation`, `labels`, `quiet`) makes and destroys its own instances and devices like
-/// this, and lists physical devices. Keep it short: other threads' use of Tidemill waits meanwhile. TM_CALLBACK if it gives another number than 0.
+/// Calls `change` while Tidemill, on any of its devices, neither names an object nor makes or destroys an instance or
+/// a device. A process in which an accelerator has names (`validation`, `labels`, `quiet`) makes and destroys its own
+/// instances and devices like this, and lists physical devices. Keep it short: other threads' use of Tidemill waits
+/// meanwhile. TM_CALLBACK if it gives another number than 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_alone_at_the_loader(change: tm_call_fn, user: *mut c_void) -> tm_status {
     guard("tm_alone_at_the_loader", || {

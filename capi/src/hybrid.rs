@@ -38,8 +38,8 @@ pub struct tm_hybrid {
     hybrid: Hybrid,
 }
 
-/// With the process's own accelerator, or without one if the machine has no device that can be used. Measures the machine if that was not
-/// done before.
+/// With the process's own accelerator, or without one if the machine has no device that can be used. Measures the
+/// machine if that was not done before.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_hybrid_new(
     policy: tm_policy,
@@ -115,7 +115,8 @@ pub extern "C" fn tm_hybrid_free(hybrid: Option<Box<tm_hybrid>>) {
     guarded((), || drop(hybrid));
 }
 
-/// Operations that are carried out together on one side, while tm_hybrid_chain records them. Elements are f32, i32 or u32.
+/// Operations that are carried out together on one side, while tm_hybrid_chain records them. Elements are f32, i32 or
+/// u32.
 #[derive(Debug)]
 pub struct tm_chain {
     state: Mutex<Recorded>,
@@ -226,8 +227,9 @@ fn no_number(name: &str) -> Failure {
     Failure::new(tm_status::TM_OTHER, format!("{name} has no number in this ABI"))
 }
 
-/// Records operations by a function, and carries them out on the side where all of them together are predicted to be faster: what goes in is moved
-/// once, what lies between is not moved at all. Inputs and outputs are read and written before this returns. `decision` may be NULL.
+/// Records operations by a function, and carries them out on the side where all of them together are predicted to be
+/// faster: what goes in is moved once, what lies between is not moved at all. Inputs and outputs are read and written
+/// before this returns. `decision` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_hybrid_chain(
     hybrid: Option<&tm_hybrid>,

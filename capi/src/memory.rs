@@ -11,7 +11,8 @@ use crate::host_device::called;
 use crate::status::{Failure, guard, guarded, tm_status};
 use crate::tensor::tm_tensor;
 
-/// Writes the contents of a tensor: all `size_bytes` bytes at `data`, which are zeros before. 0 says that it worked. It must not throw.
+/// Writes the contents of a tensor: all `size_bytes` bytes at `data`, which are zeros before. 0 says that it worked.
+/// It must not throw.
 pub type tm_fill_fn =
     Option<unsafe extern "C" fn(data: *mut c_void, size_bytes: usize, user: *mut c_void) -> i32>;
 
@@ -26,9 +27,9 @@ fn fill<T: tidemill::Element>(
     unsafe { function(data.as_mut_ptr().cast(), size_of_val(data), user) }
 }
 
-/// A tensor whose contents a function writes straight into mapped memory, with no copy in between. (Where the host can't reach the
-/// device's memory, that is staging memory up to 8 MiB, and ordinary memory for more.) TM_CALLBACK, and no tensor, if it gives another
-/// number than 0.
+/// A tensor whose contents a function writes straight into mapped memory, with no copy in between. (Where the host
+/// can't reach the device's memory, that is staging memory up to 8 MiB, and ordinary memory for more.) TM_CALLBACK,
+/// and no tensor, if it gives another number than 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_upload_with(
     gpu: Option<&tm_accelerator>,
@@ -56,8 +57,8 @@ pub unsafe extern "C" fn tm_upload_with(
     })
 }
 
-/// Overwrites the contents as tm_upload_with makes them. What still uses the old contents keeps them. TM_CALLBACK if the function gives another
-/// number than 0: the contents are then what it left, and zeros.
+/// Overwrites the contents as tm_upload_with makes them. What still uses the old contents keeps them. TM_CALLBACK if
+/// the function gives another number than 0: the contents are then what it left, and zeros.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_tensor_write_with(
     tensor: Option<&tm_tensor>,
@@ -107,8 +108,9 @@ impl Drop for Owner {
     }
 }
 
-/// Says that `size_bytes` bytes at `data` stay as they are, and readable, until `release` is called: when the handle was freed, and the last tensor on
-/// it and the last submission that reads it are gone. `release` may be NULL for memory that is there until the process ends.
+/// Says that `size_bytes` bytes at `data` stay as they are, and readable, until `release` is called: when the handle
+/// was freed, and the last tensor on it and the last submission that reads it are gone. `release` may be NULL for
+/// memory that is there until the process ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_host_memory_new(
     data: *const c_void,
@@ -133,11 +135,13 @@ pub extern "C" fn tm_host_memory_free(memory: Option<Box<tm_host_memory>>) {
     guarded((), || drop(memory));
 }
 
-/// A tensor on memory of the application, from a byte of it on, without a copy. The device reads the memory where it is; nothing writes it:
-/// tm_tensor_write and a plan's output give the tensor memory of its own instead. It takes none of the pool.
+/// A tensor on memory of the application, from a byte of it on, without a copy. The device reads the memory where it
+/// is; nothing writes it: tm_tensor_write and a plan's output give the tensor memory of its own instead. It takes
+/// none of the pool.
 ///
-/// TM_HOST says why it can't be done: the device has no VK_EXT_external_memory_host, the driver refuses, or the tensor does not begin
-/// at a multiple of the device's minStorageBufferOffsetAlignment. tm_import_or_upload copies then.
+/// TM_HOST says why it can't be done: the device has no VK_EXT_external_memory_host, the driver refuses, or the
+/// tensor does not begin at a multiple of the device's minStorageBufferOffsetAlignment. tm_import_or_upload copies
+/// then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_import(
     gpu: Option<&tm_accelerator>,
@@ -159,8 +163,8 @@ pub unsafe extern "C" fn tm_import(
     })
 }
 
-/// As tm_import where that can be done, and as tm_upload otherwise: `why`, if not NULL, then gets the reason, to be freed with tm_string_free, and NULL
-/// otherwise.
+/// As tm_import where that can be done, and as tm_upload otherwise: `why`, if not NULL, then gets the reason, to be
+/// freed with tm_string_free, and NULL otherwise.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_import_or_upload(
     gpu: Option<&tm_accelerator>,

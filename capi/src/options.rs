@@ -1,6 +1,6 @@
-//! Structs of options. The first field, `size`, says how large the struct is in the header that the program was compiled
-//! against. So a later header of the same ABI can add fields at the end: a program that does not know them gets their
-//! defaults.
+//! Structs of options. The first field, `size`, says how large the struct is in the header that the program was
+//! compiled against. So a later header of the same ABI can add fields at the end: a program that does not know them
+//! gets their defaults.
 
 use crate::status::{Failure, tm_status};
 
@@ -8,8 +8,8 @@ use crate::status::{Failure, tm_status};
 ///
 /// # Safety
 ///
-/// The type is `#[repr(C)]`, its first field is `size: usize`, and every field may hold any bytes that C gives it, zeros among
-/// them. Fields that are added later begin at or behind [`LEAST`](Options::LEAST).
+/// The type is `#[repr(C)]`, its first field is `size: usize`, and every field may hold any bytes that C gives it,
+/// zeros among them. Fields that are added later begin at or behind [`LEAST`](Options::LEAST).
 pub(crate) unsafe trait Options: Copy {
     /// Its name in C.
     const NAME: &'static str;

@@ -21,7 +21,8 @@ use crate::status::{Failure, guard, tm_status};
 pub struct tm_progress {
     /// sizeof(tm_progress) of the library.
     pub size: usize,
-    /// What is done: pipelines that are ready, those that were there before among them, or candidates that were tried.
+    /// What is done: pipelines that are ready, those that were there before among them, or candidates that were
+    /// tried.
     pub done: usize,
     /// What is to be done.
     pub total: usize,
@@ -59,8 +60,8 @@ fn of_pipelines(progress: &PrepareProgress) -> tm_progress {
     }
 }
 
-/// Makes every pipeline that the recording will need, on several threads, before it ends. `progress`, if not NULL, is told of each and can
-/// end it: TM_CANCELLED. The recording stays as it was, and the pipelines that were made stay.
+/// Makes every pipeline that the recording will need, on several threads, before it ends. `progress`, if not NULL, is
+/// told of each and can end it: TM_CANCELLED. The recording stays as it was, and the pipelines that were made stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_prepare(
     recording: Option<&tm_recording>,
@@ -76,8 +77,8 @@ pub unsafe extern "C" fn tm_prepare(
     })
 }
 
-/// Has the driver compile what is left to compile before the plan's first submission; some drivers do so at the first dispatch. As
-/// tm_prepare, which is to be called before tm_into_plan where making pipelines takes the time.
+/// Has the driver compile what is left to compile before the plan's first submission; some drivers do so at the first
+/// dispatch. As tm_prepare, which is to be called before tm_into_plan where making pipelines takes the time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_plan_prepare(
     plan: Option<&tm_plan>,
@@ -191,9 +192,10 @@ impl tm_tune_options {
     }
 }
 
-/// Measures the candidates of every kernel family for every class of shapes on this device, and uses the best from now on; the next start
-/// uses them, too. NULL for `options` means the defaults. `progress`, if not NULL, is told of every candidate and can end it: then nothing is
-/// changed, and the JSON says `cancelled`. `json`, if not NULL, gets what came of it.
+/// Measures the candidates of every kernel family for every class of shapes on this device, and uses the best from
+/// now on; the next start uses them, too. NULL for `options` means the defaults. `progress`, if not NULL, is told of
+/// every candidate and can end it: then nothing is changed, and the JSON says `cancelled`. `json`, if not NULL, gets
+/// what came of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_tune(
     gpu: Option<&tm_accelerator>,

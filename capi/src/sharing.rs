@@ -16,19 +16,20 @@ use crate::status::{Failure, guard, guarded, tm_status};
 use crate::submission::tm_submission;
 use crate::tensor::tm_tensor;
 
-/// The VkBufferUsageFlags that a host's buffer must have been made for to become a tensor. Tidemill's own have the same.
+/// The VkBufferUsageFlags that a host's buffer must have been made for to become a tensor. Tidemill's own have the
+/// same.
 pub const TM_BUFFER_USAGE: u32 = 63;
 const _: () = assert!(TM_BUFFER_USAGE == BUFFER_USAGE.as_raw());
 
 /// A range of a buffer of the host's.
 ///
 /// By handing it over the host vouches for this:
-/// - The buffer is valid, of the accelerator's device, bound to memory, was made with this usage, reaches as far as the range does, and
-///   the queue's family may use it. It stays so until every tensor, recording and plan that uses it was freed and
-///   tm_synchronize has returned after that.
+/// - The buffer is valid, of the accelerator's device, bound to memory, was made with this usage, reaches as far as
+///   the range does, and the queue's family may use it. It stays so until every tensor, recording and plan that uses
+///   it was freed and tm_synchronize has returned after that.
 /// - No two tensors wrap ranges that overlap.
-/// - The host uses the range only where that is ordered with Tidemill's submissions: by barriers on the same queue, or by semaphores.
-///   What it wrote before is made visible to compute shaders and transfers by the same means.
+/// - The host uses the range only where that is ordered with Tidemill's submissions: by barriers on the same queue,
+///   or by semaphores. What it wrote before is made visible to compute shaders and transfers by the same means.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_host_buffer {
@@ -54,8 +55,8 @@ options!(tm_host_buffer, least: size_of::<tm_host_buffer>(), defaults: tm_host_b
 
 /// A tensor in a buffer of the host's, with what the host has in it. The buffer stays the host's.
 ///
-/// It is an operand like any other. Unlike others it stays in its place when it is written: by tm_tensor_write, by tm_keep_in_buffer, or as a
-/// plan's output (tm_plan_bind). A recording reads what is in it when it is submitted.
+/// It is an operand like any other. Unlike others it stays in its place when it is written: by tm_tensor_write, by
+/// tm_keep_in_buffer, or as a plan's output (tm_plan_bind). A recording reads what is in it when it is submitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_wrap_buffer(
     gpu: Option<&tm_accelerator>,
@@ -112,8 +113,9 @@ pub struct tm_buffer_range {
     pub offset_bytes: u64,
     /// How long they are.
     pub size_bytes: u64,
-    /// The contents are there when this timeline semaphore (VkSemaphore) has reached ready_value. A submission of the host's that waits
-    /// for it needs no barrier. 0 if they were there before, or if a command buffer of the host's own writes them.
+    /// The contents are there when this timeline semaphore (VkSemaphore) has reached ready_value. A submission of the
+    /// host's that waits for it needs no barrier. 0 if they were there before, or if a command buffer of the host's
+    /// own writes them.
     pub ready_semaphore: u64,
     /// The value; 0 without a semaphore.
     pub ready_value: u64,
@@ -128,15 +130,16 @@ options!(tm_buffer_range, least: size_of::<tm_buffer_range>(), defaults: tm_buff
     ready_value: 0,
 });
 
-/// Keeps a tensor's contents where tm_tensor_raw_buffer said that they are: as long as it lives, nothing overwrites them.
+/// Keeps a tensor's contents where tm_tensor_raw_buffer said that they are: as long as it lives, nothing overwrites
+/// them.
 #[derive(Debug)]
 pub struct tm_buffer_hold {
     _buffer: TensorBuffer,
 }
 
-/// The tensor's memory, for the host's own commands: it can be bound as a storage, uniform or texel buffer and copied from, and is not to
-/// be written. Free `hold` when the host's commands that use it are done: until then no write and no plan overwrites the contents. (A
-/// tensor that wraps a buffer of the host's is always written in place.)
+/// The tensor's memory, for the host's own commands: it can be bound as a storage, uniform or texel buffer and copied
+/// from, and is not to be written. Free `hold` when the host's commands that use it are done: until then no write and
+/// no plan overwrites the contents. (A tensor that wraps a buffer of the host's is always written in place.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_tensor_raw_buffer(
     tensor: Option<&tm_tensor>,
@@ -168,15 +171,15 @@ pub extern "C" fn tm_buffer_hold_free(hold: Option<Box<tm_buffer_hold>>) {
     guarded((), || drop(hold));
 }
 
-/// Hands uploads that wait for a submission to ride on to the device, and waits for nothing. tm_record_into wants it for what was
-/// just written.
+/// Hands uploads that wait for a submission to ride on to the device, and waits for nothing. tm_record_into wants it
+/// for what was just written.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_flush(gpu: Option<&tm_accelerator>) -> tm_status {
     guard("tm_flush", || Ok(opened(gpu)?.flush()?))
 }
 
-/// When the submission is done, for submissions of the host's to wait for: a timeline semaphore (VkSemaphore) and its value. The semaphore
-/// lives as long as the accelerator.
+/// When the submission is done, for submissions of the host's to wait for: a timeline semaphore (VkSemaphore) and its
+/// value. The semaphore lives as long as the accelerator.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_submission_raw_point(
     submission: Option<&tm_submission>,
@@ -192,11 +195,11 @@ pub extern "C" fn tm_submission_raw_point(
     })
 }
 
-/// Lets the recording's submission wait until a timeline semaphore of the host's (VkSemaphore, cast to uint64_t) has reached `value`,
-/// before anything of it runs.
+/// Lets the recording's submission wait until a timeline semaphore of the host's (VkSemaphore, cast to uint64_t) has
+/// reached `value`, before anything of it runs.
 ///
-/// The semaphore is of the accelerator's device and valid until the submission is done. The value is reached in the end, by work that was submitted before if it is
-/// on the same queue.
+/// The semaphore is of the accelerator's device and valid until the submission is done. The value is reached in the
+/// end, by work that was submitted before if it is on the same queue.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_wait_semaphore(
     recording: Option<&tm_recording>,
@@ -213,8 +216,8 @@ pub unsafe extern "C" fn tm_wait_semaphore(
     })
 }
 
-/// Lets the recording's submission signal `value` on a timeline semaphore of the host's when all of it is done. The value is above all that the
-/// semaphore has reached or will have reached by then.
+/// Lets the recording's submission signal `value` on a timeline semaphore of the host's when all of it is done. The
+/// value is above all that the semaphore has reached or will have reached by then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_signal_semaphore(
     recording: Option<&tm_recording>,
@@ -259,22 +262,24 @@ pub unsafe extern "C" fn tm_plan_signal_semaphore(
     })
 }
 
-/// Ends the recording by encoding it into a command buffer of the host's (VkCommandBuffer), which the host submits. What the host recorded
-/// before is seen, and what it records after sees the results: barriers stand on both sides. Nothing is submitted, waited for or
-/// uploaded. The command buffer's compute pipeline, descriptor sets and push constants are others afterwards. The recording's handle still
-/// has to be freed.
+/// Ends the recording by encoding it into a command buffer of the host's (VkCommandBuffer), which the host submits.
+/// What the host recorded before is seen, and what it records after sees the results: barriers stand on both sides.
+/// Nothing is submitted, waited for or uploaded. The command buffer's compute pipeline, descriptor sets and push
+/// constants are others afterwards. The recording's handle still has to be freed.
 ///
 /// By calling it the host vouches for this:
-/// - The command buffer is of the accelerator's device and of its queue's family, is being recorded, outside of a render pass, and no other
-///   thread touches it during the call.
-/// - It is submitted once, to the accelerator's queue, after what was submitted so far and before Tidemill is given anything that
-///   uses what it reads or writes; or else it is never submitted, and the host signals `done_value` itself.
-/// - The timeline semaphore `done_semaphore` (VkSemaphore, cast to uint64_t) reaches `done_value` when the command buffer's execution is
-///   over, and not before. It is valid until tm_synchronize has returned after that.
-/// - The host submits before it waits for the accelerator: tm_synchronize, tm_accelerator_close and tm_tensor_read of what it writes wait.
+/// - The command buffer is of the accelerator's device and of its queue's family, is being recorded, outside of a
+///   render pass, and no other thread touches it during the call.
+/// - It is submitted once, to the accelerator's queue, after what was submitted so far and before Tidemill is given
+///   anything that uses what it reads or writes; or else it is never submitted, and the host signals `done_value`
+///   itself.
+/// - The timeline semaphore `done_semaphore` (VkSemaphore, cast to uint64_t) reaches `done_value` when the command
+///   buffer's execution is over, and not before. It is valid until tm_synchronize has returned after that.
+/// - The host submits before it waits for the accelerator: tm_synchronize, tm_accelerator_close and tm_tensor_read of
+///   what it writes wait.
 ///
-/// TM_HOST if an input waits for its upload (call tm_flush before), or if the recording was told to wait or signal. After TM_VULKAN
-/// the command buffer may hold a part of it, and is not to be submitted.
+/// TM_HOST if an input waits for its upload (call tm_flush before), or if the recording was told to wait or signal.
+/// After TM_VULKAN the command buffer may hold a part of it, and is not to be submitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_record_into(
     recording: Option<&tm_recording>,
