@@ -26,7 +26,7 @@ fn compile_with(include: &Path, source: &Path, name: &str) -> PathBuf {
     cc.arg("-I").arg(include).arg("-I").arg(crate_dir().join("tests/programs"));
     cc.arg("-L").arg(&lib);
     cc.arg(format!("-Wl,-rpath,{}", lib.display())).args(["-ltidemill_c", "-lm", "-pthread"]);
-    if source.ends_with("embed.c") {
+    if ["embed.c", "exit.c"].iter().any(|name| source.ends_with(name)) {
         cc.arg("-lvulkan");
     }
     cc.arg("-o").arg(&program);
@@ -161,6 +161,14 @@ fn a_capture_from_c() {
 #[test]
 fn a_host_shares_its_own_device() {
     passes(&own("embed.c"), &[]);
+}
+
+#[test]
+fn a_host_may_exit_without_closing() {
+    let program = own("exit.c");
+    for _ in 0..3 {
+        assert_eq!(succeed(&mut validated(&program)), "ok\n");
+    }
 }
 
 #[test]

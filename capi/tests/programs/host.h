@@ -27,6 +27,7 @@ typedef struct {
     pthread_mutex_t lock;
     int held;  // by whom the lock is held: 0 or 1
     int turns;
+    bool prewarm;  // whether pipelines are made ahead in the background
 } Host;
 
 typedef struct {
@@ -176,7 +177,7 @@ static inline tm_status offer(Host *host, bool bare, tm_accelerator **gpu) {
     tm_config config = tm_config_defaults();
     config.memory_checks = true;
     config.no_cache = true;
-    config.prewarm = TM_PREWARM_OFF;
+    config.prewarm = host->prewarm ? TM_PREWARM_BACKGROUND : TM_PREWARM_OFF;
     tm_status status = tm_accelerator_from_raw(&device, &config, gpu);
     if (!bare) {
         tm_accelerator *none;
