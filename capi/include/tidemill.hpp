@@ -1,12 +1,14 @@
 // Tidemill for C++17: the C ABI (tidemill.h) as values that free themselves, exceptions and operators. Header only.
 //
 // Results.    A call that fails throws tidemill::Error, with the status of C and the library's sentence.
-// Ownership.  Objects own their handles. Tensors can be copied: copies are the same tensor. Everything else moves. What was moved from
-//             may be destroyed and assigned to, nothing else.
-// Values.     The result of an operation is a Value: small, copied freely, without memory of its own, good as long as its recording.
-//             +, -, *, / on values, tensors and numbers record operations. Comparisons are named: lt(a, b).
-// Callbacks.  A callback may throw: the exception goes through the library and comes out of the call that was waiting for it.
-// Threads.    As in C: any object from any thread, one at a time for what changes the object itself (move, assignment, destruction).
+// Ownership.  Objects own their handles. Tensors can be copied: copies are the same tensor. Everything else moves. What
+//             was moved from may be destroyed and assigned to, nothing else.
+// Values.     The result of an operation is a Value: small, copied freely, without memory of its own, good as long as
+//             its recording. +, -, *, / on values, tensors and numbers record operations. Comparisons are
+//             r.binary(TM_LT, a, b).
+// Callbacks.  A callback may throw: the exception goes through the library and comes out of the call that waits for it.
+// Threads.    As in C: any object from any thread; but what changes the object itself (move, assignment, destruction)
+//             excludes all other use of it.
 //
 // get() gives the handle of C, which stays the object's: functions of tidemill.h that have no method here take it.
 
@@ -28,7 +30,7 @@
 
 namespace tidemill {
 
-// --- Errors ----------------------------------------------------------------------------------------------------------
+// --- Errors --------------------------------------------------------------------------------------------------------
 
 // Why a call failed.
 class Error : public std::runtime_error {
@@ -135,7 +137,7 @@ void filled(F &fill, Call &&call) {
 
 }  // namespace detail
 
-// --- Types and shapes -------------------------------------------------------------------------------------------------
+// --- Types and shapes ----------------------------------------------------------------------------------------------
 
 // The bits of a 16-bit float. Operations compute in f32.
 struct Half {
@@ -190,7 +192,7 @@ Shape shape(Call &&call) {
 
 }  // namespace detail
 
-// --- Tensors ------------------------------------------------------------------------------------------------------------
+// --- Tensors -------------------------------------------------------------------------------------------------------
 
 // A dense, row-major tensor in device memory. Copies are the same tensor.
 class Tensor {
@@ -284,7 +286,7 @@ private:
     detail::Handle<tm_host_memory, tm_host_memory_free> handle_;
 };
 
-// --- Values and operands --------------------------------------------------------------------------------------------------
+// --- Values and operands -------------------------------------------------------------------------------------------
 
 // The result of an operation, good as long as its recording.
 class Value {
@@ -333,14 +335,30 @@ inline Value unary(tm_recording *r, tm_unary_op op, tm_value x) {
 
 }  // namespace detail
 
-inline Value operator+(const Value &a, const Operand &b) { return detail::binary(a.recording(), TM_ADD, a.get(), b.get()); }
-inline Value operator-(const Value &a, const Operand &b) { return detail::binary(a.recording(), TM_SUB, a.get(), b.get()); }
-inline Value operator*(const Value &a, const Operand &b) { return detail::binary(a.recording(), TM_MUL, a.get(), b.get()); }
-inline Value operator/(const Value &a, const Operand &b) { return detail::binary(a.recording(), TM_DIV, a.get(), b.get()); }
-inline Value operator+(const Tensor &a, const Value &b) { return detail::binary(b.recording(), TM_ADD, tm_of(a.get()), b.get()); }
-inline Value operator-(const Tensor &a, const Value &b) { return detail::binary(b.recording(), TM_SUB, tm_of(a.get()), b.get()); }
-inline Value operator*(const Tensor &a, const Value &b) { return detail::binary(b.recording(), TM_MUL, tm_of(a.get()), b.get()); }
-inline Value operator/(const Tensor &a, const Value &b) { return detail::binary(b.recording(), TM_DIV, tm_of(a.get()), b.get()); }
+inline Value operator+(const Value &a, const Operand &b) {
+    return detail::binary(a.recording(), TM_ADD, a.get(), b.get());
+}
+inline Value operator-(const Value &a, const Operand &b) {
+    return detail::binary(a.recording(), TM_SUB, a.get(), b.get());
+}
+inline Value operator*(const Value &a, const Operand &b) {
+    return detail::binary(a.recording(), TM_MUL, a.get(), b.get());
+}
+inline Value operator/(const Value &a, const Operand &b) {
+    return detail::binary(a.recording(), TM_DIV, a.get(), b.get());
+}
+inline Value operator+(const Tensor &a, const Value &b) {
+    return detail::binary(b.recording(), TM_ADD, tm_of(a.get()), b.get());
+}
+inline Value operator-(const Tensor &a, const Value &b) {
+    return detail::binary(b.recording(), TM_SUB, tm_of(a.get()), b.get());
+}
+inline Value operator*(const Tensor &a, const Value &b) {
+    return detail::binary(b.recording(), TM_MUL, tm_of(a.get()), b.get());
+}
+inline Value operator/(const Tensor &a, const Value &b) {
+    return detail::binary(b.recording(), TM_DIV, tm_of(a.get()), b.get());
+}
 inline Value operator+(const Value &a, double b) { return detail::binary(a.recording(), TM_ADD, a.get(), b); }
 inline Value operator-(const Value &a, double b) { return detail::binary(a.recording(), TM_SUB, a.get(), b); }
 inline Value operator*(const Value &a, double b) { return detail::binary(a.recording(), TM_MUL, a.get(), b); }
@@ -354,7 +372,9 @@ inline Value operator-(double a, const Value &b) { return -b + a; }
 class Epilogue {
 public:
     static Epilogue bias(const Operand &operand) { return Epilogue().step(TM_STEP_BIAS, operand.get()); }
-    static Epilogue column_bias(const Operand &operand) { return Epilogue().step(TM_STEP_COLUMN_BIAS, operand.get()); }
+    static Epilogue column_bias(const Operand &operand) {
+        return Epilogue().step(TM_STEP_COLUMN_BIAS, operand.get());
+    }
     Epilogue &&plus(const Operand &operand) && { return std::move(step(TM_STEP_PLUS, operand.get())); }
     Epilogue &&minus(const Operand &operand) && { return std::move(step(TM_STEP_MINUS, operand.get())); }
     Epilogue &&times(const Operand &operand) && { return std::move(step(TM_STEP_TIMES, operand.get())); }
@@ -374,7 +394,7 @@ private:
     std::vector<tm_step> steps_;
 };
 
-// --- Submissions, plans, kernels ------------------------------------------------------------------------------------------
+// --- Submissions, plans, kernels -----------------------------------------------------------------------------------
 
 // Work that was handed to the device. Destroying it waits for nothing and loses nothing.
 class Submission {
@@ -422,7 +442,9 @@ public:
     Submission submit() {
         return Submission(detail::made<tm_submission>([&](auto **out) { return tm_plan_submit(get(), out); }));
     }
-    void bind(const Tensor &recorded, const Tensor &tensor) { check(tm_plan_bind(get(), recorded.get(), tensor.get())); }
+    void bind(const Tensor &recorded, const Tensor &tensor) {
+        check(tm_plan_bind(get(), recorded.get(), tensor.get()));
+    }
     void profiling(tm_profiling mode) { check(tm_plan_profiling(get(), mode)); }
     void wait_semaphore(std::uint64_t semaphore, std::uint64_t value) {
         check(tm_plan_wait_semaphore(get(), semaphore, value));
@@ -465,7 +487,9 @@ class Dispatch {
 public:
     explicit Dispatch(const Kernel &kernel) { info_.kernel = kernel.get(); }
     Dispatch &input(const Operand &operand) { return argument(tm_input(operand.get())); }
-    Dispatch &output(tm_dtype dtype, const Shape &shape) { return argument(tm_output(dtype, shape.data(), shape.rank())); }
+    Dispatch &output(tm_dtype dtype, const Shape &shape) {
+        return argument(tm_output(dtype, shape.data(), shape.rank()));
+    }
     template <typename T>
     Dispatch &push(const T &constants) {
         static_assert(std::is_trivially_copyable_v<T>, "push constants are bytes");
@@ -511,7 +535,7 @@ private:
     std::vector<tm_specialization> constants_;
 };
 
-// --- Recordings -------------------------------------------------------------------------------------------------------------
+// --- Recordings ----------------------------------------------------------------------------------------------------
 
 // A list of operations that is carried out as one submission. An operation that fails leaves it as it was.
 class Recording {
@@ -529,8 +553,12 @@ public:
     Value of(const Tensor &tensor) const { return Value(get(), tm_of(tensor.get())); }
 
     Value unary(tm_unary_op op, const Operand &x) { return detail::unary(get(), op, x.get()); }
-    Value binary(tm_binary_op op, const Operand &a, const Operand &b) { return detail::binary(get(), op, a.get(), b.get()); }
-    Value binary(tm_binary_op op, const Operand &a, double b) { return detail::binary(get(), op, a.get(), b); }
+    Value binary(tm_binary_op op, const Operand &a, const Operand &b) {
+        return detail::binary(get(), op, a.get(), b.get());
+    }
+    Value binary(tm_binary_op op, const Operand &a, double b) {
+        return detail::binary(get(), op, a.get(), b);
+    }
     Value exp(const Operand &x) { return unary(TM_EXP, x); }
     Value log(const Operand &x) { return unary(TM_LOG, x); }
     Value sqrt(const Operand &x) { return unary(TM_SQRT, x); }
@@ -548,14 +576,22 @@ public:
     Value select(const Operand &mask, const Operand &a, const Operand &b) {
         return op([&](auto *out) { return tm_select(get(), mask.get(), a.get(), b.get(), out); });
     }
-    Value cast(const Operand &x, tm_dtype to) { return op([&](auto *out) { return tm_cast(get(), x.get(), to, out); }); }
+    Value cast(const Operand &x, tm_dtype to) { return op([&](auto *out) {
+        return tm_cast(get(), x.get(), to, out); });
+    }
 
     Value reduce(tm_reduce_op which, const Operand &x, std::int32_t axis = TM_ALL_AXES, bool keep = false) {
         return op([&](auto *out) { return tm_reduce(get(), which, x.get(), axis, keep, out); });
     }
-    Value sum(const Operand &x, std::int32_t axis = TM_ALL_AXES, bool keep = false) { return reduce(TM_SUM, x, axis, keep); }
-    Value mean(const Operand &x, std::int32_t axis = TM_ALL_AXES, bool keep = false) { return reduce(TM_MEAN, x, axis, keep); }
-    Value amax(const Operand &x, std::int32_t axis = TM_ALL_AXES, bool keep = false) { return reduce(TM_AMAX, x, axis, keep); }
+    Value sum(const Operand &x, std::int32_t axis = TM_ALL_AXES, bool keep = false) {
+        return reduce(TM_SUM, x, axis, keep);
+    }
+    Value mean(const Operand &x, std::int32_t axis = TM_ALL_AXES, bool keep = false) {
+        return reduce(TM_MEAN, x, axis, keep);
+    }
+    Value amax(const Operand &x, std::int32_t axis = TM_ALL_AXES, bool keep = false) {
+        return reduce(TM_AMAX, x, axis, keep);
+    }
     Value softmax(const Operand &x, std::int32_t axis = -1) {
         return op([&](auto *out) { return tm_softmax(get(), x.get(), axis, out); });
     }
@@ -579,7 +615,9 @@ public:
     Value reshape(const Operand &x, const Shape &shape) {
         return op([&](auto *out) { return tm_reshape(get(), x.get(), shape.data(), shape.rank(), out); });
     }
-    Value transpose(const Operand &x) { return op([&](auto *out) { return tm_transpose(get(), x.get(), out); }); }
+    Value transpose(const Operand &x) { return op([&](auto *out) {
+        return tm_transpose(get(), x.get(), out); });
+    }
     Value permute(const Operand &x, const std::vector<std::size_t> &order) {
         return op([&](auto *out) { return tm_permute(get(), x.get(), order.data(), order.size(), out); });
     }
@@ -617,8 +655,12 @@ public:
         return Tensor(detail::made<tm_tensor>([&](auto **out) { return tm_keep(get(), x.get(), out); }));
     }
     // Into the host's memory, which Accelerator::wrap made a tensor.
-    void keep_in(const Operand &x, const Tensor &wrapped) { check(tm_keep_in_buffer(get(), x.get(), wrapped.get())); }
-    void wait_semaphore(std::uint64_t semaphore, std::uint64_t value) { check(tm_wait_semaphore(get(), semaphore, value)); }
+    void keep_in(const Operand &x, const Tensor &wrapped) {
+        check(tm_keep_in_buffer(get(), x.get(), wrapped.get()));
+    }
+    void wait_semaphore(std::uint64_t semaphore, std::uint64_t value) {
+        check(tm_wait_semaphore(get(), semaphore, value));
+    }
     void signal_semaphore(std::uint64_t semaphore, std::uint64_t value) {
         check(tm_signal_semaphore(get(), semaphore, value));
     }
@@ -656,7 +698,7 @@ private:
     std::unique_ptr<tm_recording, detail::FreeOwned<tm_recording_free>> handle_;
 };
 
-// --- Streams ----------------------------------------------------------------------------------------------------------------
+// --- Streams -------------------------------------------------------------------------------------------------------
 
 // A batch that is done. It holds its slot until it is destroyed.
 class Batch {
@@ -711,7 +753,7 @@ private:
     detail::Handle<tm_stream, tm_stream_free> handle_;
 };
 
-// --- Profiles -----------------------------------------------------------------------------------------------------------------
+// --- Profiles ------------------------------------------------------------------------------------------------------
 
 // Everything that was submitted between two moments, with times.
 class Run {
@@ -719,7 +761,9 @@ public:
     explicit Run(tm_run *handle) : handle_(handle) {}
     tm_run *get() const noexcept { return handle_.get(); }
     std::string json() const { return detail::text([&](auto **out) { return tm_run_json(get(), out); }); }
-    std::string trace_json() const { return detail::text([&](auto **out) { return tm_run_trace_json(get(), out); }); }
+    std::string trace_json() const { return detail::text([&](auto **out) {
+        return tm_run_trace_json(get(), out); });
+    }
     std::string html() const { return detail::text([&](auto **out) { return tm_run_html(get(), out); }); }
     std::string table() const { return detail::text([&](auto **out) { return tm_run_table(get(), out); }); }
 
@@ -740,7 +784,7 @@ private:
     detail::Handle<tm_session, tm_session_free> handle_;
 };
 
-// --- Beside the host's own Vulkan -------------------------------------------------------------------------------------------
+// --- Beside the host's own Vulkan ----------------------------------------------------------------------------------
 
 // What the library needs of a physical device, and what it uses where the device has it.
 class DeviceNeeds {
@@ -784,7 +828,7 @@ private:
     detail::Handle<tm_buffer_hold, tm_buffer_hold_free> handle_;
 };
 
-// --- The accelerator ----------------------------------------------------------------------------------------------------------
+// --- The accelerator -----------------------------------------------------------------------------------------------
 
 // The device and all that is owned once.
 class Accelerator {
@@ -905,8 +949,12 @@ public:
     }
     // Throws TM_STILL_IN_USE, with how many, if something of it is still there.
     void close() { check(tm_accelerator_close(get())); }
-    std::string device_json() const { return detail::text([&](auto **out) { return tm_device_json(get(), out); }); }
-    std::string stats_json() const { return detail::text([&](auto **out) { return tm_stats_json(get(), out); }); }
+    std::string device_json() const { return detail::text([&](auto **out) {
+        return tm_device_json(get(), out); });
+    }
+    std::string stats_json() const { return detail::text([&](auto **out) {
+        return tm_stats_json(get(), out); });
+    }
 
 private:
     template <typename Call>
@@ -917,7 +965,7 @@ private:
     detail::Handle<tm_accelerator, tm_accelerator_free> handle_;
 };
 
-// --- The CPU or the device -----------------------------------------------------------------------------------------------------
+// --- The CPU or the device -----------------------------------------------------------------------------------------
 
 // Operations on the CPU or the device, whichever is predicted to be faster.
 class Hybrid {

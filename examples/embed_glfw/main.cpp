@@ -1,5 +1,7 @@
-// A window of a host in C++ with plain Vulkan and GLFW: every frame is drawn from a tensor that the engine computes on the host's device,
-// in the host's command buffer. No pixel passes through the CPU. The mouse moves a slider along the lower edge, which shifts the rings.
+// A window of a host in C++ with plain Vulkan and GLFW: every frame is drawn from a tensor that the engine computes
+// on the host's device,
+// in the host's command buffer. No pixel passes through the CPU. The mouse moves a slider along the lower edge,
+// which shifts the rings.
 //
 //     ./dev embed_glfw [--slider S] [--frames N]
 //
@@ -159,7 +161,8 @@ public:
         VK(vkAllocateCommandBuffers(device, &allocate, commands.data()));
     }
 
-    // Draws one frame: the engine's operations, a copy of the pixels into the window's image, and the image to the screen.
+    // Draws one frame: the engine's operations, a copy of the pixels into the window's image, and the image to
+    // the screen.
     void draw(Rings &rings, float slider) {
         std::size_t slot = number % FRAMES;
         std::uint64_t value = ++number;
