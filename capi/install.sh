@@ -32,8 +32,9 @@ fill() {
     sed -e "s/@VERSION@/$version/g" -e "s/@ABI@/$abi/g" "$1" >"$2"
 }
 
-mkdir -p "$prefix/include" "$prefix/lib/pkgconfig" "$prefix/lib/cmake/tidemill"
+mkdir -p "$prefix/include/tidemill" "$prefix/lib/pkgconfig" "$prefix/lib/cmake/tidemill"
 install -m 644 capi/include/tidemill.h capi/include/tidemill.hpp "$prefix/include/"
+install -m 644 capi/include/tidemill/*.hpp "$prefix/include/tidemill/"
 install -m 755 "$built/libtidemill_c.so" "$prefix/lib/libtidemill_c.so.$abi"
 ln -sf "libtidemill_c.so.$abi" "$prefix/lib/libtidemill_c.so"
 install -m 644 "$built/libtidemill_c.a" "$prefix/lib/"
