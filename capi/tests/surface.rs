@@ -12,6 +12,7 @@ const ONE_OP: &str = "a chain of one operation";
 const CLOSURES: &str = "it measures closures of Rust by the host's clock; a program of C has its own";
 const INTERNALS: &str =
     "what decides in Hybrid, for tests and tools; C has the decision and the calibration as a text";
+const REFLECTED: &str = "tm_kernel_json has what C needs of a shader's description";
 const BITS: &str = "a float of 16 bits is two bytes in C";
 
 /// Methods, or whole types, that C does not have.
@@ -23,6 +24,9 @@ const WITHOUT: &[(&str, &str)] = &[
     ("Curve", INTERNALS),
     ("Placement", INTERNALS),
     ("Work", INTERNALS),
+    ("Access", REFLECTED),
+    ("Capability", REFLECTED),
+    ("Reflection", REFLECTED),
     ("Hybrid::slow_cpu", "for tests of the library"),
     ("Hybrid::matmul", ONE_OP),
     ("Chain::matmul", "tm_chain_matmul without options"),
@@ -68,18 +72,30 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// The types that users of the crate can name: what `lib.rs` and the public modules re-export or declare.
+/// What a text re-exports, with the paths of one `pub use` as one text.
+fn exports(text: &str) -> Vec<&str> {
+    let items = text.match_indices("pub use ").filter(|(at, _)| text[..*at].ends_with(['\n', ' ']));
+    items.filter_map(|(at, _)| text[at + "pub use ".len()..].split(';').next()).collect()
+}
+
+/// The types that users of the crate can name: what is re-exported, and what public modules declare.
 fn public_types() -> BTreeSet<String> {
+    let lib = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let modules = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let mut public: Vec<PathBuf> = vec![root().join("src/vk/raw.rs")];
+    for module in modules {
+        public.push(root().join(format!("src/{module}.rs")));
+        public.push(root().join(format!("src/{module}/mod.rs")));
+    }
     let mut types = BTreeSet::new();
     for file in files(&root().join("src")) {
         let text = std::fs::read_to_string(&file).unwrap();
-        for item in text.split("\npub use ").skip(1) {
-            let item = item.split(';').next().unwrap_or_default();
+        for item in exports(&text) {
             let names = item.split(|c| !is_name(c)).filter(|name| name.starts_with(char::is_uppercase));
             types.extend(names.map(str::to_owned));
         }
-        let public = ["src/hybrid/mod.rs", "src/vk/raw.rs"].iter().any(|end| file.ends_with(end));
-        for declared in ["\npub struct ", "\npub enum "].iter().filter(|_| public) {
+        let is_public = public.contains(&file);
+        for declared in ["\npub struct ", "\npub enum "].iter().filter(|_| is_public) {
             let names = text.split(declared).skip(1).map(|rest| rest.split(|c| !is_name(c)).next());
             types.extend(names.flatten().map(str::to_owned));
         }
@@ -138,8 +154,7 @@ fn functions() -> BTreeSet<String> {
     let all: Vec<String> =
         files(&root().join("src")).iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let mut functions = BTreeSet::new();
-    for item in lib.split("\npub use ").skip(1) {
-        let item = item.split(';').next().unwrap_or_default();
+    for item in exports(&lib) {
         let items = item.split_once('{').map_or(item, |(_, items)| items.trim_end_matches('}'));
         for path in items.split(',') {
             let path = path.trim().split(" as ").next().unwrap_or_default();
