@@ -10,6 +10,8 @@ pub(crate) enum Cost {
     Light,
     /// Some tens of instructions, which take long to compile.
     Heavy,
+    /// As heavy, and used in few programs: only a few modules of elementwise programs have it.
+    Rare,
 }
 
 /// Calls a macro with the whole table; the macro matches what it needs of each row:
@@ -190,6 +192,188 @@ macro_rules! elementwise_ops {
                     cost: Heavy, codes: [ErfF32 = 59], cpu: math::erf,
                     c: TM_ERF = 20 "The error function.", step: TM_STEP_ERF = 21
                 }
+
+                /// The integer next to it on the side of 0; f32. Exact, as Vulkan guarantees. NaN, infinities and −0
+                /// stay what they are, and what lies between −1 and 0 becomes −0; a device may take denormals for
+                /// zeros.
+                trunc(Trunc) {
+                    cost: Light, codes: [TruncF32 = 60], cpu: f32::trunc,
+                    c: TM_TRUNC = 21 "The whole number towards 0."
+                }
+
+                /// 2 to the power of the operand; f32. 0 for −∞, ∞ from 128 on, NaN for NaN; exact for integers.
+                /// Denormal results where the device has them.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.1 ULP, measured on lavapipe over floats of every exponent. Made of additions,
+                /// multiplications and integer operations alone: the same bits on every device that rounds to the
+                /// nearest and keeps denormals.
+                exp2(Exp2) {
+                    cost: Rare, codes: [Exp2F32 = 64], cpu: rare::exp2,
+                    c: TM_EXP2 = 25 "2 to the power of x."
+                }
+
+                /// eˣ − 1, also where x is small; f32. −1 for −∞, ∞ from 88.73 on, NaN for NaN; zeros and denormals
+                /// stay what they are.
+                ///
+                /// ```
+                /// # fn main() -> tidemill::Result<()> {
+                /// let gpu = tidemill::Accelerator::global()?;
+                /// let x = gpu.upload(&[1e-10f32, -0.0, f32::NEG_INFINITY], [3])?;
+                /// assert_eq!(gpu.run(|r| r.expm1(&x))?.read::<f32>()?, [1e-10, 0.0, -1.0]);
+                /// # Ok(()) }
+                /// ```
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.7 ULP, measured on lavapipe over floats of every exponent. Made of additions,
+                /// multiplications and integer operations alone: the same bits on every device that rounds to the
+                /// nearest and keeps denormals.
+                expm1(Expm1) {
+                    cost: Rare, codes: [Expm1F32 = 65], cpu: rare::expm1,
+                    c: TM_EXPM1 = 26 "e to the power of x, less 1."
+                }
+
+                /// The logarithm to base 2; f32. −∞ for zeros, ∞ for ∞; NaN for NaN and for what is below 0. Exact for
+                /// powers of two. Denormals count as what they are, on every device.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 0.6 ULP, measured on lavapipe over floats of every exponent. Made of additions,
+                /// multiplications, integer operations and a division whose error is made good.
+                log2(Log2) {
+                    cost: Rare, codes: [Log2F32 = 66], cpu: rare::log2,
+                    c: TM_LOG2 = 27 "The logarithm to base 2."
+                }
+
+                /// The natural logarithm of 1 + x, also where x is small; f32. −∞ for −1, ∞ for ∞; NaN for NaN and for
+                /// what is below −1. Zeros and denormals stay what they are.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.5 ULP, measured on lavapipe over floats of every exponent. Made of additions,
+                /// multiplications and integer operations alone: the same bits on every device that rounds to the
+                /// nearest and keeps denormals.
+                log1p(Log1p) {
+                    cost: Rare, codes: [Log1pF32 = 67], cpu: rare::log1p,
+                    c: TM_LOG1P = 28 "The natural logarithm of 1 + x."
+                }
+
+                /// The hyperbolic sine; f32. ±∞ from ±89.42 on, NaN for NaN; zeros and denormals stay what they are.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.8 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+                /// ULP.
+                sinh(Sinh) {
+                    cost: Rare, codes: [SinhF32 = 68], cpu: rare::sinh,
+                    c: TM_SINH = 29 "The hyperbolic sine."
+                }
+
+                /// The hyperbolic cosine; f32. ∞ from ±89.42 on, 1 for zeros and denormals, NaN for NaN.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.6 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+                /// ULP.
+                cosh(Cosh) {
+                    cost: Rare, codes: [CoshF32 = 69], cpu: rare::cosh,
+                    c: TM_COSH = 30 "The hyperbolic cosine."
+                }
+
+                /// The inverse hyperbolic sine, log(x + √(x² + 1)); f32. ±∞ for ±∞, NaN for NaN; zeros and denormals
+                /// stay what they are.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 2 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a square root and a division, whose
+                /// errors on the device add to it.
+                asinh(Asinh) {
+                    cost: Rare, codes: [AsinhF32 = 70], cpu: rare::asinh,
+                    c: TM_ASINH = 31 "The inverse hyperbolic sine."
+                }
+
+                /// The inverse hyperbolic cosine, log(x + √(x² − 1)); f32. 0 for 1, ∞ for ∞; NaN for NaN and for what
+                /// is below 1.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 2.4 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a square root, whose error on the device
+                /// adds to it.
+                acosh(Acosh) {
+                    cost: Rare, codes: [AcoshF32 = 71], cpu: rare::acosh,
+                    c: TM_ACOSH = 32 "The inverse hyperbolic cosine."
+                }
+
+                /// The inverse hyperbolic tangent, log((1 + x) / (1 − x)) / 2; f32. ±∞ for ±1; NaN for NaN and for what
+                /// is beyond; zeros and denormals stay what they are.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 2.2 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+                /// ULP.
+                atanh(Atanh) {
+                    cost: Rare, codes: [AtanhF32 = 72], cpu: rare::atanh,
+                    c: TM_ATANH = 33 "The inverse hyperbolic tangent."
+                }
+
+                /// The inverse sine, from −π/2 to π/2; f32. NaN for NaN and for what is beyond ±1; zeros and denormals
+                /// stay what they are.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 2.6 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a square root, whose error on the device
+                /// adds to it.
+                asin(Asin) {
+                    cost: Rare, codes: [AsinF32 = 73], cpu: rare::asin,
+                    c: TM_ASIN = 34 "The inverse sine."
+                }
+
+                /// The inverse cosine, from 0 to π; f32. 0 for 1, π for −1; NaN for NaN and for what is beyond.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.3 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a square root, whose error on the device
+                /// adds to it.
+                acos(Acos) {
+                    cost: Rare, codes: [AcosF32 = 74], cpu: rare::acos,
+                    c: TM_ACOS = 35 "The inverse cosine."
+                }
+
+                /// The inverse tangent, from −π/2 to π/2; f32. ±π/2 for ±∞, NaN for NaN; zeros and denormals stay what
+                /// they are. [`atan2`](crate::Recording::atan2) has the angle of a point.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 2.4 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+                /// ULP.
+                atan(Atan) {
+                    cost: Rare, codes: [AtanF32 = 75], cpu: rare::atan,
+                    c: TM_ATAN = 36 "The inverse tangent."
+                }
+
+                /// 1 − [`erf`](crate::Recording::erf), without its loss of digits where that is near 1; f32. 2 for −∞,
+                /// 0 for ∞ and from 10.06 on, NaN for NaN. Results from 9.2 on are denormal, and 0 where a device has
+                /// none.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 4.7 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+                /// ULP.
+                erfc(Erfc) {
+                    cost: Rare, codes: [ErfcF32 = 76], cpu: rare::erfc,
+                    c: TM_ERFC = 37 "1 less the error function."
+                }
             }
             // One operand, f32; documented as activation functions.
             activations {
@@ -299,6 +483,68 @@ macro_rules! elementwise_ops {
                     cost: Heavy, codes: [SoftplusF32 = 50], cpu: math::softplus,
                     c: TM_SOFTPLUS = 19 "log(1 + exp(x)).", step: TM_STEP_SOFTPLUS = 13
                 }
+
+                /// (x + 3) / 6, but not below 0 and not above 1; f32. 0 for −∞, 1 for ∞, NaN for NaN.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.5 ULP, measured on lavapipe over floats of every exponent. Made of an addition and a
+                /// multiplication, which Vulkan wants correctly rounded.
+                hard_sigmoid(HardSigmoid) {
+                    cost: Light, codes: [HardSigmoidF32 = 61], cpu: math::hard_sigmoid,
+                    c: TM_HARD_SIGMOID = 22 "x / 6 + 1/2, between 0 and 1.", step: TM_STEP_HARD_SIGMOID = 22
+                }
+
+                /// x times [`hard_sigmoid`](crate::Recording::hard_sigmoid) of x; f32. −0 from −3 down, x itself from 3
+                /// up, NaN for NaN. A device may take denormals for zeros.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 2.5 ULP, measured on lavapipe over floats of every exponent. Made of an addition and
+                /// multiplications, which Vulkan wants correctly rounded.
+                hard_swish(HardSwish) {
+                    cost: Light, codes: [HardSwishF32 = 62], cpu: math::hard_swish,
+                    c: TM_HARD_SWISH = 23 "x * hard_sigmoid(x).", step: TM_STEP_HARD_SWISH = 23
+                }
+
+                /// x / (1 + |x|); f32. ±1 for ±∞, NaN for NaN; zeros keep their sign. A device may take denormals for
+                /// zeros.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 1.6 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+                /// ULP.
+                softsign(Softsign) {
+                    cost: Light, codes: [SoftsignF32 = 63], cpu: math::softsign,
+                    c: TM_SOFTSIGN = 24 "x / (1 + |x|)."
+                }
+
+                /// x · tanh(log(1 + eˣ)); f32. −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign. Denormal
+                /// operands and results are what they are on lavapipe; a device may take them for zeros.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 4.5 ULP, measured on lavapipe over floats of every exponent. Made of additions and
+                /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+                /// ULP.
+                mish(Mish) {
+                    cost: Rare, codes: [MishF32 = 77], cpu: rare::mish,
+                    c: TM_MISH = 38 "x * tanh(log(1 + exp(x)))."
+                }
+
+                /// 1.0507010 · x above 0, 1.7580993 · (eˣ − 1) below; f32. −1.7580993 for −∞, ∞ for ∞, NaN for NaN;
+                /// zeros keep their sign. A device may take denormals for zeros.
+                ///
+                /// # Accuracy
+                ///
+                /// At most 2 ULP, measured on lavapipe over floats of every exponent. Made of additions,
+                /// multiplications and integer operations alone: the same bits on every device that rounds to the
+                /// nearest and keeps denormals.
+                selu(Selu) {
+                    cost: Rare, codes: [SeluF32 = 78], cpu: rare::selu,
+                    c: TM_SELU = 39 "elu(x) with the constants of self-normalising networks."
+                }
             }
         }
         // The codes of operations with other operands: `src/ops/` has their methods.
@@ -339,6 +585,20 @@ macro_rules! elementwise_ops {
             I32ToF32 = 56 Light;
             U32ToF32 = 57 Light;
             RoundToF16 = 58 Light;
+            CeluF32 = 79 Rare;
+            Atan2F32 = 80 Rare;
+            HypotF32 = 81 Rare;
+            FmodF32 = 82 Rare;
+            ModuloF32 = 83 Rare;
+            CopysignF32 = 84 Light;
+            FmodI32 = 85 Rare;
+            FmodU32 = 86 Rare;
+            ModuloI32 = 87 Rare;
+            IsNanF32 = 88 Light;
+            IsInfF32 = 89 Light;
+            LogicalAnd = 90 Light;
+            LogicalOr = 91 Light;
+            LogicalXor = 92 Light;
         }
         }
     };

@@ -343,6 +343,14 @@ pub enum Error {
         /// What was given.
         got: DType,
     },
+    /// An axis that is named twice.
+    #[error("{op}: axis {axis} is named twice")]
+    AxisTwice {
+        /// The operation.
+        op: &'static str,
+        /// The axis, from the front.
+        axis: usize,
+    },
     /// An axis that the operand has not.
     #[error("{op}: axis {axis} is out of range for rank {rank}")]
     Axis {

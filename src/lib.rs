@@ -110,6 +110,7 @@ pub use runtime::tensor::{Tensor, TensorWriter};
 pub use schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 pub use shape::axes::Axes;
 pub use shape::ranges::Ranges;
+pub use shape::windows::Pool;
 pub use shape::{DType, Element, F16, MAX_RANK, Shape};
 pub use stream::{
     Batch, Consumer, IdleTime, Producer, Slot, Stream, StreamBuilder, StreamControl, StreamReport,

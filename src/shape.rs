@@ -5,6 +5,7 @@ pub(crate) mod broadcast;
 mod half;
 pub(crate) mod layout;
 pub(crate) mod ranges;
+pub(crate) mod windows;
 
 use std::fmt;
 

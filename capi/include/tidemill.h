@@ -32,6 +32,12 @@
 // In the place of an axis: all of them.
 #define TM_ALL_AXES INT32_MIN
 
+// A flag of tm_pool: a last window that reaches beyond the padding counts.
+#define TM_POOL_CEIL 1
+
+// A flag of tm_pool: means divide by the elements of the padding, too.
+#define TM_POOL_COUNT_PADDING 2
+
 // The VkBufferUsageFlags that a host's buffer must have been made for to become a tensor. Tidemill's own have the
 // same.
 #define TM_BUFFER_USAGE 63
@@ -293,6 +299,9 @@ typedef struct {
     uint64_t id;
 } tm_value;
 
+// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on.
+typedef uint32_t tm_test_op;
+
 // An operation of one operand: TM_NEG and so on.
 typedef uint32_t tm_unary_op;
 
@@ -301,6 +310,9 @@ typedef uint32_t tm_binary_op;
 
 // A reduction: TM_SUM and so on.
 typedef uint32_t tm_reduce_op;
+
+// What is made of each window: TM_POOL_MAX and so on.
+typedef uint32_t tm_pool_op;
 
 // A step of an epilogue: TM_STEP_BIAS and so on.
 typedef uint32_t tm_step_op;
@@ -684,6 +696,63 @@ typedef uint32_t tm_link;
 // The error function.
 #define TM_ERF 20
 
+// The whole number towards 0.
+#define TM_TRUNC 21
+
+// x / 6 + 1/2, between 0 and 1.
+#define TM_HARD_SIGMOID 22
+
+// x * hard_sigmoid(x).
+#define TM_HARD_SWISH 23
+
+// x / (1 + |x|).
+#define TM_SOFTSIGN 24
+
+// 2 to the power of x.
+#define TM_EXP2 25
+
+// e to the power of x, less 1.
+#define TM_EXPM1 26
+
+// The logarithm to base 2.
+#define TM_LOG2 27
+
+// The natural logarithm of 1 + x.
+#define TM_LOG1P 28
+
+// The hyperbolic sine.
+#define TM_SINH 29
+
+// The hyperbolic cosine.
+#define TM_COSH 30
+
+// The inverse hyperbolic sine.
+#define TM_ASINH 31
+
+// The inverse hyperbolic cosine.
+#define TM_ACOSH 32
+
+// The inverse hyperbolic tangent.
+#define TM_ATANH 33
+
+// The inverse sine.
+#define TM_ASIN 34
+
+// The inverse cosine.
+#define TM_ACOS 35
+
+// The inverse tangent.
+#define TM_ATAN 36
+
+// 1 less the error function.
+#define TM_ERFC 37
+
+// x * tanh(log(1 + exp(x))).
+#define TM_MISH 38
+
+// elu(x) with the constants of self-normalising networks.
+#define TM_SELU 39
+
 // a + b.
 #define TM_ADD 0
 
@@ -723,6 +792,42 @@ typedef uint32_t tm_link;
 // a >= b.
 #define TM_GE 12
 
+// The remainder of a / b with the sign of a.
+#define TM_FMOD 13
+
+// The remainder of a / b with the sign of b.
+#define TM_MODULO 14
+
+// The angle of the point (b, a), as atan2(a, b); floats, without a number in the place of b, as all that follow.
+#define TM_ATAN2 15
+
+// The square root of a * a + b * b.
+#define TM_HYPOT 16
+
+// The magnitude of a with the sign of b.
+#define TM_COPYSIGN 17
+
+// a where it is above 0, a * b elsewhere.
+#define TM_PRELU 18
+
+// Whether both are true (not 0); u32, as all that follow.
+#define TM_LOGICAL_AND 19
+
+// Whether at least one is true.
+#define TM_LOGICAL_OR 20
+
+// Whether one is true and the other is not.
+#define TM_LOGICAL_XOR 21
+
+// Is it NaN? Floats.
+#define TM_IS_NAN 0
+
+// Is it infinite? Floats.
+#define TM_IS_INF 1
+
+// Is it false (0)? u32.
+#define TM_LOGICAL_NOT 2
+
 // The sum.
 #define TM_SUM 0
 
@@ -749,6 +854,18 @@ typedef uint32_t tm_link;
 
 // The mean square distance from the mean.
 #define TM_VARIANCE 8
+
+// The largest element.
+#define TM_POOL_MAX 0
+
+// The place of the largest element, counted through the dimensions of the windows; u32.
+#define TM_POOL_MAX_PLACE 1
+
+// The mean of the elements inside.
+#define TM_POOL_AVERAGE 2
+
+// (sum of |x|^p)^(1/p).
+#define TM_POOL_NORM 3
 
 // Plus an element of `operand` for each column of a product, or channel of a convolution. As the first step only.
 #define TM_STEP_BIAS 0
@@ -806,6 +923,12 @@ typedef uint32_t tm_link;
 
 // As TM_ERF.
 #define TM_STEP_ERF 21
+
+// As TM_HARD_SIGMOID.
+#define TM_STEP_HARD_SIGMOID 22
+
+// As TM_HARD_SWISH.
+#define TM_STEP_HARD_SWISH 23
 
 // As tm_leaky_relu, with `a` for alpha.
 #define TM_STEP_LEAKY_RELU 18
@@ -1167,6 +1290,9 @@ tm_status tm_submission_profile_json(const tm_submission *submission,
 // Frees the handle. NULL is allowed.
 void tm_submission_free(tm_submission *submission);
 
+// A test of each element.
+tm_status tm_test(const tm_recording *recording, tm_test_op op, tm_value x, tm_value *out);
+
 // An operation of one operand.
 tm_status tm_unary(const tm_recording *recording, tm_unary_op op, tm_value x, tm_value *out);
 
@@ -1187,6 +1313,12 @@ tm_status tm_leaky_relu(const tm_recording *recording, tm_value x, float alpha, 
 // x where it is above 0, alpha * (exp(x) - 1) elsewhere; floats.
 tm_status tm_elu(const tm_recording *recording, tm_value x, float alpha, tm_value *out);
 
+// x where it is above 0, alpha * (exp(x / alpha) - 1) elsewhere; floats.
+tm_status tm_celu(const tm_recording *recording, tm_value x, float alpha, tm_value *out);
+
+// x, but not below the elements of `lo` and not above those of `hi`; floats. All three broadcast.
+tm_status tm_clamp(const tm_recording *recording, tm_value x, tm_value lo, tm_value hi, tm_value *out);
+
 // x, but not below `lo` and not above `hi`; floats.
 tm_status tm_clip(const tm_recording *recording, tm_value x, float lo, float hi, tm_value *out);
 
@@ -1205,6 +1337,25 @@ tm_status tm_reduce(const tm_recording *recording,
                     bool keep,
                     tm_value *out);
 
+// Reduces along several axes; negative ones count from the end. With `keep` the axes stay in the shape, with one element
+// each.
+tm_status tm_reduce_axes(const tm_recording *recording,
+                         tm_reduce_op op,
+                         tm_value x,
+                         const int32_t *axes,
+                         size_t axis_count,
+                         bool keep,
+                         tm_value *out);
+
+// The mean into `mean` and the variance into `variance`, along axes as in tm_reduce_axes; f32.
+tm_status tm_moments(const tm_recording *recording,
+                     tm_value x,
+                     const int32_t *axes,
+                     size_t axis_count,
+                     bool keep,
+                     tm_value *mean,
+                     tm_value *variance);
+
 // The sum of products of two vectors.
 tm_status tm_dot(const tm_recording *recording, tm_value a, tm_value b, tm_value *out);
 
@@ -1213,6 +1364,29 @@ tm_status tm_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm
 
 // The logarithm of softmax.
 tm_status tm_log_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm_value *out);
+
+// A number from each window of the last `rank` dimensions, one to three; floats. `window`, `stride` and `dilation` have a
+// number for each dimension, `padding` two, before and after it. NULL stands for windows side by side, for no padding, for
+// neighbours. `p` is read by TM_POOL_NORM alone.
+tm_status tm_pool(const tm_recording *recording,
+                  tm_pool_op op,
+                  tm_value x,
+                  const size_t *window,
+                  const size_t *stride,
+                  const size_t *padding,
+                  const size_t *dilation,
+                  size_t rank,
+                  uint32_t flags,
+                  float p,
+                  tm_value *out);
+
+// As tm_pool, TM_POOL_MAX and TM_POOL_AVERAGE, with windows that cut the last `rank` dimensions into so many parts.
+tm_status tm_adaptive_pool(const tm_recording *recording,
+                           tm_pool_op op,
+                           tm_value x,
+                           const size_t *parts,
+                           size_t rank,
+                           tm_value *out);
 
 // The plain product. tm_matmul_defaults() calls it.
 tm_status tm_matmul_options_init(tm_matmul_options *options, size_t size);
@@ -1708,6 +1882,9 @@ tm_status tm_chain_leaky_relu(const tm_chain *chain, tm_link x, float alpha, tm_
 
 // As tm_elu.
 tm_status tm_chain_elu(const tm_chain *chain, tm_link x, float alpha, tm_link *out);
+
+// As tm_celu.
+tm_status tm_chain_celu(const tm_chain *chain, tm_link x, float alpha, tm_link *out);
 
 // As tm_clip.
 tm_status tm_chain_clip(const tm_chain *chain, tm_link x, float lo, float hi, tm_link *out);

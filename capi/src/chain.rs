@@ -260,6 +260,17 @@ pub extern "C" fn tm_chain_elu(
     step("tm_chain_elu", chain, out, |chain, links| Ok(chain.elu(links.link(x, "x")?, alpha)?))
 }
 
+/// As tm_celu.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_chain_celu(
+    chain: Option<&tm_chain>,
+    x: tm_link,
+    alpha: f32,
+    out: Option<&mut MaybeUninit<tm_link>>,
+) -> tm_status {
+    step("tm_chain_celu", chain, out, |chain, links| Ok(chain.celu(links.link(x, "x")?, alpha)?))
+}
+
 /// As tm_clip.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_chain_clip(

@@ -64,6 +64,55 @@ pub const TM_GT: tm_binary_op = 11;
 /// a >= b.
 pub const TM_GE: tm_binary_op = 12;
 
+/// The remainder of a / b with the sign of a.
+pub const TM_FMOD: tm_binary_op = 13;
+/// The remainder of a / b with the sign of b.
+pub const TM_MODULO: tm_binary_op = 14;
+/// The angle of the point (b, a), as atan2(a, b); floats, without a number in the place of b, as all that follow.
+pub const TM_ATAN2: tm_binary_op = 15;
+/// The square root of a * a + b * b.
+pub const TM_HYPOT: tm_binary_op = 16;
+/// The magnitude of a with the sign of b.
+pub const TM_COPYSIGN: tm_binary_op = 17;
+/// a where it is above 0, a * b elsewhere.
+pub const TM_PRELU: tm_binary_op = 18;
+/// Whether both are true (not 0); u32, as all that follow.
+pub const TM_LOGICAL_AND: tm_binary_op = 19;
+/// Whether at least one is true.
+pub const TM_LOGICAL_OR: tm_binary_op = 20;
+/// Whether one is true and the other is not.
+pub const TM_LOGICAL_XOR: tm_binary_op = 21;
+
+/// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on.
+pub type tm_test_op = u32;
+/// Is it NaN? Floats.
+pub const TM_IS_NAN: tm_test_op = 0;
+/// Is it infinite? Floats.
+pub const TM_IS_INF: tm_test_op = 1;
+/// Is it false (0)? u32.
+pub const TM_LOGICAL_NOT: tm_test_op = 2;
+
+/// A test of each element.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_test(
+    recording: Option<&tm_recording>,
+    op: tm_test_op,
+    x: tm_value,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_test", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        let value = match op {
+            TM_IS_NAN => r.is_nan(x),
+            TM_IS_INF => r.is_inf(x),
+            TM_LOGICAL_NOT => r.logical_not(x),
+            other => return Err(Failure::unknown("op", other)),
+        };
+        Ok(value?)
+    })
+}
+
 /// An operation of one operand.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_unary(
@@ -107,6 +156,15 @@ pub unsafe extern "C" fn tm_binary(
             TM_LE => r.le(a, b),
             TM_GT => r.gt(a, b),
             TM_GE => r.ge(a, b),
+            TM_FMOD => r.fmod(a, b),
+            TM_MODULO => r.modulo(a, b),
+            TM_ATAN2 => r.atan2(a, b),
+            TM_HYPOT => r.hypot(a, b),
+            TM_COPYSIGN => r.copysign(a, b),
+            TM_PRELU => r.prelu(a, b),
+            TM_LOGICAL_AND => r.logical_and(a, b),
+            TM_LOGICAL_OR => r.logical_or(a, b),
+            TM_LOGICAL_XOR => r.logical_xor(a, b),
             other => return Err(Failure::unknown("op", other)),
         };
         Ok(value?)
@@ -180,6 +238,40 @@ pub unsafe extern "C" fn tm_elu(
     record("tm_elu", recording, out, |r, scope| {
         // SAFETY: contract 1.
         Ok(r.elu(unsafe { scope.operand(x, "x") }?, alpha)?)
+    })
+}
+
+/// x where it is above 0, alpha * (exp(x / alpha) - 1) elsewhere; floats.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_celu(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    alpha: f32,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_celu", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.celu(unsafe { scope.operand(x, "x") }?, alpha)?)
+    })
+}
+
+/// x, but not below the elements of `lo` and not above those of `hi`; floats. All three broadcast.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_clamp(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    lo: tm_value,
+    hi: tm_value,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_clamp", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        // SAFETY: contract 1.
+        let lo = unsafe { scope.operand(lo, "lo") }?;
+        // SAFETY: contract 1.
+        let hi = unsafe { scope.operand(hi, "hi") }?;
+        Ok(r.clamp(x, lo, hi)?)
     })
 }
 

@@ -45,6 +45,8 @@ mod elementwise;
 
 mod reduce;
 
+mod pool;
+
 mod epilogue;
 
 mod product;

@@ -2,10 +2,11 @@
 
 use std::mem::MaybeUninit;
 
-use tidemill::Axes;
+use tidemill::{Axes, Operand, Recording, Value};
 
+use crate::arguments::{elements, given};
 use crate::recording::{record, tm_recording, tm_value};
-use crate::status::{Failure, tm_status};
+use crate::status::{Failure, guard, tm_status};
 
 /// A reduction: TM_SUM and so on.
 pub type tm_reduce_op = u32;
@@ -47,20 +48,84 @@ pub unsafe extern "C" fn tm_reduce(
         let x = unsafe { scope.operand(x, "x") }?;
         let axes = if axis == TM_ALL_AXES { Axes::ALL } else { Axes::at(axis as isize) };
         let axes = if keep { axes.keep() } else { axes };
-        let value = match op {
-            TM_SUM => r.sum(x, axes),
-            TM_MEAN => r.mean(x, axes),
-            TM_PROD => r.prod(x, axes),
-            TM_AMAX => r.amax(x, axes),
-            TM_AMIN => r.amin(x, axes),
-            TM_ARGMAX => r.argmax(x, axes),
-            TM_ARGMIN => r.argmin(x, axes),
-            TM_NORM => r.norm(x, axes),
-            TM_VARIANCE => r.variance(x, axes),
-            other => return Err(Failure::unknown("op", other)),
-        };
-        Ok(value?)
+        reduce(r, op, x, axes)
     })
+}
+
+fn reduce(r: &Recording, op: tm_reduce_op, x: Operand<'_>, axes: Axes) -> Result<Value, Failure> {
+    let value = match op {
+        TM_SUM => r.sum(x, axes),
+        TM_MEAN => r.mean(x, axes),
+        TM_PROD => r.prod(x, axes),
+        TM_AMAX => r.amax(x, axes),
+        TM_AMIN => r.amin(x, axes),
+        TM_ARGMAX => r.argmax(x, axes),
+        TM_ARGMIN => r.argmin(x, axes),
+        TM_NORM => r.norm(x, axes),
+        TM_VARIANCE => r.variance(x, axes),
+        other => return Err(Failure::unknown("op", other)),
+    };
+    Ok(value?)
+}
+
+/// Reduces along several axes; negative ones count from the end. With `keep` the axes stay in the shape, with one element
+/// each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_reduce_axes(
+    recording: Option<&tm_recording>,
+    op: tm_reduce_op,
+    x: tm_value,
+    axes: *const i32,
+    axis_count: usize,
+    keep: bool,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_reduce_axes", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        // SAFETY: contract 1.
+        reduce(r, op, x, unsafe { several(axes, axis_count, keep) }?)
+    })
+}
+
+/// The mean into `mean` and the variance into `variance`, along axes as in tm_reduce_axes; f32.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_moments(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    axes: *const i32,
+    axis_count: usize,
+    keep: bool,
+    mean: Option<&mut MaybeUninit<tm_value>>,
+    variance: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    guard("tm_moments", || {
+        let (mean, variance) = (given(mean, "mean")?, given(variance, "variance")?);
+        let (mean, variance) = (mean.write(tm_value::NONE), variance.write(tm_value::NONE));
+        let made = given(recording, "recording")?.record(|r, scope| {
+            // SAFETY: contract 1.
+            let x = unsafe { scope.operand(x, "x") }?;
+            // SAFETY: contract 1.
+            let axes = unsafe { several(axes, axis_count, keep) }?;
+            let (mean, variance) = r.moments(x, axes)?;
+            Ok(vec![mean, variance])
+        })?;
+        if let [first, second] = made[..] {
+            (*mean, *variance) = (first, second);
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// Contract 1.
+unsafe fn several(axes: *const i32, count: usize, keep: bool) -> Result<Axes, Failure> {
+    // SAFETY: contract 1.
+    let axes: &[i32] = unsafe { elements(axes, count, "axes") }?;
+    let axes: Vec<isize> = axes.iter().map(|axis| *axis as isize).collect();
+    let axes = Axes::of(&axes);
+    Ok(if keep { axes.keep() } else { axes })
 }
 
 /// The sum of products of two vectors.

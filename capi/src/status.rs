@@ -138,6 +138,7 @@ fn code(error: &Error) -> tm_status {
         | Error::NotMatrix { .. }
         | Error::Dimensions { .. }
         | Error::Axis { .. }
+        | Error::AxisTwice { .. }
         | Error::EmptyReduction { .. }
         | Error::Permutation { .. }
         | Error::SliceRange { .. }

@@ -36,6 +36,7 @@ macro_rules! by_name {
                 $($(stringify!($name) => r.$name(x),)*)*
                 "leaky_relu" => r.leaky_relu(x, p),
                 "elu" => r.elu(x, p),
+                "celu" => r.celu(x, p),
                 "clip" => r.clip(x, p, q),
                 _ => r.pow_scalar(x, q),
             }
@@ -46,6 +47,7 @@ macro_rules! by_name {
                 $($(stringify!($name) => cpu::$name(x, out),)*)*
                 "leaky_relu" => cpu::leaky_relu(x, p, out),
                 "elu" => cpu::elu(x, p, out),
+                "celu" => cpu::celu(x, p, out),
                 "clip" => cpu::clip(x, p, q, out),
                 _ => cpu::pow_scalar(x, q, out),
             }

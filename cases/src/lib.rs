@@ -14,6 +14,7 @@ mod index;
 mod layout;
 mod matmul;
 mod pairs;
+mod pool;
 mod reduce;
 pub mod reference;
 pub mod report;
@@ -235,6 +236,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     elementwise::cases(&mut cases);
     pairs::cases(&mut cases);
+    pool::cases(&mut cases);
     layout::cases(&mut cases);
     index::cases(&mut cases);
     generate::cases(&mut cases);

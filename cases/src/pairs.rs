@@ -7,14 +7,18 @@ use super::data::{BENCHED, BENCHED_SIDE, LENGTHS, Random, SPECIAL, benched, unif
 use super::{Array, Bound, Case, Expected, Input, Kind, reference, twin};
 
 const ARITHMETIC: [&str; 7] = ["add", "sub", "mul", "div", "pow", "min", "max"];
+/// Those that have no form with a scalar; the first two have integers, too.
+const MORE: [&str; 6] = ["fmod", "modulo", "atan2", "hypot", "copysign", "prelu"];
 const COMPARISONS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
 const TYPES: [DType; 3] = [DType::F32, DType::I32, DType::U32];
 
 /// The accuracy that the documentation states.
 fn bound(op: &str) -> Bound {
     match op {
-        "min" | "max" => Bound::Exact,
+        "min" | "max" | "fmod" | "copysign" => Bound::Exact,
         "pow" => Bound::Ulp(5.0),
+        "atan2" => Bound::Ulp(2.4),
+        "hypot" => Bound::Ulp(1.3),
         _ => Bound::Ulp(0.5),
     }
 }
@@ -62,11 +66,7 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
         out.push(sweep(op, "special values", SPECIAL.len() * SPECIAL.len(), || {
             SPECIAL.iter().flat_map(|a| SPECIAL.iter().map(move |b| (*a, *b))).collect()
         }));
-        out.push(sweep(op, "200003 pairs of any bits", 200_003, || {
-            let mut random = Random::new(3);
-            let mut any = move || f32::from_bits(random.bits() as u32);
-            (0..200_003).map(|_| (any(), any())).collect()
-        }));
+        out.push(sweep(op, "200003 pairs of any bits", 200_003, any_pairs));
         for dtype in [DType::I32, DType::U32] {
             if op != "pow" {
                 for (a, b) in [(&[1][..], &[1][..]), (&[257], &[257]), (&[37, 61], &[61]), (&[9, 8], &[9, 1])]
@@ -76,6 +76,29 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
             }
         }
     }
+    for op in MORE {
+        for n in LENGTHS {
+            out.push(floats(op, &[n], &[n], 4.0));
+        }
+        for (a, b) in &SHAPES[6..12] {
+            out.push(floats(op, a, b, 4.0));
+        }
+        out.push(sweep(op, "special values", SPECIAL.len() * SPECIAL.len(), || {
+            SPECIAL.iter().flat_map(|a| SPECIAL.iter().map(move |b| (*a, *b))).collect()
+        }));
+        out.push(sweep(op, "200003 pairs of any bits", 200_003, any_pairs));
+        for dtype in [DType::I32, DType::U32] {
+            if matches!(op, "fmod" | "modulo") {
+                for (a, b) in
+                    [(&[1][..], &[1][..]), (&[4099], &[4099]), (&[37, 61], &[61]), (&[9, 8], &[9, 1])]
+                {
+                    out.push(words(op, dtype, a, b));
+                }
+            }
+        }
+    }
+    clamps(out);
+    truths(out);
     out.push(sweep("pow", "200003 powers of any size", 200_003, || powers(1e-38, 3e38)).large());
     out.push(sweep("pow", "200003 powers of numbers near 1", 200_003, || powers(0.5, 2.0)).large());
     for op in COMPARISONS {
@@ -180,6 +203,12 @@ fn apply<'a>(r: &Recording, op: &str, a: &'a Tensor, b: &'a Tensor) -> Result<Va
         "pow" => r.pow(a, b),
         "min" => r.min(a, b),
         "max" => r.max(a, b),
+        "fmod" => r.fmod(a, b),
+        "modulo" => r.modulo(a, b),
+        "atan2" => r.atan2(a, b),
+        "hypot" => r.hypot(a, b),
+        "copysign" => r.copysign(a, b),
+        "prelu" => r.prelu(a, b),
         "eq" => r.eq(a, b),
         "ne" => r.ne(a, b),
         "lt" => r.lt(a, b),
@@ -251,6 +280,128 @@ fn binary(op: &'static str, what: String, inputs: [Input; 2]) -> Case {
         .twin(move |x, out| twin::binary(op, x, out))
 }
 
+fn any_pairs() -> Vec<(f32, f32)> {
+    let mut random = Random::new(3);
+    let mut any = move || f32::from_bits(random.bits() as u32);
+    (0..200_003).map(|_| (any(), any())).collect()
+}
+
+/// Every choice of three numbers that break things, and shapes that broadcast.
+fn clamps(out: &mut Vec<Case>) {
+    const N: usize = SPECIAL.len();
+    let all = |k: u32| {
+        Input::new(&[N * N * N], move || (0..N * N * N).map(|i| SPECIAL[i / N.pow(k) % N]).collect())
+    };
+    out.push(clamp("special values".to_owned(), [all(0), all(1), all(2)]));
+    for extents in [
+        [&[1000][..], &[1000], &[1000]],
+        [&[1001], &[], &[1001]],
+        [&[37, 1], &[1, 61], &[61]],
+        [&[64, 32], &[32], &[64, 1]],
+        [&[2, 1, 8], &[3, 1], &[]],
+        [&[0, 5], &[5], &[1]],
+    ] {
+        let input = |k: usize| {
+            let n = extents[k].iter().product();
+            Input::new(extents[k], move || uniform(n, -4.0, 4.0, k as u64))
+        };
+        out.push(clamp(format!("{extents:?}"), [input(0), input(1), input(2)]));
+    }
+}
+
+fn clamp(what: String, inputs: [Input; 3]) -> Case {
+    let shapes = inputs.each_ref().map(|input| input.kind.shape);
+    let to = broadcast(&shapes.each_ref().map(|shape| shape.dims()));
+    let (n, result) = (to.iter().product(), Kind::of::<f32>(&to));
+    let expected = move |x: &[Array]| {
+        let from = shapes.each_ref().map(|shape| stretched(shape.dims(), &to));
+        let at = |k: usize, i| f64::from(x[k].of::<f32>()[from[k](i)]);
+        let element = |i| reference::binary("max", reference::binary("min", at(0, i), at(2, i)), at(1, i));
+        Expected::Floats((0..n).map(element).collect())
+    };
+    let record = |r: &Recording, t: &[Tensor]| r.clamp(&t[0], &t[1], &t[2]);
+    Case::new("clamp", "map", what, inputs.into(), result, record, expected)
+        .flops(n)
+        .twin(|x, out| cpu::clamp(x[0].view(), x[1].view(), x[2].view(), out.of_mut()))
+}
+
+/// Operations on truth values, and tests of floats.
+fn truths(out: &mut Vec<Case>) {
+    for n in [0, 1, 5, 257, 4099] {
+        for op in ["logical_not", "is_nan", "is_inf"] {
+            let dtype = if op == "logical_not" { DType::U32 } else { DType::F32 };
+            out.push(test(op, Input::words(dtype, &[n], move || any_words(dtype, n, 3))));
+        }
+    }
+    for op in ["logical_and", "logical_or", "logical_xor"] {
+        for (a, b) in [(&[4099][..], &[4099][..]), (&[37, 61], &[61]), (&[64, 1], &[1, 32]), (&[], &[257])] {
+            let flags = |extents: &[usize], seed| {
+                let n = extents.iter().product();
+                Input::new(extents, move || any_words(DType::U32, n, seed).iter().map(|w| w % 3).collect())
+            };
+            out.push(logical(op, [flags(a, 1), flags(b, 2)]));
+        }
+    }
+}
+
+fn test(op: &'static str, x: Input) -> Case {
+    let Kind { dtype, shape } = x.kind;
+    let expected = move |x: &[Array]| {
+        let holds = |x: &u32| match op {
+            "logical_not" => *x == 0,
+            "is_nan" => f32::from_bits(*x).is_nan(),
+            _ => f32::from_bits(*x).is_infinite(),
+        };
+        Expected::Words(x[0].of().iter().map(|x| u32::from(holds(x))).collect())
+    };
+    let record = move |r: &Recording, t: &[Tensor]| match op {
+        "logical_not" => r.logical_not(&t[0]),
+        "is_nan" => r.is_nan(&t[0]),
+        _ => r.is_inf(&t[0]),
+    };
+    let result = Kind { dtype: DType::U32, shape };
+    Case::new(op, "map", format!("{shape} {dtype}"), vec![x], result, record, expected)
+        .flops(shape.elements())
+        .twin(move |x, out| match op {
+            "logical_not" => cpu::logical_not(x[0].view(), out.of_mut()),
+            "is_nan" => cpu::is_nan(x[0].view(), out.of_mut()),
+            _ => cpu::is_inf(x[0].view(), out.of_mut()),
+        })
+}
+
+fn logical(op: &'static str, inputs: [Input; 2]) -> Case {
+    let shapes = inputs.each_ref().map(|input| input.kind.shape);
+    let [a, b] = shapes;
+    let to = broadcast(&[a.dims(), b.dims()]);
+    let (n, result, what) = (to.iter().product(), Kind::of::<u32>(&to), format!("{a} with {b}"));
+    let expected = move |x: &[Array]| {
+        let [from_a, from_b] = shapes.each_ref().map(|shape| stretched(shape.dims(), &to));
+        let (x, y) = (x[0].of::<u32>(), x[1].of::<u32>());
+        let element = |i| {
+            let (x, y) = (x[from_a(i)] != 0, y[from_b(i)] != 0);
+            u32::from(match op {
+                "logical_and" => x && y,
+                "logical_or" => x || y,
+                _ => x != y,
+            })
+        };
+        Expected::Words((0..n).map(element).collect())
+    };
+    let record = move |r: &Recording, t: &[Tensor]| match op {
+        "logical_and" => r.logical_and(&t[0], &t[1]),
+        "logical_or" => r.logical_or(&t[0], &t[1]),
+        _ => r.logical_xor(&t[0], &t[1]),
+    };
+    Case::new(op, "map", what, inputs.into(), result, record, expected).flops(n).twin(move |x, out| {
+        let (x, y) = (x[0].view(), x[1].view());
+        match op {
+            "logical_and" => cpu::logical_and(x, y, out.of_mut()),
+            "logical_or" => cpu::logical_or(x, y, out.of_mut()),
+            _ => cpu::logical_xor(x, y, out.of_mut()),
+        }
+    })
+}
+
 fn floats(op: &'static str, a: &[usize], b: &[usize], size: f32) -> Case {
     let input = |extents: &[usize], low, seed| {
         let n = extents.iter().product();
@@ -294,6 +445,10 @@ fn word_reference(op: &str, dtype: DType, a: u32, b: u32) -> u32 {
         "mul" => a.wrapping_mul(b),
         "div" if b == 0 => 0,
         "div" => a / b,
+        "fmod" | "modulo" if b == 0 => 0,
+        "fmod" => a % b,
+        // Both 0 or of one sign, or one divisor further.
+        "modulo" => (a % b + b) % b,
         "min" => a.min(b),
         "max" => a.max(b),
         "eq" => truth(a == b),

@@ -93,6 +93,29 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
             }
         }
     }
+    for op in OPS {
+        for (shape, axes) in [
+            (&[6, 7, 8][..], &[0, 1][..]),
+            (&[6, 7, 8], &[2, 1]),
+            (&[6, 7, 8], &[0, 2]),
+            (&[3, 5, 4, 6], &[1, 2]),
+            (&[3, 5, 4, 6], &[-1, 0]),
+            (&[3, 5, 4, 6], &[0, 2, 3]),
+            (&[3, 1, 40, 6], &[0, 2]),
+            (&[37, 65, 12], &[0, 2]),
+            (&[5, 9], &[]),
+        ] {
+            out.push(several(op, shape, axes, false));
+            out.push(several(op, shape, axes, true));
+        }
+    }
+    for variance in [false, true] {
+        for (shape, axes) in
+            [(&[37, 65][..], &[1][..]), (&[8, 3, 40], &[0, 2]), (&[4099], &[0]), (&[0, 5], &[1])]
+        {
+            out.push(moments(shape, axes, variance));
+        }
+    }
     for n in [0, 1, 3, 5, 255, 256, 257, 4099, 65_537, 1_000_003] {
         out.push(dot(n));
     }
@@ -231,6 +254,73 @@ fn reduced(op: &'static str, x: Input, axis: Option<usize>, keep: bool, note: &s
         .bound(if dtype == DType::F32 { bound(op, view.extent) } else { Bound::Exact })
         .flops(shape.iter().product())
         .twin(move |x, out| twin::reduce(op, &x[0], axes, out))
+}
+
+/// The elements with the dimensions that are reduced behind the others, in their order, and the shape of a result.
+fn gathered(shape: &[usize], axes: &[isize], keep: bool) -> (Vec<usize>, View, Vec<usize>) {
+    let rank = shape.len() as isize;
+    let reduced = |d: usize| axes.iter().any(|axis| (axis + rank) % rank == d as isize);
+    let of = |wanted: bool| (0..shape.len()).filter(move |&d| reduced(d) == wanted);
+    let order: Vec<usize> = of(false).chain(of(true)).collect();
+    let strides: Vec<usize> = (0..shape.len()).map(|d| shape[d + 1..].iter().product()).collect();
+    let n: usize = shape.iter().product();
+    let place = |mut i: usize| {
+        order.iter().rev().fold(0, |at, &d| {
+            let coordinate = i % shape[d];
+            i /= shape[d];
+            at + coordinate * strides[d]
+        })
+    };
+    let extents = |wanted| of(wanted).map(|d| shape[d]).product::<usize>();
+    let view = View::new(&[extents(false), extents(true)], Some(1));
+    let kept = (0..shape.len()).filter(|&d| keep || !reduced(d));
+    let left = kept.map(|d| if reduced(d) { 1 } else { shape[d] }).collect();
+    ((0..n).map(place).collect(), view, left)
+}
+
+/// A reduction over several axes.
+fn several(op: &'static str, shape: &[usize], axes: &'static [isize], keep: bool) -> Case {
+    let (places, view, left) = gathered(shape, axes, keep);
+    let over = if keep { Axes::of(axes).keep() } else { Axes::of(axes) };
+    let n = shape.iter().product();
+    let x = Input::new(shape, move || Data::Ordinary.make(op, n));
+    let result = Kind::new(if op.starts_with("arg") { DType::U32 } else { DType::F32 }, &left);
+    let expected = move |x: &[Array]| {
+        let x: Vec<f32> = places.iter().map(|at| x[0].of::<f32>()[*at]).collect();
+        float_results(op, view, &x)
+    };
+    let what = format!("{shape:?} axes {axes:?}{}", if keep { " kept" } else { "" });
+    let record = move |r: &Recording, t: &[Tensor]| record(r, op, &t[0], over);
+    Case::new(op, "reduce", what, vec![x], result, record, expected)
+        .bound(bound(op, view.extent))
+        .flops(n)
+        .twin(move |x, out| twin::reduce(op, &x[0], over, out))
+}
+
+/// One of the two results.
+fn moments(shape: &[usize], axes: &'static [isize], variance: bool) -> Case {
+    let (places, view, left) = gathered(shape, axes, false);
+    let op = if variance { "variance" } else { "mean" };
+    let n = shape.iter().product();
+    let x = Input::new(shape, move || Data::Ordinary.make(op, n));
+    let expected = move |x: &[Array]| {
+        let x: Vec<f32> = places.iter().map(|at| x[0].of::<f32>()[*at]).collect();
+        float_results(op, view, &x)
+    };
+    let record = move |r: &Recording, t: &[Tensor]| {
+        let (mean, of_squares) = r.moments(&t[0], Axes::of(axes))?;
+        Ok(if variance { of_squares } else { mean })
+    };
+    let (what, result) = (format!("{shape:?} axes {axes:?}: {op}"), Kind::of::<f32>(&left));
+    Case::new("moments", "reduce", what, vec![x], result, record, expected)
+        .bound(bound("variance", view.extent))
+        .flops(n)
+        .twin(move |x, out| {
+            let mut other = vec![0.0; out.kind.shape.elements()];
+            let (x, out) = (x[0].view(), out.of_mut());
+            let (means, variances) = if variance { (&mut other[..], out) } else { (out, &mut other[..]) };
+            cpu::moments(x, Axes::of(axes), means, variances)
+        })
 }
 
 fn float_results(op: &str, view: View, x: &[f32]) -> Expected {

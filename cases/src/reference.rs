@@ -14,6 +14,13 @@ pub fn binary(op: &str, a: f64, b: f64) -> f64 {
         "mul" => a * b,
         "div" => a / b,
         "pow" => a.powf(b),
+        "fmod" => a % b,
+        "modulo" => modulo(a, b),
+        "atan2" => a.atan2(b),
+        "hypot" => a.hypot(b),
+        "copysign" => a.copysign(b),
+        "prelu" if a.is_sign_negative() => a * b,
+        "prelu" => a,
         "min" | "max" if nan => f64::NAN,
         // By the total order, in which -0 is below +0.
         "min" if a.total_cmp(&b).is_lt() => a,
@@ -27,6 +34,15 @@ pub fn binary(op: &str, a: f64, b: f64) -> f64 {
         "ge" => truth(a >= b),
         _ => f64::NAN,
     }
+}
+
+/// The remainder with the sign of the divisor.
+fn modulo(a: f64, b: f64) -> f64 {
+    let r = a % b;
+    if r == 0.0 {
+        return 0f64.copysign(b);
+    }
+    if (r < 0.0) == (b < 0.0) { r } else { r + b }
 }
 
 fn truth(b: bool) -> f64 {

@@ -22,6 +22,8 @@ pub(crate) fn binary(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
             "sub" => cpu::sub(x, y, out.of_mut()),
             "mul" => cpu::mul(x, y, out.of_mut()),
             "div" => cpu::div(x, y, out.of_mut()),
+            "fmod" => cpu::fmod(x, y, out.of_mut()),
+            "modulo" => cpu::modulo(x, y, out.of_mut()),
             "min" => cpu::min(x, y, out.of_mut()),
             "max" => cpu::max(x, y, out.of_mut()),
             "eq" => cpu::eq(x, y, out.of_mut()),
@@ -34,6 +36,10 @@ pub(crate) fn binary(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
     }
     match x[0].kind.dtype {
         DType::F32 if op == "pow" => cpu::pow(x[0].view(), x[1].view(), out.of_mut()),
+        DType::F32 if op == "atan2" => cpu::atan2(x[0].view(), x[1].view(), out.of_mut()),
+        DType::F32 if op == "hypot" => cpu::hypot(x[0].view(), x[1].view(), out.of_mut()),
+        DType::F32 if op == "copysign" => cpu::copysign(x[0].view(), x[1].view(), out.of_mut()),
+        DType::F32 if op == "prelu" => cpu::prelu(x[0].view(), x[1].view(), out.of_mut()),
         DType::F32 => with::<f32>(op, x, out),
         DType::I32 => with::<i32>(op, x, out),
         _ => with::<u32>(op, x, out),

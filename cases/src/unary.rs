@@ -241,6 +241,185 @@ pub const UNARY: &[Unary] = &[
         &[(-INF, 0.0), (INF, INF), (-0.0, LN_2), (TINY, LN_2)],
     ),
     row(
+        "trunc",
+        (-9.0, 9.0),
+        Bound::Exact,
+        |x, _| x.trunc(),
+        |x, o| each(x, o, f32::trunc),
+        &[(-0.0, -0.0), (-0.5, -0.0), (-INF, -INF), (INF, INF)],
+    ),
+    row(
+        "exp2",
+        (-152.0, 130.0),
+        Bound::Ulp(1.1),
+        |x, _| x.exp2(),
+        |x, o| each(x, o, f32::exp2),
+        &[(-INF, 0.0), (128.0, INF), (INF, INF), (-0.0, 1.0), (TINY, 1.0), (-126.0, f32::MIN_POSITIVE)],
+    ),
+    row(
+        "expm1",
+        (-20.0, 90.0),
+        Bound::Ulp(1.7),
+        |x, _| x.exp_m1(),
+        |x, o| each(x, o, f32::exp_m1),
+        &[(-INF, -1.0), (88.73, INF), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY)],
+    ),
+    row(
+        "log2",
+        (0.0, 4.0),
+        Bound::Ulp(0.6),
+        |x, _| x.log2(),
+        |x, o| each(x, o, f32::log2),
+        &[
+            (0.0, -INF),
+            (-0.0, -INF),
+            (INF, INF),
+            (-TINY, NAN),
+            (1.0, 0.0),
+            (8.0, 3.0),
+            (f32::MIN_POSITIVE, -126.0),
+        ],
+    ),
+    row(
+        "log1p",
+        (-1.0, 4.0),
+        Bound::Ulp(1.5),
+        |x, _| x.ln_1p(),
+        |x, o| each(x, o, f32::ln_1p),
+        &[(-1.0, -INF), (-0.0, -0.0), (0.0, 0.0), (INF, INF), (-1.5, NAN), (-INF, NAN), (TINY, TINY)],
+    ),
+    row(
+        "sinh",
+        (-90.0, 90.0),
+        Bound::Ulp(1.8),
+        |x, _| x.sinh(),
+        |x, o| each(x, o, f32::sinh),
+        &[(-INF, -INF), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY), (89.5, INF)],
+    ),
+    row(
+        "cosh",
+        (-90.0, 90.0),
+        Bound::Ulp(1.6),
+        |x, _| x.cosh(),
+        |x, o| each(x, o, f32::cosh),
+        &[(-INF, INF), (INF, INF), (-0.0, 1.0), (TINY, 1.0), (-89.5, INF)],
+    ),
+    row(
+        "asinh",
+        (-9.0, 9.0),
+        Bound::Ulp(2.0),
+        |x, _| asinh(x),
+        |x, o| each(x, o, f32::asinh),
+        &[(-INF, -INF), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY)],
+    ),
+    row(
+        "acosh",
+        (0.9, 9.0),
+        Bound::Ulp(2.4),
+        |x, _| acosh(x),
+        |x, o| each(x, o, f32::acosh),
+        &[(1.0, 0.0), (INF, INF), (0.5, NAN), (-INF, NAN), (-0.0, NAN)],
+    ),
+    row(
+        "atanh",
+        (-1.0, 1.0),
+        Bound::Ulp(2.2),
+        |x, _| if x == 0.0 { x } else { 0.5 * (2.0 * x / (1.0 - x)).ln_1p() },
+        |x, o| each(x, o, f32::atanh),
+        &[(1.0, INF), (-1.0, -INF), (1.5, NAN), (-INF, NAN), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY)],
+    ),
+    row(
+        "asin",
+        (-1.0, 1.0),
+        Bound::Ulp(2.6),
+        |x, _| x.asin(),
+        |x, o| each(x, o, f32::asin),
+        &[
+            (1.0, FRAC_PI_2),
+            (-1.0, -FRAC_PI_2),
+            (1.5, NAN),
+            (-INF, NAN),
+            (-0.0, -0.0),
+            (0.0, 0.0),
+            (TINY, TINY),
+        ],
+    ),
+    row(
+        "acos",
+        (-1.0, 1.0),
+        Bound::Ulp(1.3),
+        |x, _| x.acos(),
+        |x, o| each(x, o, f32::acos),
+        &[(1.0, 0.0), (-1.0, PI), (1.5, NAN), (INF, NAN), (-0.0, FRAC_PI_2), (0.0, FRAC_PI_2)],
+    ),
+    row(
+        "atan",
+        (-9.0, 9.0),
+        Bound::Ulp(2.4),
+        |x, _| x.atan(),
+        |x, o| each(x, o, f32::atan),
+        &[(INF, FRAC_PI_2), (-INF, -FRAC_PI_2), (-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY)],
+    ),
+    row(
+        "erfc",
+        (-4.5, 10.2),
+        Bound::Ulp(4.7),
+        |x, _| if x.abs() < 0.5 { 1.0 - erf(x) } else { erfc(x) },
+        |x, o| each(x, o, |x| 1.0 - erf_by_hand(x)),
+        &[(-INF, 2.0), (INF, 0.0), (10.1, 0.0), (-0.0, 1.0), (0.0, 1.0)],
+    ),
+    row(
+        "hard_sigmoid",
+        (-4.0, 4.0),
+        Bound::Ulp(1.5),
+        |x, _| (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        |x, o| each(x, o, |x: f32| (x + 3.0).clamp(0.0, 6.0) / 6.0),
+        &[(-INF, 0.0), (INF, 1.0), (3.0, 1.0), (-3.0, 0.0), (-0.0, 0.5)],
+    ),
+    row(
+        "hard_swish",
+        (-4.0, 4.0),
+        Bound::Ulp(2.5),
+        |x, _| gated(x, (x + 3.0).clamp(0.0, 6.0) / 6.0),
+        |x, o| each(x, o, |x: f32| x * (x + 3.0).clamp(0.0, 6.0) / 6.0),
+        &[(-INF, -0.0), (INF, INF), (3.0, 3.0), (-3.0, -0.0), (-0.0, -0.0), (0.0, 0.0)],
+    ),
+    row(
+        "softsign",
+        (-9.0, 9.0),
+        Bound::Ulp(1.6),
+        |x, _| if x.is_infinite() { x.signum() } else { x / (1.0 + x.abs()) },
+        |x, o| each(x, o, |x: f32| x / (1.0 + x.abs())),
+        &[(-INF, -1.0), (INF, 1.0), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY)],
+    ),
+    row(
+        "mish",
+        (-106.0, 20.0),
+        Bound::Ulp(4.5),
+        |x, _| mish(x),
+        |x, o| each(x, o, |x: f32| x * x.exp().ln_1p().tanh()),
+        &[(-INF, -0.0), (INF, INF), (-0.0, -0.0), (0.0, 0.0)],
+    ),
+    row(
+        "selu",
+        (-30.0, 2.0),
+        Bound::Ulp(2.0),
+        |x, _| {
+            1.050_700_987_355_480_5
+                * if x.is_sign_negative() { 1.673_263_242_354_377_2 * x.exp_m1() } else { x }
+        },
+        |x, o| each(x, o, |x: f32| if x < 0.0 { 1.758_099_3 * x.exp_m1() } else { 1.050_701 * x }),
+        &[(-INF, -1.758_099_3), (INF, INF), (-0.0, -0.0), (0.0, 0.0)],
+    ),
+    row(
+        "celu",
+        (-30.0, 2.0),
+        Bound::Ulp(2.4),
+        |x, [p, _]| if x.is_sign_negative() { p * (x / p).exp_m1() } else { x },
+        |x, o| each(x, o, |x: f32| if x < 0.0 { 1.673_263_2 * (x / 1.673_263_2).exp_m1() } else { x }),
+        &[],
+    ),
+    row(
         "pow_scalar",
         (0.0, 100.0),
         Bound::Ulp(1.2),
@@ -255,7 +434,8 @@ pub const UNARY: &[Unary] = &[
 pub(crate) const TURNS: &[f32] = &[
     0.5, 1.5, 2.5, 3.5, 8_388_607.5, 8_388_608.0, 16_777_216.0, 0.625, 0.6, FRAC_PI_4, FRAC_PI_2, PI, TAU, 1e5, 1e9,
     1e22, 88.722_84, 87.336_54, 103.972_08, 104.0, 94.2, 64.0, 14.6, 13.2, 10.0, 9.0, 20.0, FRAC_1_SQRT_2, SQRT_2,
-    1e-45, 1e-38, 1e-8, 2.4e-4, 1e30, 0.9, 3.92, 4.0,
+    1e-45, 1e-38, 1e-8, 2.4e-4, 1e30, 0.9, 3.92, 4.0, 0.47, 0.414_213_57, 1.0, 2.414_213_5, 3.0, 6.0, 10.06, 26.0, 30.0, 89.0,
+    89.415_99, 90.0, 126.0, 127.5, 128.0, 149.0, 150.0, 160.0, 4096.0, 3e-8, 1.2e-4,
 ];
 
 /// The row of this name; the first one if there is none.
@@ -275,6 +455,35 @@ fn erf(x: f64) -> f64 {
         sum += term / (2.0 * n + 1.0);
     }
     x * sum * std::f64::consts::FRAC_2_SQRT_PI
+}
+
+/// The inverse hyperbolic sine, without the loss of digits near zero.
+fn asinh(x: f64) -> f64 {
+    let z = x.abs();
+    if z.is_infinite() {
+        return x;
+    }
+    (z + z * z / (1.0 + (z * z + 1.0).sqrt())).ln_1p().copysign(x)
+}
+
+/// The inverse hyperbolic cosine, without the loss of digits near 1.
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 {
+        return f64::NAN;
+    }
+    let t = x - 1.0;
+    (t + (t * (t + 2.0)).sqrt()).ln_1p()
+}
+
+/// x · tanh(log(1 + eˣ)), by the exponential on the side where it is small.
+fn mish(x: f64) -> f64 {
+    let e = (-x.abs()).exp();
+    let gate = if x >= 0.0 {
+        (1.0 + 2.0 * e) / (1.0 + 2.0 * e + 2.0 * e * e)
+    } else {
+        e * (e + 2.0) / (e * (e + 2.0) + 2.0)
+    };
+    gated(x, gate)
 }
 
 fn gelu_by_hand(x: f32) -> f32 {

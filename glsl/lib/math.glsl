@@ -186,17 +186,8 @@ vec4 tanh_f32(vec4 x) {
     return F(mix(r | sign_bit(a), a, is_nan(a)));
 }
 
-// x times the normal distribution function: x / 2 * (1 + erf(x / sqrt(2))).
-vec4 gelu_erf_f32(vec4 x) {
-    vec4 z = at_most(F(magnitude(U(x))), 14.6);
-    // x^2 / 2 in two parts: the square of the first 12 bits is exact.
-    vec4 top = F(U(z) & 0xfffff000u);
-    precise vec4 rest = -0.5 * ((z - top) * (z + top));
-    precise vec4 square = -0.5 * (top * top);
-    ivec4 n;
-    vec4 p = exp_parts(square, rest, n);
-    // exp(z^2 / 2) times the upper tail is q(t) / (z + 2.5); interpolated at Chebyshev points, 2e-8 off at most.
-    precise vec4 t = (z - 2.5) / (z + 2.5);
+// q of t = (z - 2.5) / (z + 2.5), for z >= 0; interpolated at Chebyshev points, 2e-8 off at most.
+vec4 tail_polynomial(vec4 t) {
     precise vec4 q = -1.583049875e-4 * t - 3.135571561e-4;
     q = q * t + 6.836188439e-4;
     q = q * t + 2.525805102e-3;
@@ -206,6 +197,21 @@ vec4 gelu_erf_f32(vec4 x) {
     q = q * t + 1.319870364e-1;
     q = q * t - 4.336919879e-1;
     q = q * t + 7.066566589e-1;
+    return q;
+}
+
+// x times the normal distribution function: x / 2 * (1 + erf(x / sqrt(2))).
+vec4 gelu_erf_f32(vec4 x) {
+    vec4 z = at_most(F(magnitude(U(x))), 14.6);
+    // x^2 / 2 in two parts: the square of the first 12 bits is exact.
+    vec4 top = F(U(z) & 0xfffff000u);
+    precise vec4 rest = -0.5 * ((z - top) * (z + top));
+    precise vec4 square = -0.5 * (top * top);
+    ivec4 n;
+    vec4 p = exp_parts(square, rest, n);
+    // exp(z^2 / 2) times the upper tail is q(t) / (z + 2.5).
+    precise vec4 t = (z - 2.5) / (z + 2.5);
+    precise vec4 q = tail_polynomial(t);
     q = q * p / (z + 2.5);
     // Below zero the power of two comes last: the product may be a number where the tail is a denormal.
     precise vec4 above = x * (1.0 - q * power_of_two(max(n, ivec4(-127))));

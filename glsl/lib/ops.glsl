@@ -4,12 +4,13 @@
 
 #include "lib/math.glsl"
 
-// OPS says which operations a module has (`OpSet`): all, or without those that take long to compile, or the few that
-// are used most. A driver reads the whole module each time it makes a pipeline, and some at each start: 20 ms for
+// OPS says which operations a module has (`OpSet`): every one, or without those that are rare, or also without those
+// that take long to compile, or the few that are used most. A driver reads the whole module each time it makes a pipeline, and some at each start: 20 ms for
 // the light set, 4 for the plain one on lavapipe.
 #define ALL 1
 #define LIGHT 2
 #define PLAIN 3
+#define EVERY 4
 
 #if OPS != PLAIN
 #include "lib/narrow.glsl"
@@ -34,6 +35,14 @@
 #define OP_MAX_I32 14
 #define OP_MIN_U32 15
 #define OP_MAX_U32 16
+#define OP_ATAN2_F32 80
+#define OP_HYPOT_F32 81
+#define OP_FMOD_F32 82
+#define OP_MODULO_F32 83
+#define OP_COPYSIGN_F32 84
+#define OP_FMOD_I32 85
+#define OP_FMOD_U32 86
+#define OP_MODULO_I32 87
 
 // Comparisons: 0 or 1.
 #define OP_EQ_F32 17
@@ -46,6 +55,11 @@
 #define OP_LE_I32 24
 #define OP_LT_U32 25
 #define OP_LE_U32 26
+#define OP_IS_NAN_F32 88
+#define OP_IS_INF_F32 89
+#define OP_LOGICAL_AND 90
+#define OP_LOGICAL_OR 91
+#define OP_LOGICAL_XOR 92
 
 // a ? b : c
 #define OP_SELECT 27
@@ -78,6 +92,26 @@
 #define OP_ABS_I32 52
 #define OP_SIGN_I32 53
 #define OP_ERF_F32 59
+#define OP_TRUNC_F32 60
+#define OP_HARD_SIGMOID_F32 61
+#define OP_HARD_SWISH_F32 62
+#define OP_SOFTSIGN_F32 63
+#define OP_EXP2_F32 64
+#define OP_EXPM1_F32 65
+#define OP_LOG2_F32 66
+#define OP_LOG1P_F32 67
+#define OP_SINH_F32 68
+#define OP_COSH_F32 69
+#define OP_ASINH_F32 70
+#define OP_ACOSH_F32 71
+#define OP_ATANH_F32 72
+#define OP_ASIN_F32 73
+#define OP_ACOS_F32 74
+#define OP_ATAN_F32 75
+#define OP_ERFC_F32 76
+#define OP_MISH_F32 77
+#define OP_SELU_F32 78
+#define OP_CELU_F32 79
 
 // Casts.
 #define OP_F32_TO_I32 54
@@ -141,11 +175,21 @@ uvec4 f32_to_u32(uvec4 a) {
     return mix(mix(r, uvec4(0), is_negative(a)), uvec4(0), is_nan(a));
 }
 
+// Between 0 and 1, from -3 to 3. The sum is exact where it is small.
+vec4 hard_sigmoid_f32(vec4 x) {
+    precise vec4 r = at_least(at_most(x + 3.0, 6.0), 0.0) * 0.16666667;
+    return mix(r, x, is_nan(U(x)));
+}
+
 uvec4 u32_to_f32(uvec4 a) {
     // By halves that are exact: the one rounding is that of the sum.
     precise vec4 r = vec4(a >> 16) * 65536.0 + vec4(a & 0xffffu);
     return U(r);
 }
+
+#if OPS == EVERY
+#include "lib/rare.glsl"
+#endif
 
 uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     precise vec4 r;
@@ -167,6 +211,7 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_MAX_I32: return uvec4(max(ivec4(a), ivec4(b)));
     case OP_MIN_U32: return min(a, b);
     case OP_MAX_U32: return max(a, b);
+    case OP_COPYSIGN_F32: return magnitude(a) | sign_bit(b);
     case OP_EQ_F32: return unless_nan(equal(ordered(a), ordered(b)), a, b);
     case OP_NE_F32: return 1u - unless_nan(equal(ordered(a), ordered(b)), a, b);
     case OP_LT_F32: return unless_nan(lessThan(ordered(a), ordered(b)), a, b);
@@ -177,6 +222,11 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_LE_I32: return truth(lessThanEqual(ivec4(a), ivec4(b)));
     case OP_LT_U32: return truth(lessThan(a, b));
     case OP_LE_U32: return truth(lessThanEqual(a, b));
+    case OP_IS_NAN_F32: return truth(is_nan(a));
+    case OP_IS_INF_F32: return truth(equal(magnitude(a), uvec4(INF_BITS)));
+    case OP_LOGICAL_AND: return truth(notEqual(a, uvec4(0))) & truth(notEqual(b, uvec4(0)));
+    case OP_LOGICAL_OR: return truth(notEqual(a | b, uvec4(0)));
+    case OP_LOGICAL_XOR: return truth(notEqual(a, uvec4(0))) ^ truth(notEqual(b, uvec4(0)));
     case OP_SELECT: return mix(b, c, equal(a, uvec4(0)));
     case OP_NEG_F32: return a ^ 0x80000000u;
     case OP_ABS_F32: return magnitude(a);
@@ -188,6 +238,18 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_SQRT_F32: r = sqrt(F(a)); break;
     case OP_RSQRT_F32: r = inversesqrt(F(a)); break;
     case OP_RECIP_F32: r = 1.0 / F(a); break;
+    case OP_TRUNC_F32: r = trunc(F(a)); break;
+    case OP_HARD_SIGMOID_F32: r = hard_sigmoid_f32(F(a)); break;
+    case OP_HARD_SWISH_F32: {
+        vec4 x = at_least(F(a), -4.0);
+        r = x * hard_sigmoid_f32(x);
+        return mix(U(r), a, is_nan(a));
+    }
+    case OP_SOFTSIGN_F32: {
+        vec4 bounded = at_least(at_most(F(a), 1e30), -1e30);
+        r = bounded / (1.0 + F(magnitude(U(bounded))));
+        return mix(U(r), a, is_nan(a));
+    }
     case OP_LEAKY_RELU_F32: {
         precise vec4 below = F(a) * F(b);
         return mix(a, U(below), is_negative(a));
@@ -202,7 +264,7 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_U32_TO_F32: return u32_to_f32(a);
     case OP_ROUND_TO_F16: return rounded_to_half(a);
 #endif
-#if OPS == ALL
+#if OPS == ALL || OPS == EVERY
     case OP_POW_F32: r = pow_f32(F(a), F(b)); break;
     case OP_EXP_F32: r = exp_f32(F(a)); break;
     case OP_LOG_F32: r = log_f32(F(a)); break;
@@ -219,6 +281,34 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_GELU_ERF_F32: r = gelu_erf_f32(F(a)); break;
     case OP_SOFTPLUS_F32: r = softplus_f32(F(a)); break;
     case OP_ERF_F32: r = erf_f32(F(a)); break;
+#endif
+#if OPS == EVERY
+    case OP_EXP2_F32: r = exp2_f32(F(a)); break;
+    case OP_EXPM1_F32: r = expm1_f32(F(a)); break;
+    case OP_LOG2_F32: r = log2_f32(F(a)); break;
+    case OP_LOG1P_F32: r = log1p_f32(F(a)); break;
+    case OP_SINH_F32: r = sinh_f32(F(a)); break;
+    case OP_COSH_F32: r = cosh_f32(F(a)); break;
+    case OP_ASINH_F32: r = asinh_f32(F(a)); break;
+    case OP_ACOSH_F32: r = acosh_f32(F(a)); break;
+    case OP_ATANH_F32: r = atanh_f32(F(a)); break;
+    case OP_ASIN_F32: r = asin_f32(F(a)); break;
+    case OP_ACOS_F32: r = acos_f32(F(a)); break;
+    case OP_ATAN_F32: r = atan_f32(F(a)); break;
+    case OP_ERFC_F32: r = erfc_f32(F(a)); break;
+    case OP_MISH_F32: r = mish_f32(F(a)); break;
+    case OP_SELU_F32: r = selu_f32(F(a)); break;
+    case OP_CELU_F32: {
+        precise vec4 below = F(b) * expm1_of_negative(F(a) / F(b));
+        return mix(mix(a, U(below), is_negative(a)), a, is_nan(a));
+    }
+    case OP_ATAN2_F32: r = atan2_f32(F(a), F(b)); break;
+    case OP_HYPOT_F32: r = hypot_f32(F(a), F(b)); break;
+    case OP_FMOD_F32: return fmod_f32(a, b);
+    case OP_MODULO_F32: return modulo_f32(a, b);
+    case OP_FMOD_I32: return uvec4(fmod_i32(ivec4(a), ivec4(b)));
+    case OP_FMOD_U32: return fmod_u32(a, b);
+    case OP_MODULO_I32: return modulo_i32(ivec4(a), ivec4(b));
 #endif
     default: return a;
     }

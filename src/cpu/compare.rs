@@ -52,6 +52,58 @@ comparisons! {
     ge, ge_scalar: |a: T, b: T| b.not_above(a);
 }
 
+macro_rules! logical {
+    ($($name:ident: $f:expr;)*) => {$(
+        #[doc = concat!("[`Recording::", stringify!($name), "`](crate::Recording::", stringify!($name), "): 1 or 0;")]
+        /// u32. Shapes broadcast.
+        ///
+        /// # Errors
+        ///
+        /// Those of [`eq`].
+        pub fn $name<'a>(
+            lhs: impl Into<View<'a, u32>>,
+            rhs: impl Into<View<'a, u32>>,
+            out: &mut [u32],
+        ) -> Result<Shape> {
+            let f = |a: u32, b: u32| u32::from($f(a != 0, b != 0));
+            binary(stringify!($name), lhs.into(), rhs.into(), out, LIGHT, f)
+        }
+    )*};
+}
+
+logical! {
+    logical_and: |a, b| a & b;
+    logical_or: |a, b| a | b;
+    logical_xor: |a, b| a ^ b;
+}
+
+/// [`Recording::logical_not`](crate::Recording::logical_not): 1 or 0; u32.
+///
+/// # Errors
+///
+/// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
+pub fn logical_not<'a>(x: impl Into<View<'a, u32>>, out: &mut [u32]) -> Result<Shape> {
+    unary("logical_not", x, out, LIGHT, |x: u32| u32::from(x == 0))
+}
+
+/// [`Recording::is_nan`](crate::Recording::is_nan): 1 or 0; f32.
+///
+/// # Errors
+///
+/// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
+pub fn is_nan<'a>(x: impl Into<View<'a, f32>>, out: &mut [u32]) -> Result<Shape> {
+    unary("is_nan", x, out, LIGHT, |x: f32| u32::from(x.is_nan()))
+}
+
+/// [`Recording::is_inf`](crate::Recording::is_inf): 1 or 0; f32.
+///
+/// # Errors
+///
+/// [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not fit.
+pub fn is_inf<'a>(x: impl Into<View<'a, f32>>, out: &mut [u32]) -> Result<Shape> {
+    unary("is_inf", x, out, LIGHT, |x: f32| u32::from(x.is_infinite()))
+}
+
 /// [`Recording::select`](crate::Recording::select): `a` where the mask is not 0, `b` elsewhere; all three broadcast.
 ///
 /// # Errors

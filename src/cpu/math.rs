@@ -5,6 +5,8 @@
 
 #![allow(clippy::excessive_precision, reason = "the digits that the sources of the polynomials give")]
 
+pub(super) mod rare;
+
 const INF_BITS: u32 = 0x7f80_0000;
 const ONE_BITS: u32 = 0x3f80_0000;
 const NAN_BITS: u32 = 0x7fc0_0000;
@@ -77,6 +79,24 @@ fn nearest(x: f32) -> (f32, i32) {
     const SHIFT: f32 = 12_582_912.0;
     let shifted = x + SHIFT;
     (shifted - SHIFT, (shifted.to_bits().wrapping_sub(SHIFT.to_bits())) as i32)
+}
+
+/// (x + 3) / 6 between 0 and 1. The sum is exact where it is small.
+#[inline(always)]
+pub(super) fn hard_sigmoid(x: f32) -> f32 {
+    choose(x.is_nan(), x, at_least(at_most(x + 3.0, 6.0), 0.0) * 0.166_666_67)
+}
+
+#[inline(always)]
+pub(super) fn hard_swish(x: f32) -> f32 {
+    let bounded = at_least(x, -4.0);
+    choose(x.is_nan(), x, bounded * hard_sigmoid(bounded))
+}
+
+#[inline(always)]
+pub(super) fn softsign(x: f32) -> f32 {
+    let bounded = at_least(at_most(x, 1e30), -1e30);
+    choose(x.is_nan(), x, bounded / (1.0 + bounded.abs()))
 }
 
 // ---- exp and log ----
@@ -230,16 +250,9 @@ pub(super) fn tanh(x: f32) -> f32 {
     choose(x.is_nan(), x, f32::from_bits(r | (x.to_bits() & SIGN)))
 }
 
-/// x times the normal distribution function: x / 2 · (1 + erf(x / √2)).
+/// q of t = (z − 2.5) / (z + 2.5), for z >= 0; interpolated at Chebyshev points, 2e-8 off at most.
 #[inline(always)]
-pub(super) fn gelu_erf(x: f32) -> f32 {
-    let z = at_most(f32::from_bits(magnitude(x)), 14.6);
-    // x² / 2 in two parts: the square of the first 12 bits is exact.
-    let top = f32::from_bits(z.to_bits() & 0xffff_f000);
-    let rest = -0.5 * ((z - top) * (z + top));
-    let (p, n) = exp_parts(-0.5 * (top * top), rest);
-    // exp(z² / 2) times the upper tail is q(t) / (z + 2.5); interpolated at Chebyshev points, 2e-8 off at most.
-    let t = (z - 2.5) / (z + 2.5);
+fn tail_polynomial(t: f32) -> f32 {
     let mut q = -1.583_049_9e-4 * t - 3.135_571_6e-4;
     q = q * t + 6.836_188_4e-4;
     q = q * t + 2.525_805_1e-3;
@@ -249,6 +262,19 @@ pub(super) fn gelu_erf(x: f32) -> f32 {
     q = q * t + 1.319_870_4e-1;
     q = q * t - 4.336_919_9e-1;
     q = q * t + 7.066_566_6e-1;
+    q
+}
+
+/// x times the normal distribution function: x / 2 · (1 + erf(x / √2)).
+#[inline(always)]
+pub(super) fn gelu_erf(x: f32) -> f32 {
+    let z = at_most(f32::from_bits(magnitude(x)), 14.6);
+    // x² / 2 in two parts: the square of the first 12 bits is exact.
+    let top = f32::from_bits(z.to_bits() & 0xffff_f000);
+    let rest = -0.5 * ((z - top) * (z + top));
+    let (p, n) = exp_parts(-0.5 * (top * top), rest);
+    // exp(z² / 2) times the upper tail is q(t) / (z + 2.5).
+    let mut q = tail_polynomial((z - 2.5) / (z + 2.5));
     q = q * p / (z + 2.5);
     // Below zero the power of two comes last: the product may be a number where the tail is a denormal.
     let above = x * (1.0 - q * power_of_two(choose(n < -127, -127, n)));

@@ -40,6 +40,7 @@ mod math;
 pub(crate) mod matmul;
 mod number;
 pub(crate) mod parallel;
+mod pool;
 pub(crate) mod reduce;
 mod simd;
 mod softmax;
@@ -48,12 +49,13 @@ mod unary;
 pub(crate) mod view;
 
 pub use binary::{
-    add, add_scalar, div, div_scalar, max, max_scalar, min, min_scalar, mul, pow, pow_scalar, scale, sub,
-    sub_scalar,
+    add, add_scalar, atan2, clamp, copysign, div, div_scalar, fmod, hypot, max, max_scalar, min, min_scalar,
+    modulo, mul, pow, pow_scalar, prelu, scale, sub, sub_scalar,
 };
 pub use cast::{Cast, cast};
 pub use compare::{
-    eq, eq_scalar, ge, ge_scalar, gt, gt_scalar, le, le_scalar, lt, lt_scalar, ne, ne_scalar, select,
+    eq, eq_scalar, ge, ge_scalar, gt, gt_scalar, is_inf, is_nan, le, le_scalar, logical_and, logical_not,
+    logical_or, logical_xor, lt, lt_scalar, ne, ne_scalar, select,
 };
 pub use conv2d::{Conv2d, conv2d};
 pub use generate::{iota, random_normal, random_uniform};
@@ -64,7 +66,10 @@ pub use index::{
 pub use layout::{broadcast_to, concat, gather_rows, pad, permute, slice, stack, transpose};
 pub use matmul::{Matmul, matmul, matmul_with};
 pub use number::{Number, Signed};
-pub use reduce::{amax, amin, argmax, argmin, dot, mean, norm, prod, sum, variance};
+pub use pool::{
+    adaptive_average_pool, adaptive_max_pool, average_pool, max_pool, max_pool_places, norm_pool,
+};
+pub use reduce::{amax, amin, argmax, argmin, dot, mean, moments, norm, prod, sum, variance};
 pub use softmax::{log_softmax, softmax};
 pub use unary::*;
 pub use view::View;

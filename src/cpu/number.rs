@@ -1,6 +1,6 @@
 //! Arithmetic that the element types have in common.
 
-use super::math;
+use super::math::{self, rare};
 use crate::shape::Element;
 
 /// Element types with arithmetic: `f32`, `i32` and `u32`, by the rules of the operations of the same names.
@@ -17,6 +17,10 @@ pub trait Number: Element {
     fn smaller(self, other: Self) -> Self;
     #[doc(hidden)]
     fn larger(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn remainder(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn modulo(self, other: Self) -> Self;
     #[doc(hidden)]
     fn equal(self, other: Self) -> bool;
     #[doc(hidden)]
@@ -82,6 +86,16 @@ impl Number for f32 {
     }
 
     #[inline(always)]
+    fn remainder(self, other: f32) -> f32 {
+        self % other
+    }
+
+    #[inline(always)]
+    fn modulo(self, other: f32) -> f32 {
+        rare::modulo(self, other)
+    }
+
+    #[inline(always)]
     fn equal(self, other: f32) -> bool {
         self == other
     }
@@ -141,7 +155,7 @@ impl Signed for f32 {
 }
 
 macro_rules! integer {
-    ($type:ty, $to_key:expr, $from_key:expr) => {
+    ($type:ty, $to_key:expr, $from_key:expr, $other_side:expr) => {
         impl Number for $type {
             #[inline(always)]
             fn plus(self, other: $type) -> $type {
@@ -171,6 +185,17 @@ macro_rules! integer {
             #[inline(always)]
             fn larger(self, other: $type) -> $type {
                 self.max(other)
+            }
+
+            #[inline(always)]
+            fn remainder(self, other: $type) -> $type {
+                if other == 0 { 0 } else { self.wrapping_rem(other) }
+            }
+
+            #[inline(always)]
+            fn modulo(self, other: $type) -> $type {
+                let r = self.remainder(other);
+                if r != 0 && $other_side(r, other) { r.wrapping_add(other) } else { r }
             }
 
             #[inline(always)]
@@ -216,8 +241,8 @@ macro_rules! integer {
     };
 }
 
-integer!(i32, |x: i32| x, |key: i32| key);
-integer!(u32, |x: u32| (x ^ 0x8000_0000) as i32, |key: i32| key as u32 ^ 0x8000_0000);
+integer!(i32, |x: i32| x, |key: i32| key, |r: i32, divisor: i32| (r ^ divisor) < 0);
+integer!(u32, |x: u32| (x ^ 0x8000_0000) as i32, |key: i32| key as u32 ^ 0x8000_0000, |_, _| false);
 
 impl Signed for i32 {
     #[inline(always)]

@@ -1,12 +1,15 @@
 //! Reductions. Floats are added and multiplied in f64.
 
+use std::borrow::Cow;
+
+use super::layout::permute;
 use super::lines::Fold;
 use super::number::Number;
 use super::parallel::{self, Grain, LIGHT};
 use super::simd;
 use super::view::{View, check_length};
 use crate::error::{Error, Result};
-use crate::shape::axes::{Axes, Geometry};
+use crate::shape::axes::{Along, Axes, Geometry};
 use crate::shape::{DType, Shape};
 
 /// An operand seen along its axes, with an output that fits.
@@ -15,11 +18,14 @@ fn along<'a, T: Number>(
     x: View<'a, T>,
     axes: Axes,
     out: usize,
-) -> Result<(&'a [T], Geometry, Shape)> {
+) -> Result<(Cow<'a, [T]>, Geometry, Shape)> {
     let x = x.checked(op)?;
-    let (geometry, shape) = axes.apply(op, &x.shape())?;
+    let Along { order, geometry, shape } = axes.apply(op, &x.shape())?;
     check_length(op, shape, out)?;
-    Ok((x.data(), geometry, shape))
+    let Some(order) = order else { return Ok((Cow::Borrowed(x.data()), geometry, shape)) };
+    let mut side_by_side = vec![T::zeroed(); x.data().len()];
+    permute(x, &order, &mut side_by_side)?;
+    Ok((Cow::Owned(side_by_side), geometry, shape))
 }
 
 /// Nothing that a step is told, for each line.
@@ -61,12 +67,12 @@ fn store<T, R>(values: Vec<T>, out: &mut [R], f: impl Fn(T) -> R) {
 pub fn sum<'a, T: Number>(x: impl Into<View<'a, T>>, axes: impl Into<Axes>, out: &mut [T]) -> Result<Shape> {
     let (x, geometry, shape) = along("sum", x.into(), axes.into(), out.len())?;
     if T::DTYPE == DType::F32 {
-        let sums = sums(bytemuck::cast_slice(x), geometry, &vec![0.0; out.len()], |x, _| x);
+        let sums = sums(bytemuck::cast_slice(&x), geometry, &vec![0.0; out.len()], |x, _| x);
         store(sums, bytemuck::cast_slice_mut::<T, f32>(out), |sum| sum as f32);
     } else {
         let step = |sum: T, x: T, ()| sum.plus(x);
         let fold = Fold { nothing: T::zeroed(), step, merge: T::plus };
-        store(fold.lines(x, geometry, &untold(geometry)), out, |sum| sum);
+        store(fold.lines(&x, geometry, &untold(geometry)), out, |sum| sum);
     }
     Ok(shape)
 }
@@ -78,7 +84,7 @@ pub fn sum<'a, T: Number>(x: impl Into<View<'a, T>>, axes: impl Into<Axes>, out:
 /// Those of [`sum`].
 pub fn mean<'a>(x: impl Into<View<'a, f32>>, axes: impl Into<Axes>, out: &mut [f32]) -> Result<Shape> {
     let (x, geometry, shape) = along("mean", x.into(), axes.into(), out.len())?;
-    let sums = sums(x, geometry, &vec![0.0; out.len()], |x, _| x);
+    let sums = sums(&x, geometry, &vec![0.0; out.len()], |x, _| x);
     store(sums, out, |sum| (sum / geometry.extent as f64) as f32);
     Ok(shape)
 }
@@ -90,7 +96,7 @@ pub fn mean<'a>(x: impl Into<View<'a, f32>>, axes: impl Into<Axes>, out: &mut [f
 /// Those of [`sum`].
 pub fn norm<'a>(x: impl Into<View<'a, f32>>, axes: impl Into<Axes>, out: &mut [f32]) -> Result<Shape> {
     let (x, geometry, shape) = along("norm", x.into(), axes.into(), out.len())?;
-    store(sums(x, geometry, &vec![0.0; out.len()], |x, _| x * x), out, |sum| sum.sqrt() as f32);
+    store(sums(&x, geometry, &vec![0.0; out.len()], |x, _| x * x), out, |sum| sum.sqrt() as f32);
     Ok(shape)
 }
 
@@ -102,9 +108,31 @@ pub fn norm<'a>(x: impl Into<View<'a, f32>>, axes: impl Into<Axes>, out: &mut [f
 pub fn variance<'a>(x: impl Into<View<'a, f32>>, axes: impl Into<Axes>, out: &mut [f32]) -> Result<Shape> {
     let (x, geometry, shape) = along("variance", x.into(), axes.into(), out.len())?;
     let n = geometry.extent as f64;
-    let mut means = sums(x, geometry, &vec![0.0; out.len()], |x, _| x);
+    let mut means = sums(&x, geometry, &vec![0.0; out.len()], |x, _| x);
     means.iter_mut().for_each(|sum| *sum /= n);
-    store(sums(x, geometry, &means, |x, mean| (x - mean) * (x - mean)), out, |sum| (sum / n) as f32);
+    store(sums(&x, geometry, &means, |x, mean| (x - mean) * (x - mean)), out, |sum| (sum / n) as f32);
+    Ok(shape)
+}
+
+/// [`Recording::moments`](crate::Recording::moments): the means into `means`, the variances into `variances`; f32.
+///
+/// # Errors
+///
+/// Those of [`sum`].
+pub fn moments<'a>(
+    x: impl Into<View<'a, f32>>,
+    axes: impl Into<Axes>,
+    means: &mut [f32],
+    variances: &mut [f32],
+) -> Result<Shape> {
+    let (x, geometry, shape) = along("moments", x.into(), axes.into(), means.len())?;
+    check_length("moments", shape, variances.len())?;
+    let n = geometry.extent as f64;
+    let mut exact = sums(&x, geometry, &vec![0.0; means.len()], |x, _| x);
+    exact.iter_mut().for_each(|sum| *sum /= n);
+    let distances = sums(&x, geometry, &exact, |x, mean| (x - mean) * (x - mean));
+    store(distances, variances, |sum| (sum / n) as f32);
+    store(exact, means, |mean| mean as f32);
     Ok(shape)
 }
 
@@ -117,7 +145,7 @@ pub fn prod<'a>(x: impl Into<View<'a, f32>>, axes: impl Into<Axes>, out: &mut [f
     let (x, geometry, shape) = along("prod", x.into(), axes.into(), out.len())?;
     let step = |product: f64, x: f32, ()| product * f64::from(x);
     let fold = Fold { nothing: 1.0, step, merge: |a: f64, b: f64| a * b };
-    store(fold.lines(x, geometry, &untold(geometry)), out, |product| product as f32);
+    store(fold.lines(&x, geometry, &untold(geometry)), out, |product| product as f32);
     Ok(shape)
 }
 
@@ -160,7 +188,7 @@ fn extremes<T: Number>(
 pub fn amax<'a, T: Number>(x: impl Into<View<'a, T>>, axes: impl Into<Axes>, out: &mut [T]) -> Result<Shape> {
     let x = x.into();
     let (data, geometry, shape) = along("amax", x, axes.into(), out.len())?;
-    let keys = extremes("amax", (data, geometry), x.shape(), End::Largest, T::key_for_max)?;
+    let keys = extremes("amax", (&data, geometry), x.shape(), End::Largest, T::key_for_max)?;
     store(keys, out, T::from_key);
     Ok(shape)
 }
@@ -173,7 +201,7 @@ pub fn amax<'a, T: Number>(x: impl Into<View<'a, T>>, axes: impl Into<Axes>, out
 pub fn amin<'a, T: Number>(x: impl Into<View<'a, T>>, axes: impl Into<Axes>, out: &mut [T]) -> Result<Shape> {
     let x = x.into();
     let (data, geometry, shape) = along("amin", x, axes.into(), out.len())?;
-    let keys = extremes("amin", (data, geometry), x.shape(), End::Smallest, T::key_for_min)?;
+    let keys = extremes("amin", (&data, geometry), x.shape(), End::Smallest, T::key_for_min)?;
     store(keys, out, T::from_key);
     Ok(shape)
 }
@@ -214,7 +242,7 @@ fn place<T: Number>(
     key: impl Fn(T) -> i32 + Copy + Sync + Send,
 ) -> Result<Shape> {
     let (data, geometry, shape) = along(op, x, axes, out.len())?;
-    let best = extremes(op, (data, geometry), x.shape(), end, key)?;
+    let best = extremes(op, (&data, geometry), x.shape(), end, key)?;
     if geometry.is_rows() {
         let extent = geometry.extent as usize;
         parallel::rows(out, 1, extent, LIGHT, |first, out| {
@@ -231,7 +259,7 @@ fn place<T: Number>(
         let merge = |[a, seen]: [u32; 2], [b, more]: [u32; 2]| {
             [if a == u32::MAX && b != u32::MAX { seen + b } else { a }, seen + more]
         };
-        let places = Fold { nothing: [u32::MAX, 0], step, merge }.lines(data, geometry, &best);
+        let places = Fold { nothing: [u32::MAX, 0], step, merge }.lines(&data, geometry, &best);
         store(places, out, |[place, _]| place);
     }
     Ok(shape)

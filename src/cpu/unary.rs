@@ -2,12 +2,13 @@
 
 use super::elementwise::unary;
 use super::math;
+use super::math::rare;
 use super::number::Signed;
 use super::parallel::{Grain, HEAVY, LIGHT};
 use super::view::View;
 use crate::elementwise_ops::Cost;
 use crate::error::Result;
-use crate::error::parameters::{finite, not_nan, parameter};
+use crate::error::parameters::{finite, not_nan, parameter, positive};
 use crate::shape::Shape;
 
 impl Grain {
@@ -15,7 +16,7 @@ impl Grain {
     const fn of(cost: Cost) -> Grain {
         match cost {
             Cost::Plain | Cost::Light => LIGHT,
-            Cost::Heavy => HEAVY,
+            Cost::Heavy | Cost::Rare => HEAVY,
         }
     }
 }
@@ -82,6 +83,18 @@ pub fn elu<'a>(x: impl Into<View<'a, f32>>, alpha: f32, out: &mut [f32]) -> Resu
         let below = alpha * math::expm1_of_negative(x);
         if x.is_sign_negative() && !x.is_nan() { below } else { x }
     })
+}
+
+/// [`Recording::celu`](crate::Recording::celu); f32.
+///
+/// # Errors
+///
+/// [`Error::Length`](crate::Error::Length), [`Error::Parameter`](crate::Error::Parameter) unless `alpha` is finite and
+/// above 0.
+pub fn celu<'a>(x: impl Into<View<'a, f32>>, alpha: f32, out: &mut [f32]) -> Result<Shape> {
+    let op = "celu";
+    positive(op, "alpha", alpha)?;
+    unary(op, x, out, HEAVY, move |x| rare::celu(x, alpha))
 }
 
 /// [`Recording::clip`](crate::Recording::clip); f32.

@@ -294,6 +294,10 @@ impl Merging<'_> {
                 let read = |a: &Gather| ([self.read(a.table), self.read(a.rows)], a.geometry, a.by_element);
                 read(a) == read(b)
             }
+            (Op::Pool(a), Op::Pool(b)) => {
+                branch!("common: pooled");
+                a.kind == b.kind && a.windows == b.windows && self.read(a.input) == self.read(b.input)
+            }
             (Op::Generate(a), Op::Generate(b)) => {
                 branch!("common: generated");
                 a.sequence == b.sequence && a.seed == b.seed

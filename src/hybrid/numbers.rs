@@ -177,7 +177,7 @@ macro_rules! reductions {
         impl Chain<'_> {$(
             pub fn $name(&mut self, x: Link, axes: impl Into<Axes>) -> Result<Link> {
                 let axes = axes.into();
-                let (_, shape) = axes.apply(stringify!($name), &self.shape(x)?)?;
+                let shape = axes.apply(stringify!($name), &self.shape(x)?)?.shape;
                 step!(
                     self,
                     $op,

@@ -66,6 +66,7 @@ macro_rules! from_the_table {
             $($($name(): $op;)*)*
             leaky_relu(alpha): LeakyRelu;
             elu(alpha): Elu;
+            celu(alpha): Celu;
             clip(lo, hi): Clip;
             pow_scalar(exponent): PowScalar;
         }
@@ -136,7 +137,7 @@ macro_rules! reductions {
         impl Chain<'_> {$(
             pub fn $name(&mut self, x: Link, axes: impl Into<Axes>) -> Result<Link> {
                 let axes = axes.into();
-                let (_, shape) = axes.apply(stringify!($name), &self.shape(x)?)?;
+                let shape = axes.apply(stringify!($name), &self.shape(x)?)?.shape;
                 self.step::<f32, f32>(
                     Op::$op,
                     &[x],

@@ -33,7 +33,7 @@ impl Class {
     const fn of(cost: Cost) -> Class {
         match cost {
             Cost::Plain | Cost::Light => Class::Memory,
-            Cost::Heavy => Class::Transcendental,
+            Cost::Heavy | Cost::Rare => Class::Transcendental,
         }
     }
 
@@ -103,6 +103,7 @@ macro_rules! from_the_table {
             PowScalar pow_scalar Class::Transcendental;
             LeakyRelu leaky_relu Class::Memory;
             Elu elu Class::Transcendental;
+            Celu celu Class::Transcendental;
             Clip clip Class::Memory;
             Sum sum Class::Reduction;
             Mean mean Class::Reduction;

@@ -143,7 +143,10 @@ impl Epilogue {
 
     /// Whether it fits into a dispatch.
     pub(crate) fn fits(&self) -> bool {
-        self.steps.len() <= MAX_STEPS && self.extras.len() <= MAX_EXTRAS && self.scalars.len() <= MAX_SCALARS
+        self.steps.len() <= MAX_STEPS
+            && self.extras.len() <= MAX_EXTRAS
+            && self.scalars.len() <= MAX_SCALARS
+            && branch!("tail: no rare step", self.steps.iter().all(|step| step.op.set() <= OpSet::All))
     }
 
     /// Whether a module with the commonest operations holds it. A driver reads the whole module for each pipeline: on

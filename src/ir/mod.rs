@@ -20,6 +20,7 @@ pub(crate) mod matmul;
 pub(crate) mod op;
 pub(crate) mod op_code;
 pub(crate) mod pipeline_key;
+pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod softmax;
 pub(crate) mod value;

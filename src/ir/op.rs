@@ -7,6 +7,7 @@ use crate::ir::elementwise::Map;
 use crate::ir::epilogue::Epilogue;
 use crate::ir::index::{Histogram, Locate, Scatter};
 use crate::ir::matmul::Product;
+use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
@@ -22,6 +23,8 @@ pub(crate) enum Op {
     PackWeights(PackWeights),
     Reduce(Box<Reduce>),
     Softmax(Box<Softmax>),
+    /// A number for each window.
+    Pool(Box<Pooling>),
     /// All of a value.
     Copy(Copy),
     /// A dense tensor into a box of a larger one.
@@ -66,6 +69,10 @@ impl Op {
             Op::Softmax(softmax) => {
                 headed(softmax.input, softmax.head.as_ref(), &mut note);
                 note(softmax.output, true);
+            }
+            Op::Pool(pooling) => {
+                note(pooling.input, false);
+                note(pooling.output, true);
             }
             Op::Copy(copy) => {
                 note(copy.input, false);
@@ -132,6 +139,7 @@ from_own_type! {
     PackWeights(PackWeights),
     Reduce(Reduce) by Box,
     Softmax(Softmax) by Box,
+    Pool(Pooling) by Box,
     Copy(Copy),
     CopyBox(CopyBox) by Box,
     Gather(Gather),

@@ -39,7 +39,9 @@ pub(crate) enum OpSet {
     Plain,
     /// Without those that take long to compile.
     Light,
+    /// Without those that are rare.
     All,
+    Every,
 }
 
 impl OpCode {
@@ -49,6 +51,7 @@ impl OpCode {
             Cost::Plain => OpSet::Plain,
             Cost::Light => OpSet::Light,
             Cost::Heavy => OpSet::All,
+            Cost::Rare => OpSet::Every,
         }
     }
 }

@@ -85,6 +85,8 @@ fn bound(constant: ConstantName) -> Bound {
         C::GatherIndexed => Most(2),
         C::LocateDepth => Size(8),
         C::ScatterKind => Most(8),
+        C::PoolKind => Most(4),
+        C::PoolAdaptive => Flag,
         C::GenerateKind | C::PlaceFit => Most(3),
         C::PlaceDims => Most(4),
         C::PeakKind => Most(2),

@@ -20,5 +20,6 @@ pub(crate) mod lower;
 pub(crate) mod matmul;
 pub(crate) mod modules;
 pub(crate) mod pack;
+pub(crate) mod pool;
 pub(crate) mod together;
 pub(crate) mod variant;

@@ -1,7 +1,7 @@
 //! Activation functions with parameters.
 
-use super::elementwise::{Codes, finite, not_nan, parameter};
-use crate::error::Result;
+use super::elementwise::{Arg, Codes, check_float, finite, not_nan, parameter, positive};
+use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::runtime::recording::{Operand, Recording, Value};
 
@@ -43,6 +43,83 @@ impl Recording {
         let op = "elu";
         finite(op, "alpha", alpha)?;
         self.unary(op, Codes::f32(OpCode::EluF32), operand.into(), &[alpha])
+    }
+
+    /// The operand where it is above 0, else `alpha` · (e^(x / `alpha`) − 1), whose slope at 0 is 1; f32. −`alpha` for −∞, ∞
+    /// for ∞, NaN for NaN. What has no sign bit stays what it is. A device may take denormals for zeros.
+    ///
+    /// # Accuracy
+    ///
+    /// At most 2.4 ULP, measured on lavapipe over floats of every exponent (`alpha` = 1.6732632). Made of additions and
+    /// multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5 ULP.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`] if the operand is not f32, [`Error::Parameter`] if `alpha` is not finite and above 0.
+    pub fn celu<'a>(&self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+        let op = "celu";
+        positive(op, "alpha", alpha)?;
+        self.unary(op, Codes::f32(OpCode::CeluF32), operand.into(), &[alpha])
+    }
+
+    /// [`leaky_relu`](Recording::leaky_relu) with a tensor of slopes, which broadcasts: a slope for each channel of
+    /// `[n, c, h, w]` has the shape `[c, 1, 1]`; f32.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[-1.0f32, 2.0, -3.0, -4.0], [2, 2])?;
+    /// let slopes = gpu.upload(&[0.5f32, 0.25], [2, 1])?;
+    /// assert_eq!(gpu.run(|r| r.prelu(&x, &slopes))?.read::<f32>()?, [-0.5, 2.0, -0.75, -1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Accuracy
+    ///
+    /// Correctly rounded, as [`mul`](Recording::mul).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`] if an operand is not f32 or their types differ, [`Error::Shapes`] with the extents that disagree.
+    pub fn prelu<'a>(
+        &self,
+        operand: impl Into<Operand<'a>>,
+        slopes: impl Into<Operand<'a>>,
+    ) -> Result<Value> {
+        self.binary("prelu", Codes::f32(OpCode::LeakyReluF32), operand.into(), slopes.into(), false, None)
+    }
+
+    /// [`clip`](Recording::clip) with tensors of bounds; all three broadcast. f32. Where `lo` is above `hi` the result is
+    /// `lo`; it is NaN where one of the three is. Exact, on every device.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[-2.0f32, 0.5, 7.0], [3])?;
+    /// let (lo, hi) = (gpu.upload(&[-1.0f32, 1.0, 0.0], [3])?, gpu.upload(&[3.0f32], [1])?);
+    /// assert_eq!(gpu.run(|r| r.clamp(&x, &lo, &hi))?.read::<f32>()?, [-1.0, 1.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is not f32 or their types differ.
+    pub fn clamp<'a>(
+        &self,
+        operand: impl Into<Operand<'a>>,
+        lo: impl Into<Operand<'a>>,
+        hi: impl Into<Operand<'a>>,
+    ) -> Result<Value> {
+        let op = "clamp";
+        let ids = [self.resolve(op, operand)?, self.resolve(op, lo)?, self.resolve(op, hi)?];
+        let [dtype, of_lo, of_hi] = ids.map(|id| self.kind(id).1);
+        check_float(op, "operand", dtype)?;
+        for (name, got) in [("lo", of_lo), ("hi", of_hi)] {
+            if got != dtype {
+                return Err(Error::of_type(op, name, &[dtype], got));
+            }
+        }
+        self.elementwise(op, OpCode::ClipF32, &ids.map(Arg::Value), dtype)
     }
 
     /// The operand, but not below `lo` and not above `hi`; f32. Exact, denormals included, on every device; NaN stays NaN, and

@@ -124,4 +124,50 @@ binary! {
     /// If either is NaN the result is NaN, as NumPy's `maximum` has it; +0 is above −0. Exact, denormals included,
     /// on every device: it goes by the bits.
     max: Codes::all(OpCode::MaxF32, OpCode::MaxI32, OpCode::MaxU32);
+
+    /// The remainder of `lhs / rhs` with the sign of `lhs`, as C's `fmod` and Rust's `%` have it; f32, i32, u32.
+    ///
+    /// Exact, on every device: it goes by the bits. f32: NaN if `rhs` is 0 or `lhs` is infinite; `lhs` itself if `rhs` is
+    /// infinite. Integers: 0 if `rhs` is 0.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let (x, y) = (gpu.upload(&[7i32, -7, 7], [3])?, gpu.upload(&[3i32, 3, -3], [3])?);
+    /// assert_eq!(gpu.run(|r| r.fmod(&x, &y))?.read::<i32>()?, [1, -1, 1]);
+    /// assert_eq!(gpu.run(|r| r.modulo(&x, &y))?.read::<i32>()?, [1, 2, -2]);
+    /// # Ok(()) }
+    /// ```
+    fmod: Codes::all(OpCode::FmodF32, OpCode::FmodI32, OpCode::FmodU32);
+
+    /// The remainder of `lhs / rhs` with the sign of `rhs`, as NumPy's `mod` and Python's `%` have it; f32, i32, u32.
+    ///
+    /// f32: NaN if `rhs` is 0 or `lhs` is infinite; a zero has the sign of `rhs`. Integers: 0 if `rhs` is 0.
+    ///
+    /// # Accuracy
+    ///
+    /// That of one addition, ½ ULP, where the signs differ; exact elsewhere.
+    modulo: Codes::all(OpCode::ModuloF32, OpCode::ModuloI32, OpCode::FmodU32);
+
+    /// The angle of the point (`rhs`, `lhs`), from −π to π: `y.atan2(x)`; f32.
+    ///
+    /// Zeros and infinities as in C: the signs of zeros tell the sides apart, and infinities are told by their signs alone.
+    /// NaN if either is NaN. A device may take denormals for zeros.
+    ///
+    /// # Accuracy
+    ///
+    /// At most 2.4 ULP, measured on lavapipe over floats of every exponent. Made of additions and multiplications, which
+    /// Vulkan wants correctly rounded, and a division, for which it guarantees 2.5 ULP.
+    atan2: Codes::f32(OpCode::Atan2F32);
+
+    /// √(lhs² + rhs²), without overflow in between; f32. ∞ if either is infinite, else NaN if either is NaN.
+    ///
+    /// # Accuracy
+    ///
+    /// At most 1.3 ULP, measured on lavapipe over floats of every exponent. Made of additions and multiplications, which
+    /// Vulkan wants correctly rounded, and a square root, whose error on the device adds to it.
+    hypot: Codes::f32(OpCode::HypotF32);
+
+    /// The magnitude of `lhs` with the sign of `rhs`, that of zeros and NaN included; f32. Exact, on every device.
+    copysign: Codes::f32(OpCode::CopysignF32);
 }

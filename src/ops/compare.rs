@@ -1,6 +1,6 @@
 //! Comparisons, and the choice between two operands.
 
-use super::elementwise::{Arg, Codes, not_nan, scalar_bits};
+use super::elementwise::{Arg, Codes, check_float, not_nan, scalar_bits};
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::runtime::recording::{Operand, Recording, Value};
@@ -79,7 +79,88 @@ comparisons! {
     ge, ge_scalar: LE, true;
 }
 
+/// What operations on truth values have in common stands once.
+macro_rules! logical {
+    ($($(#[$doc:meta])* $name:ident: $code:expr;)*) => {
+        /// # Logic
+        ///
+        /// Operands are truth values as comparisons give them, u32: 0 is false, everything else is true. The result is 1 or
+        /// 0. Shapes broadcast as in NumPy. Exact, on every device.
+        impl Recording {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is not u32.
+            pub fn $name<'a>(
+                &self,
+                lhs: impl Into<Operand<'a>>,
+                rhs: impl Into<Operand<'a>>,
+            ) -> Result<Value> {
+                self.binary(stringify!($name), Codes::u32($code), lhs.into(), rhs.into(), false, None)
+            }
+        )*}
+    };
+}
+
+logical! {
+    /// 1 where both are true.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[-1.0f32, 0.5, 2.0], [3])?;
+    /// let inside = gpu.run(|r| {
+    ///     let (above, below) = (r.gt_scalar(&x, 0.0)?, r.lt_scalar(&x, 1.0)?);
+    ///     r.logical_and(above, below)
+    /// })?;
+    /// assert_eq!(inside.read::<u32>()?, [0, 1, 0]);
+    /// # Ok(()) }
+    /// ```
+    logical_and: OpCode::LogicalAnd;
+    /// 1 where at least one is true.
+    logical_or: OpCode::LogicalOr;
+    /// 1 where one is true and the other is not.
+    logical_xor: OpCode::LogicalXor;
+}
+
 impl Recording {
+    /// 1 where the operand, a truth value as comparisons give it, is 0; 0 elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`] if the operand is not u32.
+    pub fn logical_not<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+        let codes = Codes::u32(OpCode::EqInt);
+        self.with_scalar("logical_not", codes, operand.into(), 0u32, false, Some(DType::U32))
+    }
+
+    /// 1 where the operand is NaN; f32. The result is u32, as that of comparisons. Exact, on every device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`] if the operand is not f32.
+    pub fn is_nan<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+        self.of_floats("is_nan", OpCode::IsNanF32, operand.into())
+    }
+
+    /// 1 where the operand is infinite, of either sign; f32. The result is u32, as that of comparisons. Exact, on every
+    /// device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Type`] if the operand is not f32.
+    pub fn is_inf<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+        self.of_floats("is_inf", OpCode::IsInfF32, operand.into())
+    }
+
+    /// A truth value for each float.
+    fn of_floats(&self, op: &'static str, code: OpCode, operand: Operand<'_>) -> Result<Value> {
+        let id = self.resolve(op, operand)?;
+        check_float(op, "operand", self.kind(id).1)?;
+        self.elementwise(op, code, &[Arg::Value(id)], DType::U32)
+    }
+
     /// `a` where the mask is not 0, `b` elsewhere; all three broadcast. The mask is u32, as comparisons give it; `a`
     /// and `b` are of any one type. Bits pass unchanged, on every device; only f16's NaNs all become the same one.
     ///

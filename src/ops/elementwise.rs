@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-pub(super) use crate::error::parameters::{finite, not_nan, parameter};
+pub(super) use crate::error::parameters::{finite, not_nan, parameter, positive};
 use crate::error::{Error, Result};
 use crate::ir::elementwise::{
     MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
@@ -23,6 +23,11 @@ pub(super) struct Codes {
 impl Codes {
     pub(super) const fn f32(code: OpCode) -> Codes {
         Codes { f32: Some(code), i32: None, u32: None }
+    }
+
+    /// u32: truth values.
+    pub(super) const fn u32(code: OpCode) -> Codes {
+        Codes { f32: None, i32: None, u32: Some(code) }
     }
 
     /// f32 and i32: what needs a sign.

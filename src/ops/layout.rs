@@ -101,7 +101,7 @@ impl Recording {
     }
 
     /// A copy of what strides and an offset select.
-    fn view(
+    pub(super) fn view(
         &self,
         op: &'static str,
         input: ValueId,

@@ -14,6 +14,7 @@ mod generate;
 mod index;
 pub(crate) mod layout;
 pub(crate) mod matmul;
+mod pool;
 mod reduce;
 mod scalar;
 mod softmax;

@@ -1,17 +1,20 @@
 //! Reductions.
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
 use crate::ir::copy::Fill;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
+use crate::ir::value::ValueId;
 use crate::runtime::recording::{Operand, Recording, Value};
-use crate::shape::axes::{Axes, Geometry};
-use crate::shape::{DType, Shape};
+use crate::shape::axes::{Along, Axes, Geometry};
+use crate::shape::{DType, MAX_RANK, Shape, layout};
 
 /// # Reductions
 ///
-/// Each runs over one axis or over all of them, says [`Axes`]: `r.sum(&x, -1)`, `r.sum(&x, Axes::at(1).keep())`,
-/// `r.sum(&x, Axes::ALL)`.
+/// Each runs over an axis, several or all of them, says [`Axes`]: `r.sum(&x, -1)`, `r.sum(&x, Axes::at(1).keep())`,
+/// `r.sum(&x, [0, 2])`, `r.sum(&x, Axes::ALL)`.
 ///
 /// The order in which elements combine is fixed: the same operand gives the same bits every time, on one device with
 /// one driver and one choice of kernel variants.
@@ -222,11 +225,47 @@ impl Recording {
     ///
     /// [`Error::Axis`], [`Error::Type`].
     pub fn variance<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
-        let (op, axes) = ("variance", axes.into());
-        let input = self.resolve(op, operand)?;
-        let (shape, dtype) = self.kind(input);
+        let (_, variance) = self.mean_and_variance("variance", operand.into(), axes.into())?;
+        Ok(variance)
+    }
+
+    /// The [`mean`](Recording::mean) and the [`variance`](Recording::variance), for which the mean is needed anyway; f32.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[1.0f32, 3.0, 5.0, 9.0], [2, 2])?;
+    /// let (mean, variance) = gpu.run(|r| r.moments(&x, 1))?;
+    /// assert_eq!((mean.read::<f32>()?, variance.read::<f32>()?), (vec![2.0, 7.0], vec![1.0, 4.0]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Accuracy
+    ///
+    /// That of the two.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Axis`], [`Error::Type`].
+    pub fn moments<'a>(
+        &self,
+        operand: impl Into<Operand<'a>>,
+        axes: impl Into<Axes>,
+    ) -> Result<(Value, Value)> {
+        self.mean_and_variance("moments", operand.into(), axes.into())
+    }
+
+    fn mean_and_variance(
+        &self,
+        op: &'static str,
+        operand: Operand<'_>,
+        axes: Axes,
+    ) -> Result<(Value, Value)> {
+        let operand = self.resolve(op, operand)?;
+        let (shape, dtype) = self.kind(operand);
         Types::F32.check(op, "operand", dtype)?;
-        let (geometry, result) = axes.apply(op, &shape)?;
+        let Along { order, geometry, shape: result } = axes.apply(op, &shape)?;
+        let input = self.side_by_side_axes(op, operand, order)?;
         let output = self.produce(op, result, DType::F32)?;
         let means = self.produce(op, result, DType::F32)?;
         let mean = Reduce {
@@ -240,7 +279,20 @@ impl Recording {
         };
         let variance = Reduce { reduction: Reduction::Variance, second: Some(means), output, ..mean.clone() };
         self.record([mean, variance])?;
-        Ok(self.handle(output))
+        Ok((self.handle(means), self.handle(output)))
+    }
+
+    /// The operand with its dimensions in this order, in which the axes of a reduction lie side by side.
+    fn side_by_side_axes(
+        &self,
+        op: &'static str,
+        operand: ValueId,
+        order: Option<SmallVec<[usize; MAX_RANK]>>,
+    ) -> Result<ValueId> {
+        let Some(order) = order else { return Ok(operand) };
+        let (shape, _) = self.kind(operand);
+        let copy = self.view(op, operand, layout::permute(op, shape, &order)?)?;
+        self.resolve(op, copy)
     }
 
     fn reduce(
@@ -254,10 +306,11 @@ impl Recording {
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
         types.check(op, "operand", dtype)?;
-        let (geometry, result) = axes.apply(op, &shape)?;
+        let Along { order, geometry, shape: result } = axes.apply(op, &shape)?;
         if geometry.extent == 0 && geometry.results() > 0 && of_nothing(reduction).is_none() {
             return Err(Error::EmptyReduction { op, shape });
         }
+        let input = self.side_by_side_axes(op, input, order)?;
         let indices = matches!(reduction, Reduction::ArgMax | Reduction::ArgMin);
         let output = self.produce(op, result, if indices { DType::U32 } else { dtype })?;
         self.record([Reduce { op, reduction, input, second: None, head: None, geometry, output }])?;

@@ -175,6 +175,7 @@ impl Interpreter<'_> {
             | Op::Locate(_)
             | Op::Scatter(_)
             | Op::Histogram(_)
+            | Op::Pool(_)
             | Op::Generate(_)
             | Op::Fill(_)
             | Op::Dispatch(_) => panic!("no random graph has these"),

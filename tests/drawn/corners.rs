@@ -141,6 +141,10 @@ pub const CORNERS: &[Corner] = &[
         let other = t.unary("to_float", &other)?;
         t.diamond(product, other)
     }),
+    corner("default variants", "a tail that modules of products lack", |t| {
+        let product = t.times_plain([6, 4, 5])?;
+        t.unary("atan", &product)
+    }),
     corner("default variants", "a tail with pieces of rows", |t| {
         let product = t.times_plain([6, 20, 5])?;
         let seen = t.reshape(&product, &[6, 4, 5])?;
@@ -274,6 +278,15 @@ pub const CORNERS: &[Corner] = &[
         let x = t.tensor(&[100])?;
         let (once, again) = (t.concat(std::slice::from_ref(&x), 0)?, t.concat(&[x], 0)?);
         t.binary("add", &once, &again)
+    }),
+    corner("default variants", "one pooling twice", |t| {
+        let x = t.tensor(&[3, 20])?;
+        let (once, again) = (t.pairs(&x)?, t.pairs(&x)?);
+        t.binary("add", &once, &again)
+    }),
+    corner("default variants", "pooling of nothing", |t| {
+        let x = t.tensor(&[0, 20])?;
+        t.pairs(&x)
     }),
     corner("default variants", "one count twice", |t| {
         let (once, again) = (t.count(100)?, t.count(100)?);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use tidemill::{
-    Accelerator, Axes, Conv2d, DType, F16, Matmul, Operand, Recording, Result, Shape, Tensor, Value,
+    Accelerator, Axes, Conv2d, DType, F16, Matmul, Operand, Pool, Recording, Result, Shape, Tensor, Value,
 };
 use tidemill_cases::reference;
 use tidemill_cases::reference::convolution::Convolution;
@@ -181,6 +181,7 @@ impl<'a> Twin<'a> {
             "double" => r.scale(v, 2.0f32)?,
             "clip" => r.clip(v, -BOUND, BOUND)?,
             "sigmoid" => r.sigmoid(v)?,
+            "atan" => r.atan(v)?,
             "to_half" => r.cast(v, DType::F16)?,
             "to_float" => r.cast(v, DType::F32)?,
             "to_int" => r.cast(v, DType::I32)?,
@@ -194,7 +195,7 @@ impl<'a> Twin<'a> {
         };
         let data = x.data.iter().map(f).collect();
         let made = self.known(format!("{op}(%{})", x.number), value, x.dims.clone(), data);
-        let tolerance = if op == "sigmoid" { 1e-5 } else { x.tolerance };
+        let tolerance = if matches!(op, "sigmoid" | "atan") { 1e-5 } else { x.tolerance };
         Ok(Known { tolerance, ..made })
     }
 
@@ -259,6 +260,19 @@ impl<'a> Twin<'a> {
         let made = self.known(format!("{op}(%{}, {axis})", x.number), value, dims, data);
         let tolerance = if matches!(op, "mean" | "variance") { 1e-4 } else { 0.0 };
         Ok(Known { tolerance, ..made })
+    }
+
+    /// The largest of each two neighbours.
+    pub fn pairs(&mut self, x: &Known) -> Made {
+        let value = self.r.max_pool(x.value, Pool::new(&[2]))?;
+        let mut dims = x.dims.clone();
+        let width = dims.last().copied().unwrap_or(1);
+        if let Some(last) = dims.last_mut() {
+            *last /= 2;
+        }
+        let larger = |row: &[f32]| row.chunks_exact(2).map(|pair| pair[0].max(pair[1])).collect::<Vec<_>>();
+        let data = x.data.chunks(width.max(1)).flat_map(larger).collect();
+        Ok(self.known(format!("pairs(%{})", x.number), value, dims, data))
     }
 
     /// The dot product of two vectors.

@@ -47,6 +47,7 @@ static int32_t record(tm_chain *chain, void *user) {
     OK(tm_chain_unary(chain, TM_RELU, y, &s));
     OK(tm_chain_leaky_relu(chain, s, 0.1f, &s));
     OK(tm_chain_elu(chain, s, 1, &s));
+    OK(tm_chain_celu(chain, s, 1, &s));
     OK(tm_chain_clip(chain, s, 0, 100, &s));
     OK(tm_chain_binary(chain, TM_SUB, s, s, &s));
     OK(tm_chain_binary_scalar(chain, TM_ADD, s, 1, &s));

@@ -9,7 +9,7 @@ static const float XS[4] = {0.5f, -1.5f, 2.0f, 0.25f};
 static tm_tensor *x, *y, *ints;
 
 // Keeps a value and compares it, when everything is recorded.
-enum { MOST = 128 };
+enum { MOST = 192 };
 static struct {
     tm_tensor *tensor;
     size_t count;
@@ -46,28 +46,43 @@ static double swish(double v) { return v * sigmoid(v); }
 static double gelu(double v) { return 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))); }
 static double gelu_erf(double v) { return 0.5 * v * (1 + erf(v / sqrt(2))); }
 static double softplus(double v) { return log1p(exp(v)); }
+static double hard_sigmoid(double v) { return fmin(fmax(v + 3, 0), 6) / 6; }
+static double hard_swish(double v) { return v * hard_sigmoid(v); }
+static double softsign(double v) { return v / (1 + fabs(v)); }
+static double mish(double v) { return v * tanh(softplus(v)); }
+static double selu(double v) { return 1.0507009873554805 * (v > 0 ? v : 1.6732632423543772 * expm1(v)); }
 
 static void unary(void) {
     static const struct {
         tm_unary_op op;
         double (*f)(double);
-        bool positive;
+        enum { ANY, POSITIVE, UNIT, FROM_ONE } domain;
     } OPS[] = {
-        {TM_NEG, neg, false},       {TM_ABS, fabs, false},   {TM_SIGN, sign, false},       {TM_FLOOR, floor, false},
-        {TM_CEIL, ceil, false},     {TM_ROUND, rint, false}, {TM_SQRT, sqrt, true},        {TM_RSQRT, rsqrt, true},
-        {TM_RECIP, recip, false},   {TM_EXP, exp, false},    {TM_LOG, log, true},          {TM_SIN, sin, false},
-        {TM_COS, cos, false},       {TM_RELU, relu, false},  {TM_SIGMOID, sigmoid, false}, {TM_TANH, tanh, false},
-        {TM_SWISH, swish, false},   {TM_GELU, gelu, false},  {TM_GELU_ERF, gelu_erf, false},
-        {TM_SOFTPLUS, softplus, false}, {TM_ERF, erf, false},
+        {TM_NEG, neg, ANY},       {TM_ABS, fabs, ANY},   {TM_SIGN, sign, ANY},       {TM_FLOOR, floor, ANY},
+        {TM_CEIL, ceil, ANY},     {TM_ROUND, rint, ANY}, {TM_SQRT, sqrt, POSITIVE},        {TM_RSQRT, rsqrt, POSITIVE},
+        {TM_RECIP, recip, ANY},   {TM_EXP, exp, ANY},    {TM_LOG, log, POSITIVE},          {TM_SIN, sin, ANY},
+        {TM_COS, cos, ANY},       {TM_RELU, relu, ANY},  {TM_SIGMOID, sigmoid, ANY}, {TM_TANH, tanh, ANY},
+        {TM_SWISH, swish, ANY},   {TM_GELU, gelu, ANY},  {TM_GELU_ERF, gelu_erf, ANY},
+        {TM_SOFTPLUS, softplus, ANY}, {TM_ERF, erf, ANY},
+        {TM_TRUNC, trunc, ANY},     {TM_HARD_SIGMOID, hard_sigmoid, ANY}, {TM_HARD_SWISH, hard_swish, ANY},
+        {TM_SOFTSIGN, softsign, ANY}, {TM_EXP2, exp2, ANY},  {TM_EXPM1, expm1, ANY},       {TM_LOG2, log2, POSITIVE},
+        {TM_LOG1P, log1p, POSITIVE}, {TM_SINH, sinh, ANY},   {TM_COSH, cosh, ANY},         {TM_ASINH, asinh, ANY},
+        {TM_ACOSH, acosh, FROM_ONE}, {TM_ATANH, atanh, UNIT}, {TM_ASIN, asin, UNIT},       {TM_ACOS, acos, UNIT},
+        {TM_ATAN, atan, ANY},       {TM_ERFC, erfc, ANY},    {TM_MISH, mish, ANY},         {TM_SELU, selu, ANY},
     };
-    CHECK(sizeof OPS / sizeof *OPS == 21);
-    tm_value magnitude;
-    OK(tm_unary(r, TM_ABS, tm_of(x), &magnitude));
+    CHECK(sizeof OPS / sizeof *OPS == 40);
+    tm_value inputs[4] = {tm_of(x)};
+    OK(tm_unary(r, TM_ABS, tm_of(x), &inputs[POSITIVE]));
+    OK(tm_binary_scalar(r, TM_DIV, tm_of(x), 4.0, &inputs[UNIT]));
+    OK(tm_binary_scalar(r, TM_ADD, inputs[POSITIVE], 1.0, &inputs[FROM_ONE]));
     for (size_t i = 0; i < sizeof OPS / sizeof *OPS; i++) {
         tm_value out;
         double expected[4];
-        OK(tm_unary(r, OPS[i].op, OPS[i].positive ? magnitude : tm_of(x), &out));
-        for (int k = 0; k < 4; k++) expected[k] = OPS[i].f(OPS[i].positive ? fabs(XS[k]) : XS[k]);
+        OK(tm_unary(r, OPS[i].op, inputs[OPS[i].domain], &out));
+        for (int k = 0; k < 4; k++) {
+            double in[4] = {XS[k], fabs(XS[k]), XS[k] / 4, fabs(XS[k]) + 1};
+            expected[k] = OPS[i].f(in[OPS[i].domain]);
+        }
         expect("unary", out, 4, expected);
     }
     tm_value out;
@@ -75,6 +90,12 @@ static void unary(void) {
     EXPECT("leaky_relu", out, 0.5, -0.15, 2, 0.25);
     OK(tm_elu(r, tm_of(x), 2.0f, &out));
     EXPECT("elu", out, 0.5, 2 * expm1(-1.5), 2, 0.25);
+    OK(tm_celu(r, tm_of(x), 2.0f, &out));
+    EXPECT("celu", out, 0.5, 2 * expm1(-0.75), 2, 0.25);
+    tm_value lo;
+    OK(tm_unary(r, TM_NEG, tm_of(y), &lo));
+    OK(tm_clamp(r, tm_of(x), lo, tm_of(y), &out));
+    EXPECT("clamp", out, 0.5, -1.5, 2, 0.25);
     OK(tm_clip(r, tm_of(x), -1.0f, 1.0f, &out));
     EXPECT("clip", out, 0.5, -1, 1, 0.25);
 }
@@ -98,7 +119,35 @@ static void binary(void) {
         OK(tm_binary_scalar(r, op, tm_of(x), 2.0, &out));
         expect("binary_scalar", out, 4, WITH_2[op]);
     }
+    static const double MORE[][4] = {
+        {0.5, -1.5, 0, 0}, {0.5, 0.5, 0, 0}, {0.2449786631, -0.6435011088, 0.7853981634, 0.7853981634},
+        {2.0615528128, 2.5, 2.8284271247, 0.3535533906}, {0.5, 1.5, 2, 0.25}, {0.5, -3, 2, 0.25},
+    };
+    for (tm_binary_op op = TM_FMOD; op <= TM_PRELU; op++) {
+        tm_value out;
+        OK(tm_binary(r, op, tm_of(x), tm_of(y), &out));
+        expect("binary", out, 4, MORE[op - TM_FMOD]);
+    }
     tm_value mask, out;
+    OK(tm_binary_scalar(r, TM_GT, tm_of(x), 0.3, &mask));
+    tm_value second;
+    OK(tm_binary_scalar(r, TM_LT, tm_of(x), 1.0, &second));
+    OK(tm_binary(r, TM_LOGICAL_AND, mask, second, &out));
+    EXPECT("and", out, 1, 0, 0, 0);
+    OK(tm_binary(r, TM_LOGICAL_OR, mask, second, &out));
+    EXPECT("or", out, 1, 1, 1, 1);
+    OK(tm_binary(r, TM_LOGICAL_XOR, mask, second, &out));
+    EXPECT("xor", out, 0, 1, 1, 1);
+    OK(tm_test(r, TM_LOGICAL_NOT, mask, &out));
+    EXPECT("not", out, 0, 1, 0, 1);
+    tm_value zero, quotient;
+    OK(tm_binary_scalar(r, TM_SUB, tm_of(x), 0.5, &zero));
+    OK(tm_binary(r, TM_DIV, tm_of(x), zero, &quotient));
+    OK(tm_test(r, TM_IS_INF, quotient, &out));
+    EXPECT("is_inf", out, 1, 0, 0, 0);
+    OK(tm_binary(r, TM_DIV, zero, zero, &quotient));
+    OK(tm_test(r, TM_IS_NAN, quotient, &out));
+    EXPECT("is_nan", out, 1, 0, 0, 0);
     OK(tm_binary_scalar(r, TM_GT, tm_of(ints), -1.0, &mask));
     OK(tm_select(r, mask, tm_of(x), tm_of(y), &out));
     EXPECT("select", out, 2, -1.5, 2, 0.25);
@@ -139,6 +188,14 @@ static void reductions(void) {
     EXPECT("norm", out, sqrt(0.25 + 2.25 + 4 + 0.0625));
     OK(tm_reduce(r, TM_VARIANCE, m, 1, false, &out));
     EXPECT("variance", out, 1, 0.765625);
+    int32_t both[2] = {-1, 0};
+    OK(tm_reduce_axes(r, TM_SUM, m, both, 2, false, &out));
+    EXPECT("sum over two axes", out, 1.25);
+    FAILS(tm_reduce_axes(r, TM_SUM, m, (int32_t[2]){1, -1}, 2, false, &out), TM_SHAPE, "axis 1 is named twice");
+    tm_value variance;
+    OK(tm_moments(r, m, both, 1, true, &out, &variance));
+    EXPECT("means", out, -0.5, 1.125);
+    EXPECT("variances", variance, 1, 0.765625);
     OK(tm_dot(r, tm_of(x), tm_of(y), &out));
     EXPECT("dot", out, 1 - 3 + 4 + 0.0625);
     OK(tm_softmax(r, m, 1, &out));
@@ -166,7 +223,7 @@ static void products(void) {
     OK(tm_matmul(r, tm_of(a), tm_of(b), &how, &out));
     EXPECT("matmul with everything", out, 6, 4, 7, 8);
     how = tm_matmul_defaults();
-    for (tm_step_op op = TM_STEP_BIAS; op <= TM_STEP_ERF; op++) {
+    for (tm_step_op op = TM_STEP_BIAS; op <= TM_STEP_HARD_SWISH; op++) {
         bool biased = op == TM_STEP_BIAS || op == TM_STEP_COLUMN_BIAS;
         tm_step step = {.op = op, .operand = biased ? tm_of(bias) : tm_of(b), .a = 0.5f, .b = 2.5f};
         static const double P[4] = {3, 2, 7, 4}, B[4] = {1, 0, 1, 1}, BIAS[2] = {0.5, -10};
@@ -175,8 +232,8 @@ static void products(void) {
             double p = P[i];
             double all[] = {p + BIAS[i % 2], p + BIAS[i / 2], p + B[i], p - B[i], p * B[i], p * 0.5, p + 0.5, p, sigmoid(p),
                             tanh(p), swish(p), gelu(p), gelu_erf(p), softplus(p), exp(p), sqrt(p), p, -p, p, p, fmin(p, 2.5),
-                            erf(p)};
-            CHECK(sizeof all / sizeof *all == TM_STEP_ERF + 1);
+                            erf(p), hard_sigmoid(p), hard_swish(p)};
+            CHECK(sizeof all / sizeof *all == TM_STEP_HARD_SWISH + 1);
             expected[i] = all[op];
         }
         how.steps = &step;
@@ -209,6 +266,29 @@ static void products(void) {
     tm_tensor_free(a);
     tm_tensor_free(b);
     tm_tensor_free(bias);
+}
+
+static void pooling(void) {
+    // 0.5 -1.5 / 2 0.25
+    size_t dims[2] = {2, 2}, window[2] = {2, 2}, stride[2] = {1, 1}, padding[4] = {0, 0, 1, 0}, one[2] = {1, 1};
+    size_t parts[2] = {1, 2};
+    tm_value m, out;
+    OK(tm_reshape(r, tm_of(x), dims, 2, &m));
+    OK(tm_pool(r, TM_POOL_MAX, m, window, stride, padding, one, 2, 0, 0, &out));
+    EXPECT("max_pool", out, 2, 2);
+    OK(tm_pool(r, TM_POOL_MAX_PLACE, m, window, stride, padding, NULL, 2, 0, 0, &out));
+    EXPECT("max_pool places", out, 2, 2);
+    OK(tm_pool(r, TM_POOL_AVERAGE, m, window, NULL, NULL, NULL, 2, TM_POOL_CEIL, 0, &out));
+    EXPECT("average_pool", out, 0.3125);
+    OK(tm_pool(r, TM_POOL_AVERAGE, m, window, stride, padding, NULL, 2, TM_POOL_COUNT_PADDING, 0, &out));
+    EXPECT("average_pool with padding", out, 0.625, 0.3125);
+    OK(tm_pool(r, TM_POOL_NORM, m, window, NULL, NULL, NULL, 2, 0, 1, &out));
+    EXPECT("norm_pool", out, 4.25);
+    OK(tm_adaptive_pool(r, TM_POOL_MAX, m, parts, 2, &out));
+    EXPECT("adaptive_max_pool", out, 2, 0.25);
+    OK(tm_adaptive_pool(r, TM_POOL_AVERAGE, m, parts, 2, &out));
+    EXPECT("adaptive_average_pool", out, 1.25, -0.625);
+    FAILS(tm_pool(r, TM_POOL_MAX, m, window, NULL, NULL, NULL, 2, 4, 0, &out), TM_INVALID_ARGUMENT, "flags");
 }
 
 static void layouts(void) {
@@ -382,6 +462,7 @@ int main(void) {
     binary();
     reductions();
     products();
+    pooling();
     layouts();
     char *text;
     OK(tm_explain(r, &text));

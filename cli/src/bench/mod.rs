@@ -7,6 +7,7 @@ mod elementwise;
 pub(crate) mod graph;
 mod hybrid;
 mod matmul;
+mod nn;
 mod ops;
 mod overhead;
 mod reduce;
@@ -61,6 +62,7 @@ static GROUPS: &[Group] = &[
     group("graph", graph::BENCHMARKS),
     group("stream", stream::BENCHMARKS),
     group("conv", conv::BENCHMARKS),
+    group("nn", nn::BENCHMARKS),
     group("hybrid", hybrid::BENCHMARKS),
     Group { on_request: true, ..group("ops", ops::BENCHMARKS) },
     Group { on_request: true, ..group("start", start::BENCHMARKS) },

@@ -58,6 +58,7 @@ const OTHERS: &[Row] = benchmarks! {
     "fill": |_, o| o.of_mut::<u32>().fill(0x7fc0_1234);
     "leaky_relu": |x, o| by_hand("leaky_relu", x, o);
     "elu": |x, o| by_hand("elu", x, o);
+    "celu": |x, o| by_hand("celu", x, o);
     "clip": |x, o| by_hand("clip", x, o);
     "add": |x, o| pairs(x, o, |a: f32, b| a + b);
     "sub": |x, o| pairs(x, o, |a: f32, b| a - b);

@@ -18,6 +18,8 @@ static MODULES: &[Module] = &[
     Module::Buffer4_4_1Plain,
     Module::Buffer4_16_4Light,
     Module::Buffer4_4_1All,
+    Module::Buffer2_1_1Every,
+    Module::Buffer4_4_1Every,
     Module::Texel1_1_1Plain,
     Module::Texel2_1_1Plain,
     Module::Texel1_1_1Light,
@@ -28,6 +30,8 @@ static MODULES: &[Module] = &[
     Module::Texel4_4_1Plain,
     Module::Texel4_16_4Light,
     Module::Texel4_4_1All,
+    Module::Texel2_1_1Every,
+    Module::Texel4_4_1Every,
 ];
 
 /// Those whose subgroups store together.
@@ -79,7 +83,8 @@ impl Module {
         match self.defines().ops {
             Some(Ops::Plain) => OpSet::Plain,
             Some(Ops::Light) => OpSet::Light,
-            Some(Ops::All) | None => OpSet::All,
+            Some(Ops::All) => OpSet::All,
+            Some(Ops::Every) | None => OpSet::Every,
         }
     }
 

@@ -1,0 +1,106 @@
+//! Pooling.
+
+use std::mem::MaybeUninit;
+
+use tidemill::Pool;
+
+use crate::arguments::elements;
+use crate::recording::{record, tm_recording, tm_value};
+use crate::status::{Failure, tm_status};
+
+/// What is made of each window: TM_POOL_MAX and so on.
+pub type tm_pool_op = u32;
+/// The largest element.
+pub const TM_POOL_MAX: tm_pool_op = 0;
+/// The place of the largest element, counted through the dimensions of the windows; u32.
+pub const TM_POOL_MAX_PLACE: tm_pool_op = 1;
+/// The mean of the elements inside.
+pub const TM_POOL_AVERAGE: tm_pool_op = 2;
+/// (sum of |x|^p)^(1/p).
+pub const TM_POOL_NORM: tm_pool_op = 3;
+
+/// A flag of tm_pool: a last window that reaches beyond the padding counts.
+pub const TM_POOL_CEIL: u32 = 1;
+/// A flag of tm_pool: means divide by the elements of the padding, too.
+pub const TM_POOL_COUNT_PADDING: u32 = 2;
+
+/// # Safety
+///
+/// Contract 1: NULL, or `count` numbers.
+unsafe fn given<'a>(numbers: *const usize, count: usize, name: &str) -> Result<Option<&'a [usize]>, Failure> {
+    // SAFETY: contract 1.
+    if numbers.is_null() { Ok(None) } else { unsafe { elements(numbers, count, name) }.map(Some) }
+}
+
+/// A number from each window of the last `rank` dimensions, one to three; floats. `window`, `stride` and `dilation` have a
+/// number for each dimension, `padding` two, before and after it. NULL stands for windows side by side, for no padding, for
+/// neighbours. `p` is read by TM_POOL_NORM alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_pool(
+    recording: Option<&tm_recording>,
+    op: tm_pool_op,
+    x: tm_value,
+    window: *const usize,
+    stride: *const usize,
+    padding: *const usize,
+    dilation: *const usize,
+    rank: usize,
+    flags: u32,
+    p: f32,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_pool", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        // SAFETY: contract 1.
+        let mut pool = Pool::new(unsafe { elements(window, rank, "window") }?);
+        // SAFETY: contract 1.
+        if let Some(stride) = unsafe { given(stride, rank, "stride") }? {
+            pool = pool.stride(stride);
+        }
+        // SAFETY: contract 1.
+        if let Some(padding) = unsafe { given(padding, rank.saturating_mul(2), "padding") }? {
+            let pairs: Vec<_> = padding.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+            pool = pool.padding(&pairs);
+        }
+        // SAFETY: contract 1.
+        if let Some(dilation) = unsafe { given(dilation, rank, "dilation") }? {
+            pool = pool.dilation(dilation);
+        }
+        if flags & !(TM_POOL_CEIL | TM_POOL_COUNT_PADDING) != 0 {
+            return Err(Failure::unknown("flags", flags));
+        }
+        pool = if flags & TM_POOL_CEIL != 0 { pool.ceil() } else { pool };
+        pool = if flags & TM_POOL_COUNT_PADDING != 0 { pool.count_padding() } else { pool };
+        Ok(match op {
+            TM_POOL_MAX => r.max_pool(x, pool)?,
+            TM_POOL_MAX_PLACE => r.max_pool_with_places(x, pool)?.1,
+            TM_POOL_AVERAGE => r.average_pool(x, pool)?,
+            TM_POOL_NORM => r.norm_pool(x, p, pool)?,
+            other => return Err(Failure::unknown("op", other)),
+        })
+    })
+}
+
+/// As tm_pool, TM_POOL_MAX and TM_POOL_AVERAGE, with windows that cut the last `rank` dimensions into so many parts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_adaptive_pool(
+    recording: Option<&tm_recording>,
+    op: tm_pool_op,
+    x: tm_value,
+    parts: *const usize,
+    rank: usize,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_adaptive_pool", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        // SAFETY: contract 1.
+        let parts = unsafe { elements(parts, rank, "parts") }?;
+        Ok(match op {
+            TM_POOL_MAX => r.adaptive_max_pool(x, parts)?,
+            TM_POOL_AVERAGE => r.adaptive_average_pool(x, parts)?,
+            other => return Err(Failure::unknown("op", other)),
+        })
+    })
+}
