@@ -4,6 +4,7 @@ pub(crate) mod axes;
 pub(crate) mod broadcast;
 mod half;
 pub(crate) mod layout;
+pub(crate) mod norm;
 pub(crate) mod ranges;
 pub(crate) mod windows;
 

@@ -1388,6 +1388,68 @@ tm_status tm_adaptive_pool(const tm_recording *recording,
                            size_t rank,
                            tm_value *out);
 
+// Layer normalisation over the last dimensions, as many as `gamma` has: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+tm_status tm_layer_norm(const tm_recording *recording,
+                        tm_value x,
+                        tm_value gamma,
+                        tm_value beta,
+                        float epsilon,
+                        tm_value *out);
+
+// x + residual, and its layer normalisation, in one pass.
+tm_status tm_add_layer_norm(const tm_recording *recording,
+                            tm_value x,
+                            tm_value residual,
+                            tm_value gamma,
+                            tm_value beta,
+                            float epsilon,
+                            tm_value *sum,
+                            tm_value *out);
+
+// Normalisation by the root mean square over the last dimensions, as many as `gamma` has: x / sqrt(mean(x * x) + epsilon) *
+// gamma.
+tm_status tm_rms_norm(const tm_recording *recording,
+                      tm_value x,
+                      tm_value gamma,
+                      float epsilon,
+                      tm_value *out);
+
+// x + residual, and its normalisation by the root mean square, in one pass.
+tm_status tm_add_rms_norm(const tm_recording *recording,
+                          tm_value x,
+                          tm_value residual,
+                          tm_value gamma,
+                          float epsilon,
+                          tm_value *sum,
+                          tm_value *out);
+
+// Group normalisation of [images, channels, ...] in `groups` of channels; `gamma` and `beta` have a number for each channel.
+tm_status tm_group_norm(const tm_recording *recording,
+                        tm_value x,
+                        size_t groups,
+                        tm_value gamma,
+                        tm_value beta,
+                        float epsilon,
+                        tm_value *out);
+
+// Instance normalisation of [images, channels, ...]: each channel of each image for itself.
+tm_status tm_instance_norm(const tm_recording *recording,
+                           tm_value x,
+                           tm_value gamma,
+                           tm_value beta,
+                           float epsilon,
+                           tm_value *out);
+
+// Batch normalisation of [images, channels, ...] as in inference: with a mean, a variance, a gamma and a beta for each channel.
+tm_status tm_batch_norm(const tm_recording *recording,
+                        tm_value x,
+                        tm_value mean,
+                        tm_value variance,
+                        tm_value gamma,
+                        tm_value beta,
+                        float epsilon,
+                        tm_value *out);
+
 // The plain product. tm_matmul_defaults() calls it.
 tm_status tm_matmul_options_init(tm_matmul_options *options, size_t size);
 

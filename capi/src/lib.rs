@@ -47,6 +47,8 @@ mod reduce;
 
 mod pool;
 
+mod norm;
+
 mod epilogue;
 
 mod product;

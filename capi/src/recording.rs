@@ -209,6 +209,28 @@ pub(crate) fn record(
     })
 }
 
+/// A place for a value, and what C calls it.
+type Place<'a> = (Option<&'a mut MaybeUninit<tm_value>>, &'static str);
+
+/// As [`record`], for an operation that gives two values.
+pub(crate) fn record_two(
+    call: &str,
+    recording: Option<&tm_recording>,
+    first: Place<'_>,
+    second: Place<'_>,
+    op: impl FnOnce(&Recording, &Scope<'_>) -> Result<[Value; 2], Failure>,
+) -> tm_status {
+    guard(call, || {
+        let places = [first, second].map(|(out, name)| Ok(given(out, name)?.write(tm_value::NONE)));
+        let [first, second]: [Result<_, Failure>; 2] = places;
+        let (first, second) = (first?, second?);
+        let made = given(recording, "recording")?.record(|r, scope| Ok(op(r, scope)?.to_vec()))?;
+        *first = made.first().copied().unwrap_or(tm_value::NONE);
+        *second = made.get(1).copied().unwrap_or(tm_value::NONE);
+        Ok(())
+    })
+}
+
 /// A tensor as an operand.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_of(tensor: *const tm_tensor) -> tm_value {

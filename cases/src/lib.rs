@@ -13,6 +13,7 @@ mod half;
 mod index;
 mod layout;
 mod matmul;
+mod norm;
 mod pairs;
 mod pool;
 mod reduce;
@@ -242,6 +243,7 @@ pub fn all() -> Vec<Case> {
     generate::cases(&mut cases);
     reduce::cases(&mut cases);
     softmax::cases(&mut cases);
+    norm::cases(&mut cases);
     matmul::cases(&mut cases);
     conv2d::cases(&mut cases);
     half::cases(&mut cases);

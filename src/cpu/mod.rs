@@ -38,6 +38,7 @@ mod layout;
 mod lines;
 mod math;
 pub(crate) mod matmul;
+mod norm;
 mod number;
 pub(crate) mod parallel;
 mod pool;
@@ -65,6 +66,7 @@ pub use index::{
 };
 pub use layout::{broadcast_to, concat, gather_rows, pad, permute, slice, stack, transpose};
 pub use matmul::{Matmul, matmul, matmul_with};
+pub use norm::{add_layer_norm, add_rms_norm, batch_norm, group_norm, instance_norm, layer_norm, rms_norm};
 pub use number::{Number, Signed};
 pub use pool::{
     adaptive_average_pool, adaptive_max_pool, average_pool, max_pool, max_pool_places, norm_pool,

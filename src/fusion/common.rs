@@ -22,6 +22,7 @@ use crate::ir::elementwise::{Map, MapInput};
 use crate::ir::epilogue::Epilogue;
 use crate::ir::graph::{Graph, Node};
 use crate::ir::matmul::{Factor, Product};
+use crate::ir::norm::Norm;
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, ValueId};
 
@@ -284,6 +285,10 @@ impl Merging<'_> {
                     && a.geometry == b.geometry
                     && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
             }
+            (Op::Norm(a), Op::Norm(b)) => {
+                branch!("common: norms");
+                self.same_norm(a, b)
+            }
             (Op::PackWeights(a), Op::PackWeights(b)) => {
                 branch!("common: weights");
                 (a.groups, a.rows, a.depth) == (b.groups, b.rows, b.depth)
@@ -331,6 +336,16 @@ impl Merging<'_> {
             }
             _ => false,
         }
+    }
+
+    fn same_norm(&self, a: &Norm, b: &Norm) -> bool {
+        let inputs = |norm: &Norm| {
+            let residual = norm.residual.map(|residual| residual.input);
+            let inputs = [Some(norm.input), residual, Some(norm.gamma), norm.beta];
+            inputs.map(|input| input.map(|value| self.read(value)))
+        };
+        let numbers = |norm: &Norm| (norm.centred, norm.weights, norm.rows, norm.epsilon.to_bits());
+        numbers(a) == numbers(b) && inputs(a) == inputs(b)
     }
 
     /// The same steps on the same inputs.

@@ -17,6 +17,7 @@ pub(crate) mod epilogue;
 pub(crate) mod graph;
 pub(crate) mod index;
 pub(crate) mod matmul;
+pub(crate) mod norm;
 pub(crate) mod op;
 pub(crate) mod op_code;
 pub(crate) mod pipeline_key;

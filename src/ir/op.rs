@@ -8,6 +8,7 @@ use crate::ir::epilogue::Epilogue;
 use crate::ir::index::{Histogram, Locate, Scatter};
 use crate::ir::matmul::Product;
 use crate::ir::pool::Pooling;
+use crate::ir::norm::Norm;
 use crate::ir::reduce::Reduce;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
@@ -25,6 +26,7 @@ pub(crate) enum Op {
     Softmax(Box<Softmax>),
     /// A number for each window.
     Pool(Box<Pooling>),
+    Norm(Box<Norm>),
     /// All of a value.
     Copy(Copy),
     /// A dense tensor into a box of a larger one.
@@ -73,6 +75,14 @@ impl Op {
             Op::Pool(pooling) => {
                 note(pooling.input, false);
                 note(pooling.output, true);
+            Op::Norm(norm) => {
+                let Norm { input, residual, gamma, beta, output, .. } = **norm;
+                [Some(input), residual.map(|r| r.input), Some(gamma), beta]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|value| note(value, false));
+                note(output, true);
+                residual.iter().for_each(|residual| note(residual.sum, true));
             }
             Op::Copy(copy) => {
                 note(copy.input, false);
@@ -140,6 +150,7 @@ from_own_type! {
     Reduce(Reduce) by Box,
     Softmax(Softmax) by Box,
     Pool(Pooling) by Box,
+    Norm(Norm) by Box,
     Copy(Copy),
     CopyBox(CopyBox) by Box,
     Gather(Gather),

@@ -79,7 +79,9 @@ fn bound(constant: ConstantName) -> Bound {
         C::ReduceShortExtent => Size(16),
         C::SoftmaxLogarithm | C::SoftmaxRowsFull | C::SoftmaxRowsFew => Flag,
         C::SoftmaxRowsMode | C::SoftmaxColumnsMode => Most(3),
-        C::SoftmaxRowsVecs => Size(40),
+        C::SoftmaxRowsVecs | C::NormRowsVecs => Size(40),
+        C::NormRowsSweeps | C::NormRowsFull | C::NormRowsCentred | C::NormRowsShifted => Flag,
+        C::NormRowsWeights => Most(2),
 
         C::GatherAligned | C::GatherSingle | C::HistogramSharedBins => Flag,
         C::GatherIndexed => Most(2),

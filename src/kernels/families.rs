@@ -1,7 +1,7 @@
 //! The list of kernel families. Each declares itself in its own folder; the catalog, the prewarm, the tuner and the inspection of
 //! kernels go by this list.
 
-use crate::kernels::axis::{reduce, softmax};
+use crate::kernels::axis::{norm, reduce, softmax};
 use crate::kernels::catalog::Families;
 use crate::kernels::variant::Winner;
 use crate::kernels::{conv2d, elementwise, matmul};
@@ -11,6 +11,7 @@ pub(crate) const ALL: Families = &[
     &elementwise::family::FAMILY,
     &reduce::family::FAMILY,
     &softmax::family::FAMILY,
+    &norm::FAMILY,
     &matmul::family::FAMILY,
     &conv2d::family::FAMILY,
 ];

@@ -15,6 +15,7 @@ mod index;
 pub(crate) mod layout;
 pub(crate) mod matmul;
 mod pool;
+pub(crate) mod norm;
 mod reduce;
 mod scalar;
 mod softmax;

@@ -169,7 +169,8 @@ impl Interpreter<'_> {
                 let word = |i| (copy.output, to(i), self.read(copy.input, i));
                 (0..copy.shape.elements()).map(word).collect()
             }
-            Op::PackWeights(_)
+            Op::Norm(_)
+            | Op::PackWeights(_)
             | Op::Copy(_)
             | Op::Gather(_)
             | Op::Locate(_)

@@ -70,6 +70,30 @@ static TASKS: &[Task] = &[
         },
     },
     Task {
+        family: "norm",
+        name: |shapes| format!("layer norm {}x{}, rows", shapes[0].dims()[0], shapes[0].dims()[1]),
+        prepare: |_, _| Ok(None),
+        record: |problem, r| {
+            let [x, gamma, beta] = [0, 1, 2].map(|k| &problem.tensors[k]);
+            r.layer_norm(x, gamma, beta, 1e-5)
+        },
+        is_right: |problem, result| {
+            let near = |row: &[f32], got: &[f32]| {
+                let mean_of = |f: &dyn Fn(f64) -> f64| {
+                    row.iter().map(|&x| f(f64::from(x))).sum::<f64>() / row.len() as f64
+                };
+                let mean = mean_of(&|x| x);
+                let scale = 1.0 / (mean_of(&|x| (x - mean).powi(2)) + 1e-5).sqrt();
+                let weights = problem.host[1].iter().zip(&problem.host[2]);
+                row.iter().zip(weights).zip(got).all(|((&x, (&gamma, &beta)), &got)| {
+                    let wanted = (f64::from(x) - mean) * scale * f64::from(gamma) + f64::from(beta);
+                    (wanted - f64::from(got)).abs() <= 1e-5 * wanted.abs().max(1.0)
+                })
+            };
+            problem.rows_are(result, near)
+        },
+    },
+    Task {
         family: "matmul",
         name: |shapes| {
             let [m, n, k] = product(shapes);

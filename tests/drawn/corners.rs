@@ -73,6 +73,7 @@ pub const CORNERS: &[Corner] = &[
     corner("narrow", "more rows than a line of workgroups", |t| t.shares([64, 256, 1])),
     corner("default variants", "whole workgroups of rows", |t| t.shares([64, 256, 1])),
     corner("default variants", "many rows", |t| t.shares([130, 300, 1])),
+    corner("texels, cramped", "rows that are stored apart", |t| t.shares([64, 256, 1])),
     corner("for GPUs", "a row for a whole workgroup", |t| t.shares([2, 2048, 1])),
     corner("narrow", "sums of more columns than a binding spans", |t| t.sums([1, 2, 20_001])),
     corner("narrow", "short rows beyond a binding", |t| t.sums([5000, 10, 1])),
@@ -260,6 +261,18 @@ pub const CORNERS: &[Corner] = &[
         let (once, again) = (t.softmax(&x, 1, false)?, t.softmax(&x, 1, false)?);
         t.keep(&once)?;
         t.unary("neg", &again)
+    }),
+    corner("default variants", "one norm twice, and another", |t| {
+        let (x, gamma) = (t.tensor(&[8, 300])?, t.tensor(&[300])?);
+        let (once, again) = (t.rms_norm(&x, &gamma, 0.5)?, t.rms_norm(&x, &gamma, 0.5)?);
+        let other = t.rms_norm(&x, &gamma, 0.25)?;
+        t.keep(&once)?;
+        t.keep(&other)?;
+        t.unary("neg", &again)
+    }),
+    corner("narrow", "a normalised row beyond a binding", |t| {
+        let x = t.tensor(&[2, 20_001])?;
+        t.norm_of_rows(&x, true, false)
     }),
     corner("default variants", "the same rows twice", |t| {
         let table = t.tensor(&[5, 512])?;

@@ -80,6 +80,7 @@ pub fn all() -> Vec<Device> {
         ("map", "buffer-64x8"),
         ("reduce", "buffer-shuffle"),
         ("softmax", "buffer-shuffle"),
+        ("norm", "buffer-shuffle"),
         ("matmul", "buffer-rows"),
         ("conv2d", "buffer-direct"),
     ];
@@ -87,6 +88,7 @@ pub fn all() -> Vec<Device> {
         ("map", "buffer-256x1"),
         ("reduce", "buffer-shared"),
         ("softmax", "buffer-shared"),
+        ("norm", "buffer-shared"),
         ("matmul", "buffer-shared"),
         ("conv2d", "buffer-tile"),
     ];
@@ -99,6 +101,7 @@ pub fn all() -> Vec<Device> {
             &[
                 ("map", "texel-64x8"),
                 ("softmax", "texel-shuffle"),
+                ("norm", "texel-shuffle"),
                 ("matmul", "texel-rows-4"),
                 ("conv2d", "texel-tile"),
             ],

@@ -9,7 +9,7 @@ use crate::twin::{Known, Made, Twin};
 /// A family, and what draws one of its problems.
 pub type Family = (&'static str, for<'a, 'b> fn(&'b mut Twin<'a>) -> Made);
 
-pub const FAMILIES: [Family; 13] = [
+pub const FAMILIES: [Family; 14] = [
     ("product", |t| t.product()),
     ("vector", |t| t.product_with_vector()),
     ("aside", |t| t.large_product()),
@@ -19,6 +19,7 @@ pub const FAMILIES: [Family; 13] = [
     ("odd convolution", |t| t.odd_convolution()),
     ("reduction", |t| t.reduction()),
     ("softmax", |t| t.any_softmax()),
+    ("norm", |t| t.any_norm()),
     ("elementwise", |t| t.elementwise()),
     ("place", |t| t.place()),
     ("gather", |t| t.gathered()),
@@ -261,6 +262,24 @@ impl Twin<'_> {
         let (x, axis) = self.lines(&EXTENTS, &[1, 2, 8, 64, 128, 512])?;
         let logarithm = self.random.once_in(4);
         self.softmax(&x, axis, logarithm)
+    }
+
+    /// Rows in registers and others, whole texels and others, with weights for elements and for channels.
+    fn any_norm(&mut self) -> Made {
+        const EXTENTS: [usize; 10] = [1, 4, 8, 16, 32, 128, 512, 1024, 1280, 8192];
+        if self.flip() {
+            let channels = self.random.pick(&[2, 4, 6, 8, 16]);
+            let groups = self.random.pick(&[1, 2, channels]);
+            let pixels = self.random.pick(&[1, 3, 4, 49, 64]);
+            let images = self.random.pick(&[1, 3, 70]);
+            let x = self.tensor(&[images, channels, pixels])?;
+            return self.group_norm(&x, groups);
+        }
+        let extent = self.random.near_one_of(&EXTENTS);
+        let rows = self.random.near_one_of(&[1, 8, 64, 130]);
+        let x = self.tensor(&[rows, extent])?;
+        let (centred, adds) = (self.flip(), self.flip());
+        self.norm_of_rows(&x, centred, adds)
     }
 
     /// What workgroups walk over, what is large, and where a tail is a dispatch of its own.

@@ -91,6 +91,19 @@ fn stretched(from: &[usize], to: &[usize]) -> Vec<usize> {
     (0..to.len()).map(|d| if d < missing || from[d - missing] == 1 { 0 } else { own[d - missing] }).collect()
 }
 
+/// A normalised row: whether the mean is subtracted, epsilon, and each element's factor and what is added to it.
+fn normalised(row: &[f32], (centred, epsilon): (bool, f32), weights: impl Fn(usize) -> [f32; 2]) -> Vec<f32> {
+    let mean_of =
+        |f: &dyn Fn(f64) -> f64| row.iter().map(|x| f(f64::from(*x))).sum::<f64>() / row.len() as f64;
+    let mean = if centred { mean_of(&|x| x) } else { 0.0 };
+    let scale = 1.0 / (mean_of(&|x| (x - mean).powi(2)) + f64::from(epsilon)).sqrt();
+    let weighed = |(k, x): (usize, &f32)| {
+        let [gamma, beta] = weights(k).map(f64::from);
+        ((f64::from(*x) - mean) * scale * gamma + beta) as f32
+    };
+    row.iter().enumerate().map(weighed).collect()
+}
+
 impl<'a> Twin<'a> {
     pub fn new(gpu: &'a Accelerator, seed: u64) -> Result<Twin<'a>> {
         let r = gpu.begin_recording()?;
@@ -297,6 +310,58 @@ impl<'a> Twin<'a> {
         }
         let what = format!("softmax(%{}, {axis}, logarithm {logarithm})", x.number);
         let made = self.known(what, value, x.dims.clone(), data);
+        Ok(Known { tolerance: 1e-5, ..made })
+    }
+
+    /// Layer norm of the last dimension, or without the mean; of a sum with another tensor, if it adds.
+    pub fn norm_of_rows(&mut self, x: &Known, centred: bool, adds: bool) -> Made {
+        let extent = x.dims[x.rank() - 1];
+        let residual = self.tensor(&x.dims.clone())?;
+        let (gamma, beta) = (self.tensor(&[extent])?, self.tensor(&[extent])?);
+        let [sum, value] = match (centred, adds) {
+            (true, true) => self.r.add_layer_norm(x.value, residual.value, gamma.value, beta.value, 0.5)?,
+            (true, false) => [x.value, self.r.layer_norm(x.value, gamma.value, beta.value, 0.5)?],
+            (false, true) => self.r.add_rms_norm(x.value, residual.value, gamma.value, 0.5)?,
+            (false, false) => [x.value, self.r.rms_norm(x.value, gamma.value, 0.5)?],
+        };
+        let added = |(a, b): (&f32, &f32)| if adds { a + b } else { *a };
+        let sums: Vec<f32> = x.data.iter().zip(residual.data.iter()).map(added).collect();
+        let zero = vec![0.0; extent];
+        let beta = if centred { &beta.data[..] } else { &zero };
+        let data =
+            sums.chunks(extent).flat_map(|row| normalised(row, (centred, 0.5), |k| [gamma.data[k], beta[k]]));
+        let data: Vec<f32> = data.collect();
+        let what = format!("norm(%{}, centred {centred}, adds {adds})", x.number);
+        if adds {
+            let sum = self.known("the sum".to_owned(), sum, x.dims.clone(), sums);
+            self.keep(&sum)?;
+        }
+        let made = self.known(what, value, x.dims.clone(), data);
+        Ok(Known { tolerance: 1e-5, ..made })
+    }
+
+    /// RMS norm of the last dimension.
+    pub fn rms_norm(&mut self, x: &Known, gamma: &Known, epsilon: f32) -> Made {
+        let value = self.r.rms_norm(x.value, gamma.value, epsilon)?;
+        let data = x.data.chunks(gamma.elements());
+        let data = data.flat_map(|row| normalised(row, (false, epsilon), |k| [gamma.data[k], 0.0])).collect();
+        let what = format!("rms_norm(%{}, %{}, {epsilon})", x.number, gamma.number);
+        let made = self.known(what, value, x.dims.clone(), data);
+        Ok(Known { tolerance: 1e-5, ..made })
+    }
+
+    /// Group norm of `[images, channels, pixels]`.
+    pub fn group_norm(&mut self, x: &Known, groups: usize) -> Made {
+        let (channels, pixels) = (x.dims[1], x.dims[2]);
+        let (gamma, beta) = (self.tensor(&[channels])?, self.tensor(&[channels])?);
+        let value = self.r.group_norm(x.value, groups, gamma.value, beta.value, 0.5)?;
+        let rows = x.data.chunks(channels / groups * pixels).enumerate();
+        let data = rows.flat_map(|(i, row)| {
+            let first = i % groups * (channels / groups);
+            normalised(row, (true, 0.5), |k| [&gamma, &beta].map(|weights| weights.data[first + k / pixels]))
+        });
+        let data: Vec<f32> = data.collect();
+        let made = self.known(format!("group_norm(%{}, {groups})", x.number), value, x.dims.clone(), data);
         Ok(Known { tolerance: 1e-5, ..made })
     }
 

@@ -13,12 +13,13 @@ use tidemill::{Config, Prewarm};
 use tidemill_cases as table;
 
 /// The kernels of operations: all but `peak`, which `profile.rs` runs.
-const KERNELS: [&str; 11] = [
+const KERNELS: [&str; 12] = [
     "product_",
     "conv_",
     "map.",
     "reduce_",
     "softmax_",
+    "norm_",
     "place.",
     "gather.",
     "generate",
@@ -103,7 +104,7 @@ fn operations(source: &str) -> Vec<&str> {
 
 #[test]
 fn every_operation_has_cases() {
-    const SOURCES: [&str; 10] = [
+    const SOURCES: [&str; 11] = [
         include_str!("../../src/ops/activation.rs"),
         include_str!("../../src/ops/binary.rs"),
         include_str!("../../src/ops/cast.rs"),
@@ -111,6 +112,7 @@ fn every_operation_has_cases() {
         include_str!("../../src/ops/generate.rs"),
         include_str!("../../src/ops/index.rs"),
         include_str!("../../src/ops/layout.rs"),
+        include_str!("../../src/ops/norm.rs"),
         include_str!("../../src/ops/reduce.rs"),
         include_str!("../../src/ops/scalar.rs"),
         include_str!("../../src/ops/softmax.rs"),

@@ -9,7 +9,7 @@ static const float XS[4] = {0.5f, -1.5f, 2.0f, 0.25f};
 static tm_tensor *x, *y, *ints;
 
 // Keeps a value and compares it, when everything is recorded.
-enum { MOST = 192 };
+enum { MOST = 224 };
 static struct {
     tm_tensor *tensor;
     size_t count;
@@ -202,6 +202,36 @@ static void reductions(void) {
     EXPECT("softmax", out, sigmoid(2), sigmoid(-2), sigmoid(1.75), sigmoid(-1.75));
     OK(tm_log_softmax(r, m, -1, &out));
     EXPECT("log_softmax", out, log(sigmoid(2)), log(sigmoid(-2)), log(sigmoid(1.75)), log(sigmoid(-1.75)));
+}
+
+static void norms(void) {
+    // x as 2 rows: 0.5 -1.5 / 2 0.25: with means -0.5 and 1.125, variances 1 and 0.765625
+    size_t dims[2] = {2, 2}, image_dims[3] = {1, 2, 2};
+    float gamma_data[2] = {2, 10}, beta_data[2] = {1, -1};
+    tm_tensor *gamma = vector_f32(gpu, gamma_data, 2), *beta = vector_f32(gpu, beta_data, 2);
+    tm_value g = tm_of(gamma), b = tm_of(beta), m, image, sum, out;
+    OK(tm_reshape(r, tm_of(x), dims, 2, &m));
+    OK(tm_reshape(r, tm_of(x), image_dims, 3, &image));
+    OK(tm_layer_norm(r, m, g, b, 0, &out));
+    EXPECT("layer_norm", out, 3, -11, 3, -11);
+    OK(tm_add_layer_norm(r, m, m, g, b, 0, &sum, &out));
+    EXPECT("the sum before layer_norm", sum, 1, -3, 4, 0.5);
+    EXPECT("add_layer_norm", out, 3, -11, 3, -11);
+    double first = sqrt(1.25), second = sqrt(2.03125);
+    OK(tm_rms_norm(r, m, g, 0, &out));
+    EXPECT("rms_norm", out, 1 / first, -15 / first, 4 / second, 2.5 / second);
+    OK(tm_add_rms_norm(r, m, m, g, 0, &sum, &out));
+    EXPECT("the sum before rms_norm", sum, 1, -3, 4, 0.5);
+    EXPECT("add_rms_norm", out, 1 / first, -15 / first, 4 / second, 2.5 / second);
+    OK(tm_instance_norm(r, image, g, b, 0, &out));
+    EXPECT("instance_norm", out, 3, -1, 9, -11);
+    OK(tm_group_norm(r, image, 2, g, b, 0, &out));
+    EXPECT("group_norm", out, 3, -1, 9, -11);
+    FAILS(tm_group_norm(r, image, 3, g, b, 0, &out), TM_PARAMETER, "it must divide the 2 channels");
+    OK(tm_batch_norm(r, image, b, g, g, b, 0, &out));
+    EXPECT("batch_norm", out, 1 - 0.5 * sqrt(2), 1 - 2.5 * sqrt(2), 3 * sqrt(10) - 1, 1.25 * sqrt(10) - 1);
+    tm_tensor_free(gamma);
+    tm_tensor_free(beta);
 }
 
 static void products(void) {
@@ -461,6 +491,7 @@ int main(void) {
     unary();
     binary();
     reductions();
+    norms();
     products();
     pooling();
     layouts();

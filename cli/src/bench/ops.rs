@@ -109,6 +109,11 @@ const OTHERS: &[Row] = benchmarks! {
     "softmax_rows_of_10": |x, o| scalar_softmax(x[0].of(), 10, o.of_mut());
     "softmax_columns": |x, o| softmax_columns(x[0].of(), o.of_mut());
     "log_softmax_rows": |x, o| log_softmax(x[0].of(), o.of_mut(), SIDE);
+    "add_layer_norm": |x, o| add_norm(x, o, true);
+    "add_rms_norm": |x, o| add_norm(x, o, false);
+    "group_norm": |x, o| channel_norm(x, o, 10);
+    "instance_norm": |x, o| channel_norm(x, o, 1);
+    "batch_norm": batch_norm;
     "permute_021": |x, o| permute(x, o, [64, 128, 128], [0, 2, 1]);
     "permute_102": |x, o| permute(x, o, [64, 128, 128], [1, 0, 2]);
     "permute_210": |x, o| permute(x, o, [64, 128, 128], [2, 1, 0]);

@@ -177,6 +177,50 @@ pub(super) fn softmax_columns(x: &[f32], out: &mut [f32]) {
     }
 }
 
+/// A row by its mean, if it has one, and its variance; each element with its factor and what is added.
+fn normalise(row: &[f32], out: &mut [f32], centred: bool, weights: impl Fn(usize) -> [f32; 2]) {
+    let n = row.len() as f32;
+    let mean = if centred { row.iter().sum::<f32>() / n } else { 0.0 };
+    let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / n;
+    let scale = 1.0 / (variance + 1e-5).sqrt();
+    for (k, (o, x)) in out.iter_mut().zip(row).enumerate() {
+        let [gamma, beta] = weights(k);
+        *o = (x - mean) * scale * gamma + beta;
+    }
+}
+
+/// The sum of two matrices, each row normalised.
+pub(super) fn add_norm(x: &[Array], out: &mut Array, centred: bool) {
+    let (a, b, gamma): (&[f32], &[f32], &[f32]) = (x[0].of(), x[1].of(), x[2].of());
+    let beta = x.get(3).map(Array::of::<f32>);
+    let mut sums = vec![0.0; SIDE];
+    let rows = a.chunks_exact(SIDE).zip(b.chunks_exact(SIDE));
+    for ((a, b), out) in rows.zip(out.of_mut().chunks_exact_mut(SIDE)) {
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum = a + b);
+        normalise(&sums, out, centred, |k| [gamma[k], beta.map_or(0.0, |beta| beta[k])]);
+    }
+}
+
+/// Some channels of an image at a time.
+pub(super) fn channel_norm(x: &[Array], out: &mut Array, channels: usize) {
+    let (data, gamma, beta): (&[f32], &[f32], &[f32]) = (x[0].of(), x[1].of(), x[2].of());
+    let pixels = data.len() / gamma.len();
+    let rows = data.chunks_exact(channels * pixels).zip(out.of_mut().chunks_exact_mut(channels * pixels));
+    for (i, (row, out)) in rows.enumerate() {
+        normalise(row, out, true, |k| [gamma, beta].map(|weights| weights[i * channels + k / pixels]));
+    }
+}
+
+pub(super) fn batch_norm(x: &[Array], out: &mut Array) {
+    let [data, mean, variance, gamma, beta] = [0, 1, 2, 3, 4].map(|k| x[k].of::<f32>());
+    let pixels = data.len() / mean.len();
+    let rows = data.chunks_exact(pixels).zip(out.of_mut().chunks_exact_mut(pixels));
+    for (c, (row, out)) in rows.enumerate() {
+        let scale = gamma[c] / (variance[c] + 1e-5).sqrt();
+        out.iter_mut().zip(row).for_each(|(o, x)| *o = (x - mean[c]) * scale + beta[c]);
+    }
+}
+
 /// Rounded to a half after each step.
 pub(super) fn chain(a: F16, b: F16) -> F16 {
     let half = |x: f32| F16::from_f32(x).to_f32();

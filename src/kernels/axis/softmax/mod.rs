@@ -13,9 +13,8 @@ use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::axis::prologue;
-use crate::kernels::axis::span::{
-    Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
-};
+use crate::kernels::axis::span::{Cut, Geometry, Layout, Slab, input_window, load_of, output_window};
+use crate::kernels::axis::team::{NARROW_GROUP, Team};
 use crate::kernels::bindings::{grid, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
@@ -73,60 +72,20 @@ fn habits(tree: Tree) -> Habits {
 /// Elements of a row that a program may stand before. None is cut into parts.
 const MOST_HEADED: u64 = 4096;
 
-/// Invocations per workgroup where they have little to do each.
-const NARROW_GROUP: u32 = 256;
-
 /// How rows are shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Team {
-    lanes: u32,
-    local_size: u32,
-    /// Texels per lane, if they fit registers.
-    vecs: Option<u32>,
+fn team_of(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> Team {
+    // A row that begins anywhere touches one texel more.
+    let texels = if branch!("softmax: rows of fours", geometry.extent.is_multiple_of(4)) {
+        geometry.extent / 4
+    } else {
+        (geometry.extent + 3).div_ceil(4)
+    };
+    Team::new(variant, catalog, geometry.outer, texels, habits(variant.tree).narrow)
 }
 
-impl Team {
-    fn new(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> Team {
-        // A row that begins anywhere touches one texel more.
-        let texels = if branch!("softmax: rows of fours", geometry.extent.is_multiple_of(4)) {
-            geometry.extent / 4
-        } else {
-            (geometry.extent + 3).div_ceil(4)
-        };
-        let most = variant.local_size.min(catalog.limits.invocations);
-        if branch!("softmax: narrow", texels <= habits(variant.tree).narrow) {
-            let local_size = NARROW_GROUP.min(catalog.limits.invocations);
-            return Team { lanes: 1, local_size, vecs: vecs(texels, 8) };
-        }
-        match variant.tree {
-            Tree::Shuffle => {
-                let lanes = subgroup(catalog);
-                // Few rows go to a workgroup each, so that every core gets some.
-                let local_size =
-                    if branch!("softmax: few rows", geometry.outer < 128) { lanes } else { most.max(lanes) };
-                Team { lanes, local_size, vecs: vecs(texels.div_ceil(u64::from(lanes)), variant.vecs) }
-            }
-            Tree::Shared | Tree::Apart => {
-                let fits = |lanes: u32| vecs(texels.div_ceil(u64::from(lanes)), variant.vecs);
-                let few = 32.min(most);
-                branch!("softmax: few lanes", fits(few).is_some());
-                match fits(few) {
-                    Some(vecs) => Team { lanes: few, local_size: most, vecs: Some(vecs) },
-                    None => Team { lanes: most, local_size: most, vecs: fits(most) },
-                }
-            }
-        }
-    }
-
-    /// Whether each lane of the second dispatch has one state of a row to join, at the most.
-    fn few(self, cut: Cut) -> bool {
-        branch!("softmax: few parts", cut.parts <= u64::from(self.lanes))
-    }
-}
-
-/// The number of texels per lane that a pipeline is made for: few different ones, since each is compiled apart.
-fn vecs(needed: u64, most: u32) -> Option<u32> {
-    [1, 2, 4, 8, 16, 24, 32, 40].into_iter().find(|&v| u64::from(v) >= needed && v <= most)
+/// Whether each lane of the second dispatch has one state of a row to join, at the most.
+fn few(team: Team, cut: Cut) -> bool {
+    branch!("softmax: few parts", cut.parts <= u64::from(team.lanes))
 }
 
 /// The push constants of `glsl/softmax_rows.comp`.
@@ -270,7 +229,7 @@ impl Cutting<'_> {
 
     fn cut_rows(&self) -> Cut {
         let Geometry { outer, extent, .. } = self.softmax.geometry;
-        let team = Team::new(self.variant, self.catalog, self.softmax.geometry);
+        let team = team_of(self.variant, self.catalog, self.softmax.geometry);
         if branch!("softmax: in registers", team.vecs.is_some()) {
             return Cut { chunk: extent, parts: 1 };
         }
@@ -351,7 +310,7 @@ impl Lowering<'_> {
         }
         let &Softmax { op, logarithm, ref head, geometry, output, .. } = self.softmax;
         let limits = &self.catalog.limits;
-        let team = Team::new(self.variant, self.catalog, geometry);
+        let team = team_of(self.variant, self.catalog, geometry);
         // Parts are large: each gets a workgroup.
         let local_size = match (mode, self.variant.tree) {
             (Mode::Parts | Mode::Join, Tree::Shuffle) => team.lanes,
@@ -377,7 +336,7 @@ impl Lowering<'_> {
             constants.set(softmax_rows::VECS, vecs);
             constants.set(softmax_rows::FULL, full);
         } else {
-            constants.set(softmax_rows::FEW, team.few(cut));
+            constants.set(softmax_rows::FEW, few(team, cut));
         }
         if let Some(head) = head {
             prologue::set_constants(head, &mut constants);

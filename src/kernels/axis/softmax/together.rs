@@ -1,17 +1,16 @@
 //! Rows whose results a subgroup stores together: `glsl/lib/together.glsl`.
 
-use super::{Lowering, Mode, Rows, Team};
+use super::{Lowering, Mode, Rows, few, team_of};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
 use crate::kernels::axis::prologue;
-use crate::kernels::axis::span::{Cut, Layout, Slab};
+use crate::kernels::axis::span::{Cut, Layout};
 use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, softmax, softmax_rows};
-use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
-use crate::kernels::variant::Tree;
+use crate::kernels::together::OCTAL;
 
 /// Texels per lane of a block of a long row: enough for the joining of its parts, which every block repeats, to be little.
 const BLOCK_VECS: u32 = 32;
@@ -21,7 +20,7 @@ impl Lowering<'_> {
     pub(super) fn rows_together(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<bool> {
         let &Softmax { op, logarithm, ref head, geometry, output, .. } = self.softmax;
         let limits = &self.catalog.limits;
-        let team = Team::new(self.variant, self.catalog, geometry);
+        let team = team_of(self.variant, self.catalog, geometry);
         let join = states.filter(|_| mode == Mode::Join);
         // What a subgroup takes: a row that fits registers, or a block of a long one.
         let vecs = match (team.vecs, join) {
@@ -42,10 +41,7 @@ impl Lowering<'_> {
             geometry.extent == taken
         };
         let load = self.load(join);
-        if !branch!("softmax: together", self.variant.together)
-            || self.variant.tree != Tree::Shuffle
-            || branch!("softmax: buffers together", load != Load::Texel)
-            || branch!("softmax: narrow together", team.lanes != limits.subgroup_size)
+        if branch!("softmax: buffers together", load != Load::Texel)
             || !branch!("softmax: fits together", fits)
         {
             return Ok(false);
@@ -53,20 +49,10 @@ impl Lowering<'_> {
         let blocks = Cut { chunk: taken, parts: geometry.extent / taken };
         let layout = Layout { geometry, cut: blocks, out_bytes: 4 * taken };
         let slabs = layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)?;
-        // There may be no subgroup too many.
-        let rows_of = |local_size: u32| u64::from(local_size / team.lanes);
-        let even = |local_size: u32| {
-            whole_subgroups(local_size, limits)
-                && slabs.iter().all(|slab| slab.units.is_multiple_of(rows_of(local_size)))
-        };
-        let most = self.variant.local_size.min(limits.invocations);
-        let local_size = if branch!("softmax: even", even(most)) { most } else { team.lanes };
-        let fits = |slab: &Slab| {
-            slab.units <= MOST_SUBGROUPS && slab.units / rows_of(local_size) <= u64::from(limits.groups[0])
-        };
-        if !branch!("softmax: line of rows", slabs.iter().all(fits)) {
+        let Some(local_size) = team.storing_together(self.variant, &slabs, limits) else {
             return Ok(false);
-        }
+        };
+        let rows_per_group = u64::from(local_size / team.lanes);
         let module = match (join, head) {
             (Some(_), _) => softmax_rows::Module::TexelTogetherShuffle2,
             (None, None) => softmax_rows::Module::TexelTogetherShuffle1,
@@ -77,7 +63,7 @@ impl Lowering<'_> {
             .with(softmax::LOGARITHM, logarithm)
             .with(softmax_rows::VECS, vecs);
         if join.is_some() {
-            constants.set(softmax_rows::FEW, team.few(cut));
+            constants.set(softmax_rows::FEW, few(team, cut));
         }
         if let Some(head) = head {
             prologue::set_constants(head, &mut constants);
@@ -86,7 +72,7 @@ impl Lowering<'_> {
         let rows =
             Rows { pipeline, load, layout, join, target: output, parts: cut.parts, octal: Some(OCTAL) };
         for slab in slabs {
-            let groups = [(slab.units / rows_of(local_size)) as u32, 1, 1];
+            let groups = [(slab.units / rows_per_group) as u32, 1, 1];
             self.dispatch_rows(&rows, slab, groups);
         }
         Ok(true)
