@@ -97,6 +97,11 @@ impl Variant {
         self.together = true;
         self
     }
+
+    /// Elements that a workgroup works through, where that does not depend on the shape.
+    pub(crate) fn elements_of_group(&self) -> u64 {
+        u64::from(self.local_size * self.vecs * 4)
+    }
 }
 
 impl AnyVariant for Variant {

@@ -53,12 +53,6 @@ pub(crate) fn describe(
 
     // SAFETY: contract 1.
     let memory = unsafe { instance.get_physical_device_memory_properties(raw) };
-    let memory_bytes = memory
-        .memory_heaps_as_slice()
-        .iter()
-        .filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL))
-        .map(|heap| heap.size)
-        .sum();
     // SAFETY: contract 1.
     let format = unsafe { instance.get_physical_device_format_properties(raw, super::buffer::TEXEL_FORMAT) };
     // SAFETY: contract 1.
@@ -73,15 +67,8 @@ pub(crate) fn describe(
     let timestamps = (valid_bits > 0 && period_ns > 0.0).then_some(TimestampClock { valid_bits, period_ns });
 
     let mut refused = supported.missing(version, clamped);
-    if let Err(error) = &extensions {
-        refused.push(error.to_string());
-    }
-    if family.is_none() {
-        refused.push(match queue_family {
-            Some(chosen) => format!("the queue's family {chosen} can't compute"),
-            None => "has no queue for compute".to_owned(),
-        });
-    }
+    refused.extend(extensions.as_ref().err().map(ToString::to_string));
+    refused.extend(family.is_none().then(|| no_family(queue_family)));
 
     let kind = DeviceKind::of(properties.core.device_type);
     let driver_info = text(properties.driver.driver_info_as_c_str());
@@ -107,7 +94,7 @@ pub(crate) fn describe(
             calibrated_timestamps: calibration.is_some(),
             ..features(&supported, &properties)
         },
-        memory_bytes,
+        memory_bytes: device_local_bytes(&memory),
         timestamps,
         refused,
         raw,
@@ -119,6 +106,20 @@ pub(crate) fn describe(
         cores: properties.cores(),
         workarounds: Workarounds::new(kind, properties.driver.driver_id, &driver_info),
     }
+}
+
+/// Why there is no queue to compute on; with a family that was chosen already.
+fn no_family(queue_family: Option<u32>) -> String {
+    match queue_family {
+        Some(chosen) => format!("the queue's family {chosen} can't compute"),
+        None => "has no queue for compute".to_owned(),
+    }
+}
+
+/// The size of what lies on the device.
+fn device_local_bytes(memory: &vk::PhysicalDeviceMemoryProperties) -> u64 {
+    let heaps = memory.memory_heaps_as_slice().iter();
+    heaps.filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL)).map(|heap| heap.size).sum()
 }
 
 /// Whether buffers like the engine's own can have memory of the application behind them.

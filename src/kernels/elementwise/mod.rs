@@ -112,32 +112,14 @@ impl Map {
         }
         let size = |value| values.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
-
-        let per_group = u64::from(variant.local_size * variant.vecs * 4);
-        let mut begins = self.inputs.iter().zip(&sizes).map(|(input, size)| size * u64::from(input.offset));
-        let aligned = begins.all(|begin| begin.is_multiple_of(limits.offset_alignment));
-        // A binding begins up to one alignment early.
-        let early = if branch!("map: aligned", aligned) { 0 } else { limits.offset_alignment };
-        let mut window = WINDOW_ELEMENTS.min((limits.storage_range_bytes - early) / 4);
-        if branch!("map: a line", variant.vecs > 1) {
-            // Whole workgroups look for no end, so there must be none too many: the grid is a line.
-            window = window.min(per_group * u64::from(limits.groups[0]));
-        } else {
-            window = window.min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
-        }
-        if branch!("map: windows together", together.is_some()) {
-            window = window.min(MOST_SUBGROUPS * u64::from(limits.subgroup_size * variant.vecs * 4));
-        }
-        // Windows begin where bindings may.
-        let unit = per_group.max(limits.offset_alignment);
-        let window = window / unit * unit;
+        let [window, unit] = self.window(variant, limits, &sizes, together.is_some());
         // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
         // sizes share one.
         let cheap = branch!("map: cheap", any_size.ops() < OpSet::All);
         let unguarded_from = if cheap { 0 } else { TAIL_APART_ELEMENTS };
         let divisions = Divisions::new(&space.extents);
-        let mut scalars = [0; MAX_SCALARS];
-        scalars[..self.scalars.len()].copy_from_slice(&self.scalars);
+        let lowering =
+            Lowering { map: self, label, values, catalog, variant, space, modes, sizes, load, divisions };
         let mut first = 0;
         while first < elements {
             let rest = window.min(elements - first);
@@ -149,71 +131,38 @@ impl Map {
                 && branch!("map: whole workgroups", count == without_tail)
                 && branch!("map: unguarded", count >= unguarded_from);
             let together = together.filter(|_| whole);
-            let module = together.unwrap_or(any_size);
             let mut constants = constants.clone();
             if whole && together.is_none() {
                 constants.set(map::WHOLE, true);
             }
+            let module = together.unwrap_or(any_size);
             let pipeline = catalog.pipeline(constants.of(module))?;
-            let push = Push {
-                count: count as u32,
-                first: first as u32,
-                extents: divisions.extents,
-                magic: divisions.magic,
-                shifts: divisions.shifts,
-                scalars,
-            };
-            let mut bytes: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
-            let mut accesses: SmallVec<[Access; 4]> = SmallVec::new();
-            for (k, (input, mode)) in self.inputs.iter().zip(&modes).enumerate() {
-                let mut access = values.whole(input.value, false);
-                access.bytes = values.bytes(values.root(input.value));
-                let mut offset = u64::from(input.offset);
-                let mut reach = space.reach(k, input.offset);
-                if branch!("map: a dense input", *mode == Mode::Dense) {
-                    // A storage binding is moved to the window; a texel view spans the whole, and the index moves.
-                    offset += first;
-                    reach = offset..offset + count;
-                }
-                let moves = *mode == Mode::Dense
-                    || branch!(
-                        "map: strided input beyond a binding",
-                        access.bytes > limits.storage_range_bytes
-                    );
-                if branch!("map: buffers", load == Load::Buffer) && branch!("map: moves", moves) {
-                    access = binding(access, reach, sizes[k], limits);
-                    offset -= access.offset / sizes[k];
-                }
-                PushInput { strides: space.strides[k], offset: offset as u32 }.append(module, &mut bytes);
-                accesses.push(access);
-            }
-            // Bindings that the program does not use must have something behind them.
-            let spare = accesses.first().copied();
-            while branch!("map: spare bindings", accesses.len() < module.inputs()) {
-                accesses.extend(spare);
-                PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, &mut bytes);
-            }
-            if branch!("map: digits", together.is_some()) {
-                bytes.extend_from_slice(bytemuck::bytes_of(&OCTAL));
-            }
-            for k in 0..module.outputs() {
-                let output = self.outputs.get(k).unwrap_or(&self.outputs[0]);
-                let (whole, size) = (values.whole(output.value, true), size(output.value));
-                let bytes = (size * count).next_multiple_of(4);
-                accesses.push(Access { offset: size * first, bytes, ..whole });
-            }
-            let groups = grid(count.div_ceil(per_group), limits);
-            let action = Action::Dispatch { pipeline, push: bytes, groups };
-            // Bindings that stand in for none are not counted.
-            let written: u64 = self.outputs.iter().map(|output| size(output.value) * count).sum();
-            let touched = space.bytes_read(count, &sizes) + written;
-            let in_place = self.in_place(values, &modes, module.inputs());
-            let command = Command::new(label.clone(), action, accesses).with_in_place(in_place);
-            let command = command.with_continues(branch!("map: continues", first > 0));
-            out.push(command.with_flops(self.flops(label.dtype, count)).with_bytes(touched));
+            out.push(lowering.command(pipeline, (module, together.is_some()), first, count));
             first += count;
         }
         Ok(())
+    }
+
+    /// The elements that a dispatch may cover, and of what number they are a multiple where there are more.
+    fn window(&self, variant: &Variant, limits: &Limits, sizes: &[u64], together: bool) -> [u64; 2] {
+        let per_group = variant.elements_of_group();
+        let mut begins = self.inputs.iter().zip(sizes).map(|(input, size)| size * u64::from(input.offset));
+        let aligned = begins.all(|begin| begin.is_multiple_of(limits.offset_alignment));
+        // A binding begins up to one alignment early.
+        let early = if branch!("map: aligned", aligned) { 0 } else { limits.offset_alignment };
+        let mut window = WINDOW_ELEMENTS.min((limits.storage_range_bytes - early) / 4);
+        if branch!("map: a line", variant.vecs > 1) {
+            // Whole workgroups look for no end, so there must be none too many: the grid is a line.
+            window = window.min(per_group * u64::from(limits.groups[0]));
+        } else {
+            window = window.min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
+        }
+        if branch!("map: windows together", together) {
+            window = window.min(MOST_SUBGROUPS * u64::from(limits.subgroup_size * variant.vecs * 4));
+        }
+        // Windows begin where bindings may.
+        let unit = per_group.max(limits.offset_alignment);
+        [window / unit * unit, unit]
     }
 
     /// Which inputs and outputs are f16, as the shader has it.
@@ -314,6 +263,103 @@ impl Map {
             all.set(constant, step.word());
         }
         all
+    }
+}
+
+/// What the dispatches of one program have in common.
+struct Lowering<'a> {
+    map: &'a Map,
+    label: &'a Label,
+    values: &'a Values,
+    catalog: &'a Catalog,
+    variant: &'a Variant,
+    space: Space,
+    modes: SmallVec<[Mode; MAX_INPUTS]>,
+    /// Bytes of an element of each input.
+    sizes: SmallVec<[u64; MAX_INPUTS]>,
+    load: Load,
+    divisions: Divisions,
+}
+
+impl Lowering<'_> {
+    /// The dispatch of a module, which may store together, for `count` elements from `first` on.
+    fn command(
+        &self,
+        pipeline: PipelineKey,
+        (module, together): (Module, bool),
+        first: u64,
+        count: u64,
+    ) -> Command {
+        let Lowering { map, values, divisions, .. } = self;
+        let mut scalars = [0; MAX_SCALARS];
+        scalars[..map.scalars.len()].copy_from_slice(&map.scalars);
+        let push = Push {
+            count: count as u32,
+            first: first as u32,
+            extents: divisions.extents,
+            magic: divisions.magic,
+            shifts: divisions.shifts,
+            scalars,
+        };
+        let mut bytes: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
+        let mut accesses = self.bind_inputs(module, first, count, &mut bytes);
+        if branch!("map: digits", together) {
+            bytes.extend_from_slice(bytemuck::bytes_of(&OCTAL));
+        }
+        let size = |value| values.value(value).dtype.size_bytes() as u64;
+        for k in 0..module.outputs() {
+            let output = map.outputs.get(k).unwrap_or(&map.outputs[0]);
+            let (whole, size) = (values.whole(output.value, true), size(output.value));
+            let bytes = (size * count).next_multiple_of(4);
+            accesses.push(Access { offset: size * first, bytes, ..whole });
+        }
+        let groups = grid(count.div_ceil(self.variant.elements_of_group()), &self.catalog.limits);
+        let action = Action::Dispatch { pipeline, push: bytes, groups };
+        // Bindings that stand in for none are not counted.
+        let written: u64 = map.outputs.iter().map(|output| size(output.value) * count).sum();
+        let touched = self.space.bytes_read(count, &self.sizes) + written;
+        let in_place = map.in_place(values, &self.modes, module.inputs());
+        let command = Command::new(self.label.clone(), action, accesses).with_in_place(in_place);
+        let command = command.with_continues(branch!("map: continues", first > 0));
+        command.with_flops(map.flops(self.label.dtype, count)).with_bytes(touched)
+    }
+
+    /// The bindings of a module's inputs, and their push constants behind `bytes`.
+    fn bind_inputs(
+        &self,
+        module: Module,
+        first: u64,
+        count: u64,
+        bytes: &mut SmallVec<[u8; 128]>,
+    ) -> SmallVec<[Access; 4]> {
+        let (values, limits) = (self.values, &self.catalog.limits);
+        let mut accesses: SmallVec<[Access; 4]> = SmallVec::new();
+        for (k, (input, mode)) in self.map.inputs.iter().zip(&self.modes).enumerate() {
+            let mut access = values.whole(input.value, false);
+            access.bytes = values.bytes(values.root(input.value));
+            let mut offset = u64::from(input.offset);
+            let mut reach = self.space.reach(k, input.offset);
+            if branch!("map: a dense input", *mode == Mode::Dense) {
+                // A storage binding is moved to the window; a texel view spans the whole, and the index moves.
+                offset += first;
+                reach = offset..offset + count;
+            }
+            let moves = *mode == Mode::Dense
+                || branch!("map: strided input beyond a binding", access.bytes > limits.storage_range_bytes);
+            if branch!("map: buffers", self.load == Load::Buffer) && branch!("map: moves", moves) {
+                access = binding(access, reach, self.sizes[k], limits);
+                offset -= access.offset / self.sizes[k];
+            }
+            PushInput { strides: self.space.strides[k], offset: offset as u32 }.append(module, bytes);
+            accesses.push(access);
+        }
+        // Bindings that the program does not use must have something behind them.
+        let spare = accesses.first().copied();
+        while branch!("map: spare bindings", accesses.len() < module.inputs()) {
+            accesses.extend(spare);
+            PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, bytes);
+        }
+        accesses
     }
 }
 

@@ -18,7 +18,7 @@ use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::ir::epilogue::{Epilogue, PushResult};
 use crate::ir::matmul::Product;
-use crate::ir::value::{Label, LabelName, Origin, Values};
+use crate::ir::value::{Access, Label, LabelName, Origin, Values};
 use crate::kernels::bindings;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::launch::Launch;
@@ -130,51 +130,14 @@ impl<'a> Lowering<'a> {
 
     fn dispatches(&mut self, plan: &Plan, a: &Operand, b: &Operand, aside: Option<Aside>) -> Result<()> {
         let Plan { product, tile, .. } = plan;
-        let limits = self.catalog.limits;
         let (tile_rows, tile_columns) = tile.extents();
         let k_parts = parts(product, tile, self.scheme, &self.catalog.architecture);
         let epilogue = &product.epilogue;
         let padded_n = product.n.next_multiple_of(4);
         for window in plan.windows(self.values, self.catalog)? {
-            let Window { first_batch, batches, first_row, rows } = window;
-            let (m, n) = (u64::from(product.m), u64::from(product.n));
-            let begin = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;
-            let end = begin + 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n;
-            let (in_place, early) =
-                bindings::window(self.values.whole(product.output, true), begin..end, &limits);
-            branch!("product: later window", first_row + first_batch > 0);
-            let (target, extents, c_row) = match aside {
-                Some(aside) => (self.values.whole(aside.value, true), [aside.rows, aside.pitch], aside.pitch),
-                None => (in_place, [rows, product.n], product.n),
-            };
-            let tiles_m = rows.div_ceil(tile_rows);
-            let result = PushResult {
-                m: product.m,
-                n: product.n,
-                first_row,
-                first_batch,
-                batch_inner: product.batch[1],
-                c_row,
-                c_batch: product.m * product.n,
-                c_base: (early / 4) as u32,
-                alpha: product.alpha,
-                ..PushResult::default()
-            };
-            let result = result.with(epilogue);
-            let push = Push {
-                k: product.k,
-                k_chunk: k_parts.chunk,
-                tiles_m,
-                band: self.band(product, tile_rows).min(tiles_m),
-                batches,
-                a_row: a.row,
-                a_batch: a.batch,
-                b_row: b.row,
-                b_panel: b.panel,
-                b_batch: b.batch,
-                b_width: b.width,
-                result,
-            };
+            let Window { batches, rows, .. } = window;
+            let (push, target, extents) = self.push(plan, [a, b], window, aside);
+            let (result, tiles_m, c_row) = (push.result, push.tiles_m, push.result.c_row);
             let tiles = u64::from(tiles_m) * u64::from(product.n.div_ceil(tile_columns));
             let kernel = |epilogue: &Epilogue, wide, together| {
                 let modules = (self.load, self.scheme.rolled, together);
@@ -214,6 +177,57 @@ impl<'a> Lowering<'a> {
             self.out.push(parts.sum(&launch, self.values, result, epilogue, target)?);
         }
         Ok(())
+    }
+
+    /// The push constants of a window, where its results go, and in how many rows and columns they lie there.
+    fn push(
+        &self,
+        plan: &Plan,
+        [a, b]: [&Operand; 2],
+        window: Window,
+        aside: Option<Aside>,
+    ) -> (Push, Access, [u32; 2]) {
+        let Plan { product, tile, .. } = plan;
+        let Window { first_batch, batches, first_row, rows } = window;
+        let (m, n) = (u64::from(product.m), u64::from(product.n));
+        let begin = 4 * (u64::from(first_batch) * m + u64::from(first_row)) * n;
+        let end = begin + 4 * (u64::from(batches - 1) * m + u64::from(rows)) * n;
+        let whole = self.values.whole(product.output, true);
+        let (in_place, early) = bindings::window(whole, begin..end, &self.catalog.limits);
+        branch!("product: later window", first_row + first_batch > 0);
+        let (target, extents) = match aside {
+            Some(aside) => (self.values.whole(aside.value, true), [aside.rows, aside.pitch]),
+            None => (in_place, [rows, product.n]),
+        };
+        let (tile_rows, _) = tile.extents();
+        let tiles_m = rows.div_ceil(tile_rows);
+        let result = PushResult {
+            m: product.m,
+            n: product.n,
+            first_row,
+            first_batch,
+            batch_inner: product.batch[1],
+            c_row: extents[1],
+            c_batch: product.m * product.n,
+            c_base: (early / 4) as u32,
+            alpha: product.alpha,
+            ..PushResult::default()
+        };
+        let push = Push {
+            k: product.k,
+            k_chunk: parts(product, tile, self.scheme, &self.catalog.architecture).chunk,
+            tiles_m,
+            band: self.band(product, tile_rows).min(tiles_m),
+            batches,
+            a_row: a.row,
+            a_batch: a.batch,
+            b_row: b.row,
+            b_panel: b.panel,
+            b_batch: b.batch,
+            b_width: b.width,
+            result: result.with(&product.epilogue),
+        };
+        (push, target, extents)
     }
 
     /// The module whose subgroups store together, if there is one for so many of these tiles. All of them must be whole.

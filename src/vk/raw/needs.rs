@@ -319,6 +319,19 @@ unsafe fn read_struct(chain: &mut FeatureChain<'_>, kind: vk::StructureType, at:
             chain.v13.subgroup_size_control |= given.subgroup_size_control;
             chain.v13.compute_full_subgroups |= given.compute_full_subgroups;
         }
+        // SAFETY: the caller vouches for it.
+        _ => unsafe { read_struct_of_extension(chain, kind, at) },
+    }
+}
+
+/// The same, of an extension; those that are not known are skipped.
+///
+/// # Safety
+///
+/// `at` points to a struct of the kind that `kind` says.
+unsafe fn read_struct_of_extension(chain: &mut FeatureChain<'_>, kind: vk::StructureType, at: *const c_void) {
+    use vk::StructureType as Kind;
+    match kind {
         Kind::PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES => {
             // SAFETY: the caller vouches for it.
             let given = unsafe { &*at.cast::<vk::PhysicalDeviceSubgroupSizeControlFeatures<'_>>() };
