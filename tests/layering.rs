@@ -269,10 +269,6 @@ const KNOTS: &[(&str, &[&str])] = &[
             "tensor",
         ],
     ),
-    // A slot gives itself back to what all slots share.
-    ("stream", &["shared", "slot"]),
-    // A device's description has its workarounds, which depend on its kind.
-    ("vk", &["physical", "workarounds"]),
     // A device, what it is made from, and what the host application may put in its place (`raw`).
     ("vk", &["buffer", "clock", "debug", "describe", "device", "instance", "raw", "renderdoc", "room"]),
 ];
@@ -305,7 +301,7 @@ fn no_room_is_a_knot_inside() {
 /// What a driver needs is a named flag of `vk/workarounds.rs`.
 #[test]
 fn only_the_description_of_devices_asks_for_software_drivers() {
-    let may = ["vk/workarounds.rs", "vk/physical.rs", "vk/choice.rs"];
+    let may = ["vk/workarounds.rs", "vk/kind.rs", "vk/choice.rs"];
     let mut seen = 0;
     for (file, text) in sources(".") {
         // A file's own tests may.

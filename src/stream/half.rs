@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::batch::Batch;
 use super::report::StreamReport;
 use super::shared::{Shared, StreamStats};
-use super::slot::{Batch, Slot};
+use super::slot::Slot;
 use crate::error::Result;
 
 /// The end of a [`Stream`](crate::Stream) that pushes batches. Dropping it says that no more will come.

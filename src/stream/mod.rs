@@ -3,6 +3,7 @@
 //! This room owns the slots, the order in which they go round, and the report of who waited for whom. It takes a recording and numbers of
 //! slots, and gives two ends: one that fills slots, one that hands out batches in order. Each slot is a submission of one plan.
 
+mod batch;
 mod half;
 mod report;
 mod shared;
@@ -20,10 +21,11 @@ use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Element, Shape};
 use shared::{Buffers, Shared};
 
+pub use batch::Batch;
 pub use half::{Consumer, Producer, StreamControl};
 pub use report::{IdleTime, StreamReport};
 pub use shared::StreamStats;
-pub use slot::{Batch, Slot};
+pub use slot::Slot;
 
 /// Slots unless something else is said: one is prepared, one runs, one is consumed.
 const SLOTS: usize = 3;

@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::report::{Event, StreamReport};
-use super::slot::{Batch, Slot};
+use super::slot::Slot;
 use crate::error::{Result, StreamError};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::measure::run::Run;
@@ -64,6 +63,16 @@ struct Flight {
     number: u64,
     rows: Option<usize>,
     submission: Submission,
+}
+
+/// A batch that is done, and was taken. Its slot is to be released.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) slot: usize,
+    pub(super) number: u64,
+    pub(super) submission: Submission,
+    /// If it is partial: its rows, out of so many.
+    pub(super) rows: Option<(usize, usize)>,
 }
 
 /// What has become of the two ends.
@@ -198,7 +207,7 @@ impl Shared {
     }
 
     /// The oldest batch, when it is done; `None` when the producer is gone and nothing is left.
-    pub(super) fn poll_pop(self: &Arc<Shared>, context: &mut Context<'_>) -> Poll<Result<Option<Batch>>> {
+    pub(super) fn poll_take(&self, context: &mut Context<'_>) -> Poll<Result<Option<Done>>> {
         process::check()?;
         let mut queue = self.queue.lock();
         queue.ends.check_pop()?;
@@ -286,7 +295,8 @@ impl Shared {
         Ok((plan.submit()?, rows))
     }
 
-    pub(super) fn try_pop(self: &Arc<Shared>) -> Result<Option<Batch>> {
+    /// The oldest batch, if it is done.
+    pub(super) fn try_take(&self) -> Result<Option<Done>> {
         process::check()?;
         let queue = self.queue.lock();
         queue.ends.check_pop()?;
@@ -298,7 +308,7 @@ impl Shared {
 
     /// Waits for the oldest batch, and for there to be one; `None` when the producer is gone and nothing is left, or
     /// when the time is over. Nothing has changed then.
-    pub(super) fn pop(self: &Arc<Shared>, timeout: Option<Duration>) -> Result<Option<Batch>> {
+    pub(super) fn wait_and_take(&self, timeout: Option<Duration>) -> Result<Option<Done>> {
         process::check()?;
         let began = Instant::now();
         let deadline = timeout.and_then(|timeout| began.checked_add(timeout));
@@ -339,11 +349,10 @@ impl Shared {
     }
 
     /// The oldest batch, which is done.
-    fn take(self: &Arc<Shared>, mut queue: MutexGuard<'_, Queue>) -> Option<Batch> {
-        let flight = queue.flying.pop_front()?;
+    fn take(&self, mut queue: MutexGuard<'_, Queue>) -> Option<Done> {
+        let Flight { slot, number, rows, submission } = queue.flying.pop_front()?;
         queue.stats.popped += 1;
-        let rows = flight.rows.zip(self.rows);
-        Some(Batch::new(self.clone(), flight.slot, flight.number, flight.submission, rows))
+        Some(Done { slot, number, submission, rows: rows.zip(self.rows) })
     }
 
     pub(super) fn outputs(&self, slot: usize) -> &[Tensor] {

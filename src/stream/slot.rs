@@ -1,15 +1,8 @@
-//! A batch at both ends: a slot that is being filled, and results that are being consumed.
-
-use std::fmt;
-use std::sync::Arc;
-use std::time::Instant;
+//! A slot that is being filled.
 
 use smallvec::{SmallVec, smallvec};
 
-use super::shared::Shared;
 use crate::error::{Error, Result, StreamError};
-use crate::runtime::profile::row::Profile;
-use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Tensor, TensorWriter};
 use crate::shape::Element;
 
@@ -134,105 +127,10 @@ impl<'a> Slot<'a> {
 }
 
 /// The elements of a tensor that belong to a batch of so many rows out of so many.
-fn partial(tensor: &Tensor, rows: Option<(usize, usize)>) -> usize {
+pub(super) fn partial(tensor: &Tensor, rows: Option<(usize, usize)>) -> usize {
     let elements = tensor.shape().elements();
     match rows {
         Some((rows, most)) if tensor.shape().dims().first() == Some(&most) => elements / most * rows,
         _ => elements,
-    }
-}
-
-/// A batch that is done. It holds its slot until it is dropped.
-pub struct Batch {
-    shared: Arc<Shared>,
-    slot: usize,
-    number: u64,
-    submission: Submission,
-    /// If it is partial: its rows, out of so many.
-    rows: Option<(usize, usize)>,
-    popped: Instant,
-}
-
-impl fmt::Debug for Batch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Batch({})", self.number)
-    }
-}
-
-impl Batch {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        slot: usize,
-        number: u64,
-        submission: Submission,
-        rows: Option<(usize, usize)>,
-    ) -> Batch {
-        Batch { shared, slot, number, submission, rows, popped: Instant::now() }
-    }
-
-    /// Its number, from 0: batches come in the order in which they were pushed.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Its rows, if it is a partial one; see [`Slot::rows`].
-    pub fn rows(&self) -> Option<usize> {
-        self.rows.map(|(rows, _)| rows)
-    }
-
-    /// An output's elements.
-    ///
-    /// # Errors
-    ///
-    /// [`StreamError::NoSuchOutput`], [`Error::Type`]; [`Error::DeviceLost`].
-    pub fn read<T: Element>(&self, output: usize) -> Result<Vec<T>> {
-        let tensor = self.output(output)?;
-        let mut data = tensor.read::<T>()?;
-        data.truncate(partial(tensor, self.rows));
-        Ok(data)
-    }
-
-    /// An output's elements, copied to a slice of as many.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Batch::read), and [`Error::Length`] if the slice's length differs.
-    pub fn read_into<T: Element>(&self, output: usize, data: &mut [T]) -> Result<()> {
-        let tensor = self.output(output)?;
-        if partial(tensor, self.rows) == tensor.shape().elements() {
-            return tensor.read_into(data);
-        }
-        let read = self.read::<T>(output)?;
-        if data.len() != read.len() {
-            return Err(Error::Length { op: "read", shape: tensor.shape(), got: data.len() });
-        }
-        data.copy_from_slice(&read);
-        Ok(())
-    }
-
-    /// An output as a tensor, for further work on the device. It is the slot's: when the batch is dropped, a later one
-    /// may replace its contents.
-    ///
-    /// # Errors
-    ///
-    /// [`StreamError::NoSuchOutput`].
-    pub fn output(&self, output: usize) -> Result<&Tensor> {
-        let all = self.shared.outputs(self.slot);
-        Ok(all.get(output).ok_or(StreamError::NoSuchOutput { output, outputs: all.len() })?)
-    }
-
-    /// What the device did for it; see [`Submission::profile`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Submission::profile`].
-    pub fn profile(&self) -> Result<Profile> {
-        self.submission.profile()
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        self.shared.release(self.slot, self.number, self.popped);
     }
 }

@@ -50,6 +50,7 @@ mod fault;
 pub(crate) mod glsl;
 pub(crate) mod instance;
 pub(crate) mod kernel;
+pub(crate) mod kind;
 mod loader;
 pub(crate) mod messages;
 pub(crate) mod physical;

@@ -5,7 +5,7 @@
 
 use ash::vk;
 
-use super::physical::DeviceKind;
+use super::kind::DeviceKind;
 
 /// What is done differently on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
