@@ -1,5 +1,6 @@
 //! Operations along one axis: reductions, softmax and normalisation. They share how an axis is split, windowed and spread over a grid.
 
+pub(crate) mod cutting;
 pub(crate) mod norm;
 pub(crate) mod prologue;
 pub(crate) mod reduce;

@@ -8,9 +8,10 @@ use crate::ir::command::{Action, Command};
 use crate::ir::norm::Norm;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::span::{Cut, Geometry, Layout, Slab, input_window, load_of, output_window};
+use crate::kernels::axis::cutting::Reads;
+use crate::kernels::axis::span::{Cut, Geometry, Layout, Slab, input_window, output_window};
 use crate::kernels::axis::team::Team;
-use crate::kernels::bindings::{grid, window_bytes};
+use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Family, Load};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
@@ -87,11 +88,11 @@ impl Norm {
     /// Refuses rows that no binding can span.
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
         let variant = self.variant(catalog);
-        let windowed = self.windowed(self.load(variant, values, catalog), values, catalog);
+        let (_, windowed) = self.load(variant, values, catalog);
         let (layout, limits) = (self.layout(), &catalog.limits);
         layout.check(windowed, label.shape, self.op, limits)?;
         // Results are bound in windows in any case.
-        if branch!("norm: a row beyond a binding", layout.out_bytes > window_bytes(limits) / 16 * 16) {
+        if branch!("norm: a row beyond a binding", layout.out_bytes > Layout::range(limits)) {
             let (op, shape, bytes) = (self.op, label.shape, layout.out_bytes);
             return Err(Error::BindingTooLarge { op, shape, bytes, limit: limits.storage_range_bytes });
         }
@@ -107,8 +108,7 @@ impl Norm {
         commands: &mut Vec<Command>,
     ) -> Result<()> {
         let (variant, limits, layout) = (self.variant(catalog), &catalog.limits, self.layout());
-        let load = self.load(variant, values, catalog);
-        let windowed = self.windowed(load, values, catalog);
+        let (load, windowed) = self.load(variant, values, catalog);
         let slabs = layout.slabs(windowed, label.shape, self.op, limits)?;
         let team = Team::new(variant, catalog, self.rows, self.extent.div_ceil(4), NARROW);
         // Texels of other rows are none that a lane may hold.
@@ -158,15 +158,11 @@ impl Norm {
         inputs
     }
 
-    fn load(&self, variant: &Variant, values: &Values, catalog: &Catalog) -> Load {
-        let sizes = self.inputs().into_iter().map(|input| values.bytes(values.root(input)));
-        load_of(variant.load, &sizes.collect::<SmallVec<[u64; 4]>>(), &catalog.limits)
-    }
-
-    /// Whether inputs are bound in windows.
-    fn windowed(&self, load: Load, values: &Values, catalog: &Catalog) -> bool {
-        let large = |input: ValueId| values.bytes(values.root(input)) > catalog.limits.storage_range_bytes;
-        load == Load::Buffer && self.inputs().into_iter().any(large)
+    /// How inputs are read, and whether they are bound in windows.
+    fn load(&self, variant: &'static Variant, values: &Values, catalog: &Catalog) -> (Load, bool) {
+        let reads = Reads { inputs: self.inputs(), values, catalog, variant };
+        let load = reads.load(None);
+        (load, reads.windowed(load, self.inputs()))
     }
 
     fn find_weights(&self) -> Find {

@@ -1,14 +1,19 @@
 //! Elementwise programs that kernels of rows run as they load: modules of `glsl/reduce_rows.comp` and `softmax_rows.comp` with
 //! `STEPS`.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
 use crate::ir::elementwise::{MAX_SCALARS, Map};
 use crate::ir::op_code::OpSet;
-use crate::ir::value::ValueId;
+use crate::ir::value::{Access, ValueId, Values};
+use crate::kernels::axis::span::input_window;
+use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{head, program};
+use crate::vk::physical::Limits;
 
 /// Inputs that a module has room for,
 const INPUTS: usize = 3;
@@ -33,9 +38,35 @@ pub(crate) fn inputs(head: Option<&Map>, own: ValueId) -> SmallVec<[ValueId; INP
     }
 }
 
-/// How many of those bindings are not used.
-pub(crate) fn unused_inputs(head: Option<&Map>) -> u64 {
-    head.map_or(0, |head| (INPUTS - head.inputs.len()) as u64)
+/// The bindings of inputs that are read element for element.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) accesses: SmallVec<[Access; 4]>,
+    /// Where they begin, in elements.
+    pub(crate) origin: u32,
+    /// Bytes of bindings that are not used.
+    pub(crate) spare: u64,
+}
+
+/// Binds these words of what a kernel reads.
+pub(crate) fn bind(
+    head: Option<&Map>,
+    own: ValueId,
+    values: &Values,
+    words: &Range<u64>,
+    load: Load,
+    limits: &Limits,
+) -> Bound {
+    let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
+    for input in inputs(head, own) {
+        // Those that are not one element for all have the same size, and windows that begin at the same place.
+        let window = input_window(values, input, words.clone(), load, limits);
+        accesses.push(window.access);
+        origin = window.origin.max(origin);
+    }
+    let unused = head.map_or(0, |head| (INPUTS - head.inputs.len()) as u64);
+    let spare = accesses[0].bytes * unused;
+    Bound { accesses, origin, spare }
 }
 
 /// Sets the constants of `glsl/lib/head.glsl` and `glsl/lib/program.glsl`.

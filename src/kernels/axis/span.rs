@@ -67,7 +67,7 @@ impl Layout {
     }
 
     /// Bytes that a window may span, wherever it begins.
-    fn range(limits: &Limits) -> u64 {
+    pub(crate) fn range(limits: &Limits) -> u64 {
         window_bytes(limits) / 16 * 16
     }
 

@@ -6,19 +6,21 @@ mod short;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::ir::elementwise::Map;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
-use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::prologue;
+use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
+use crate::kernels::axis::cutting::{Habits, PushSlab, Reads, check_states, column_group};
+use crate::kernels::axis::prologue::{self, Bound};
 use crate::kernels::axis::reduction::Finish;
 use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
 };
+use crate::kernels::axis::team::NARROW_GROUP;
 use crate::kernels::bindings::{grid, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
@@ -32,41 +34,27 @@ use family::FAMILY;
 /// Bytes of a part's state.
 const STATE_BYTES: u64 = 16;
 
-/// How a variant likes its work cut. First guesses, correct for any value: nobody has swept them yet, neither on
-/// lavapipe (shuffles) nor on a GPU (shared memory).
-struct Habits {
+/// How rows get their invocations.
+struct Widths {
     /// Rows up to this many elements get one invocation each.
     narrow: u64,
     /// Rows and parts from this many elements on get a workgroup each.
     wide: u64,
-    /// No row is cut into parts smaller than this,
-    least_chunk: u64,
-    /// nor into more parts than make this many in all.
-    units: u64,
-    /// Invocations that columns are cut for,
-    column_lanes: u64,
-    /// with at least so many rows each.
-    least_rows: u64,
+}
+
+fn widths(tree: Tree) -> Widths {
+    match tree {
+        Tree::Shuffle => Widths { narrow: 128, wide: 4096 },
+        Tree::Shared | Tree::Apart => Widths { narrow: 16, wide: 2048 },
+    }
 }
 
 fn habits(tree: Tree) -> Habits {
     match tree {
-        Tree::Shuffle => Habits {
-            narrow: 128,
-            wide: 4096,
-            least_chunk: 16_384,
-            units: 64,
-            column_lanes: 512,
-            least_rows: 64,
-        },
-        Tree::Shared | Tree::Apart => Habits {
-            narrow: 16,
-            wide: 2048,
-            least_chunk: 8192,
-            units: 512,
-            column_lanes: 65_536,
-            least_rows: 32,
-        },
+        Tree::Shuffle => Habits { least_chunk: 16_384, units: 64, column_lanes: 512, least_rows: 64 },
+        Tree::Shared | Tree::Apart => {
+            Habits { least_chunk: 8192, units: 512, column_lanes: 65_536, least_rows: 32 }
+        }
     }
 }
 
@@ -77,9 +65,6 @@ const MOST_BLOCKS: u64 = 4096;
 const BLOCK: u64 = 8;
 /// States that one invocation joins, at most.
 const MOST_STATES: u64 = 4096;
-
-/// Invocations per workgroup where they have little to do each.
-const NARROW_GROUP: u32 = 256;
 
 /// Invocations per row and per workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,13 +120,7 @@ struct PushRows {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushColumns {
-    units: u32,
-    begin: u32,
-    parts: u32,
-    magic: [u32; 2],
-    shift: [u32; 2],
-    extent: u32,
-    chunk: u32,
+    slab: PushSlab,
     count: u32,
     inner: u32,
     first_four: u32,
@@ -181,7 +160,7 @@ impl Reduce {
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
         let elements = values.value(self.input).shape.elements() as u64;
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
-        let cutting = Cutting { reduce: self, values, catalog, variant };
+        let cutting = Cutting::new(self, values, catalog, variant);
         if cutting.is_short() {
             return Ok(());
         }
@@ -218,80 +197,77 @@ impl Reduce {
 /// What is decided before anything is appended: how a reduction is read and cut.
 struct Cutting<'a> {
     reduce: &'a Reduce,
-    values: &'a Values,
-    catalog: &'a Catalog,
-    variant: &'static Variant,
+    reads: Reads<'a>,
 }
 
-impl Cutting<'_> {
+impl<'a> Cutting<'a> {
+    fn new(
+        reduce: &'a Reduce,
+        values: &'a Values,
+        catalog: &'a Catalog,
+        variant: &'static Variant,
+    ) -> Cutting<'a> {
+        let own = prologue::inputs(reduce.head.as_ref(), reduce.input);
+        let inputs = own.into_iter().chain(reduce.second).collect();
+        Cutting { reduce, reads: Reads { inputs, values, catalog, variant } }
+    }
+
     fn cut(&self) -> Cut {
         if self.reduce.geometry.is_rows() { self.cut_rows() } else { self.cut_columns() }
     }
 
-    /// Refuses more states than a binding can span.
     fn check_states(&self, geometry: Geometry, parts: u64, shape: Shape) -> Result<()> {
-        let states = geometry.results() * parts;
-        let (bytes, limit) = (states * STATE_BYTES, self.catalog.limits.storage_range_bytes);
-        if parts > 1 && branch!("reduce: too many states", bytes > limit) {
-            return Err(Error::BindingTooLarge { op: self.reduce.op, shape, bytes, limit });
+        if parts == 1 {
+            return Ok(());
         }
-        Ok(())
+        let bytes = geometry.results() * parts * STATE_BYTES;
+        check_states(self.reduce.op, shape, bytes, &self.reads.catalog.limits)
     }
 
+    /// Whether the input is bound in windows; a second one is where it is as large.
     fn windowed(&self, load: Load) -> bool {
-        let bytes = self.values.bytes(self.values.root(self.reduce.input));
-        load == Load::Buffer && bytes > self.catalog.limits.storage_range_bytes
+        self.reads.windowed(load, [self.reduce.input])
     }
 
     fn load(&self) -> Load {
-        let mut inputs = prologue::inputs(self.reduce.head.as_ref(), self.reduce.input);
-        inputs.extend(self.reduce.second);
-        let sizes: SmallVec<[u64; 4]> =
-            inputs.iter().map(|&input| self.values.bytes(self.values.root(input))).collect();
-        load_of(self.variant.load, &sizes, &self.catalog.limits)
+        self.reads.load(None)
     }
 
     fn cut_rows(&self) -> Cut {
-        let Geometry { outer, extent, .. } = self.reduce.geometry;
-        let habits = habits(self.variant.tree);
-        if branch!("reduce: uncut", extent <= habits.narrow) {
-            return Cut { chunk: extent, parts: 1 };
+        let (geometry, Reads { catalog, variant, .. }) = (self.reduce.geometry, &self.reads);
+        if branch!("reduce: uncut", geometry.extent <= widths(variant.tree).narrow) {
+            return Cut { chunk: geometry.extent, parts: 1 };
         }
-        let team = Team::new(self.variant, self.catalog, false, true);
+        let team = Team::new(variant, catalog, false, true);
         let grain = 4 * BLOCK * u64::from(team.lanes);
-        let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
         let mut most = grain * MOST_BLOCKS;
         if branch!("reduce: rows in windows", self.windowed(self.load())) {
             // A part must fit a binding.
-            let limits = &self.catalog.limits;
-            most = most.min(window_bytes(limits) / (4 * grain) * grain);
+            most = most.min(window_bytes(&catalog.limits) / (4 * grain) * grain);
         }
-        Cut::new(extent, parts, grain, most)
+        habits(variant.tree).cut_rows(geometry, grain, most)
     }
 
     fn cut_columns(&self) -> Cut {
-        let Geometry { outer, extent, inner } = self.reduce.geometry;
-        let habits = habits(self.variant.tree);
+        let (geometry, Reads { catalog, variant, .. }) = (self.reduce.geometry, &self.reads);
         let mut most = BLOCK * MOST_BLOCKS;
         if branch!("reduce: columns in windows", self.windowed(self.load())) {
             // A part must fit a binding.
-            let limits = &self.catalog.limits;
-            let rows = window_bytes(limits) / (4 * inner);
+            let rows = window_bytes(&catalog.limits) / (4 * geometry.inner);
             most = most.min(if branch!("reduce: blocks fit", rows >= BLOCK) {
                 rows / BLOCK * BLOCK
             } else {
                 rows.max(1)
             });
         }
-        let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
-        Cut::new(extent, parts, BLOCK.min(most), most)
+        habits(variant.tree).cut_columns(geometry, BLOCK, most)
     }
 }
 
 impl Lowering<'_> {
     fn cutting(&self) -> Cutting<'_> {
         let Lowering { reduce, catalog, variant, .. } = *self;
-        Cutting { reduce, values: self.values, catalog, variant }
+        Cutting::new(reduce, self.values, catalog, variant)
     }
 
     fn run(mut self) -> Result<()> {
@@ -357,9 +333,9 @@ impl Lowering<'_> {
 
     fn rows(&mut self, cut: Cut, target: ValueId) -> Result<()> {
         let &Reduce { op, second, ref head, geometry, .. } = self.reduce;
-        let (limits, habits) = (&self.catalog.limits, habits(self.variant.tree));
-        let narrow = geometry.extent <= habits.narrow;
-        let team = Team::new(self.variant, self.catalog, narrow, cut.chunk >= habits.wide);
+        let (limits, widths) = (&self.catalog.limits, widths(self.variant.tree));
+        let narrow = geometry.extent <= widths.narrow;
+        let team = Team::new(self.variant, self.catalog, narrow, cut.chunk >= widths.wide);
         let load = self.cutting().load();
         branch!("reduce: headed", head.is_some());
         let module = match head {
@@ -380,14 +356,8 @@ impl Lowering<'_> {
         {
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let elements = words.end - words.start;
-            let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
-            for input in prologue::inputs(head.as_ref(), self.reduce.input) {
-                // Those that are not one element for all have the same size, and windows that begin at the same place.
-                let window = input_window(self.values, input, words.clone(), load, limits);
-                accesses.push(window.access);
-                origin = window.origin.max(origin);
-            }
-            let spare = accesses[0].bytes * prologue::unused_inputs(head.as_ref());
+            let Bound { mut accesses, origin, spare } =
+                prologue::bind(head.as_ref(), self.reduce.input, self.values, &words, load, limits);
             let mut origin2 = 0;
             branch!("reduce: rows and a second", second.is_some());
             if let Some(second) = second {
@@ -430,11 +400,7 @@ impl Lowering<'_> {
         let &Reduce { op, input, second, geometry, .. } = self.reduce;
         let limits = &self.catalog.limits;
         let Geometry { extent, inner, .. } = geometry;
-        // Few invocations are spread over more workgroups, so that every core gets some.
-        let few =
-            geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
-        let local_size =
-            if branch!("reduce: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
+        let local_size = column_group(geometry, cut, self.variant, limits);
         let load = self.cutting().load();
         let mut constants = Constants::<reduce_columns::File>::new(local_size);
         self.set_monoid(target, &mut constants);
@@ -460,15 +426,8 @@ impl Lowering<'_> {
             let results = begin * inner + columns.start..(end - 1) * inner + columns.end;
             let out = output_window(self.values, target, results, out_bytes, limits);
             accesses.push(out.access);
-            let divisions = [division(fours as u32), division(cut.parts as u32)];
             let push = PushColumns {
-                units: units as u32,
-                begin: begin as u32,
-                parts: cut.parts as u32,
-                magic: divisions.map(|d| d.0),
-                shift: divisions.map(|d| d.1),
-                extent: extent as u32,
-                chunk: cut.chunk as u32,
+                slab: PushSlab::new(&slab, geometry, cut),
                 count: extent as u32,
                 inner: inner as u32,
                 first_four: first_four as u32,

@@ -2,11 +2,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Cutting, Lowering, NARROW_GROUP};
+use super::{Cutting, Lowering};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::kernels::axis::span::Geometry;
+use crate::kernels::axis::team::NARROW_GROUP;
 use crate::kernels::bindings::grid;
 use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::Constants;
@@ -36,8 +37,8 @@ impl Cutting<'_> {
     /// Whether the rows are short and many, and no window is needed.
     pub(super) fn is_short(&self) -> bool {
         let geometry = self.reduce.geometry;
-        let limits = &self.catalog.limits;
-        let bytes = self.values.bytes(self.values.root(self.reduce.input));
+        let (limits, values) = (&self.reads.catalog.limits, self.reads.values);
+        let bytes = values.bytes(values.root(self.reduce.input));
         let groups = geometry.outer.div_ceil(4 * u64::from(NARROW_GROUP));
         is_worth_it(geometry)
             && branch!("short: fits", bytes <= limits.storage_range_bytes)

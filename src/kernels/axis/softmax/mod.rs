@@ -5,17 +5,18 @@ mod together;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::ir::elementwise::Map;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::softmax::Softmax;
-use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::prologue;
-use crate::kernels::axis::span::{Cut, Geometry, Layout, Slab, input_window, load_of, output_window};
-use crate::kernels::axis::team::{NARROW_GROUP, Team};
-use crate::kernels::bindings::{grid, window_bytes};
+use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
+use crate::kernels::axis::cutting::{Habits, PushSlab, Reads, check_states, column_group};
+use crate::kernels::axis::prologue::{self, Bound};
+use crate::kernels::axis::span::{Cut, Geometry, Layout, Slab, input_window, output_window};
+use crate::kernels::axis::team::Team;
+use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
@@ -44,27 +45,19 @@ const COLUMN_BLOCK: u64 = 4;
 /// Blocks that one invocation adds up, at most: as in `reduce.rs`, for accuracy and for the loop limit of lavapipe.
 const MOST_BLOCKS: u64 = 4096;
 
-/// How a variant likes its work cut. First guesses, not yet swept on any device.
-struct Habits {
-    /// Rows up to this many texels get one invocation each.
-    narrow: u64,
-    /// No row is cut into parts smaller than this,
-    least_chunk: u64,
-    /// nor into more parts than make this many in all.
-    units: u64,
-    /// Invocations that columns are cut for,
-    column_lanes: u64,
-    /// with at least so many rows each.
-    least_rows: u64,
+/// Rows up to this many texels get one invocation each.
+fn narrow(tree: Tree) -> u64 {
+    match tree {
+        Tree::Shuffle => 8,
+        Tree::Shared | Tree::Apart => 4,
+    }
 }
 
 fn habits(tree: Tree) -> Habits {
     match tree {
-        Tree::Shuffle => {
-            Habits { narrow: 8, least_chunk: 8192, units: 8, column_lanes: 128, least_rows: 256 }
-        }
+        Tree::Shuffle => Habits { least_chunk: 8192, units: 8, column_lanes: 128, least_rows: 256 },
         Tree::Shared | Tree::Apart => {
-            Habits { narrow: 4, least_chunk: 16_384, units: 256, column_lanes: 8192, least_rows: 256 }
+            Habits { least_chunk: 16_384, units: 256, column_lanes: 8192, least_rows: 256 }
         }
     }
 }
@@ -80,7 +73,7 @@ fn team_of(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> Team {
     } else {
         (geometry.extent + 3).div_ceil(4)
     };
-    Team::new(variant, catalog, geometry.outer, texels, habits(variant.tree).narrow)
+    Team::new(variant, catalog, geometry.outer, texels, narrow(variant.tree))
 }
 
 /// Whether each lane of the second dispatch has one state of a row to join, at the most.
@@ -107,13 +100,7 @@ struct PushRows {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushColumns {
-    units: u32,
-    begin: u32,
-    parts: u32,
-    magic: [u32; 2],
-    shift: [u32; 2],
-    extent: u32,
-    chunk: u32,
+    slab: PushSlab,
     inner: u32,
     first_four: u32,
     fours: u32,
@@ -137,7 +124,7 @@ impl Softmax {
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
         let elements = values.value(self.input).shape.elements() as u64;
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
-        let cutting = Cutting { softmax: self, values, catalog, variant };
+        let cutting = Cutting::new(self, values, catalog, variant);
         let cut = cutting.cut();
         let layout = Layout { geometry: self.geometry, cut, out_bytes: 4 * cut.chunk };
         let read_with = |states| {
@@ -202,12 +189,20 @@ enum Kind {
 /// What is decided before anything is appended: how a softmax is read and cut.
 struct Cutting<'a> {
     softmax: &'a Softmax,
-    values: &'a Values,
-    catalog: &'a Catalog,
-    variant: &'static Variant,
+    reads: Reads<'a>,
 }
 
-impl Cutting<'_> {
+impl<'a> Cutting<'a> {
+    fn new(
+        softmax: &'a Softmax,
+        values: &'a Values,
+        catalog: &'a Catalog,
+        variant: &'static Variant,
+    ) -> Cutting<'a> {
+        let inputs = prologue::inputs(softmax.head.as_ref(), softmax.input).into_iter().collect();
+        Cutting { softmax, reads: Reads { inputs, values, catalog, variant } }
+    }
+
     fn cut(&self) -> Cut {
         let is_rows = self.softmax.geometry.is_rows();
         if branch!("softmax: rows", is_rows) { self.cut_rows() } else { self.cut_columns() }
@@ -218,64 +213,44 @@ impl Cutting<'_> {
         16 * self.softmax.geometry.results() * cut.parts
     }
 
-    /// Refuses more states than a binding can span.
     fn check_states(&self, cut: Cut, shape: Shape) -> Result<()> {
-        let (bytes, limit) = (self.state_bytes(cut), self.catalog.limits.storage_range_bytes);
-        if branch!("softmax: too many states", bytes > limit) {
-            return Err(Error::BindingTooLarge { op: self.softmax.op, shape, bytes, limit });
-        }
-        Ok(())
+        check_states(self.softmax.op, shape, self.state_bytes(cut), &self.reads.catalog.limits)
     }
 
+    // Results are bound in windows in any case, and a part's must fit one.
+
     fn cut_rows(&self) -> Cut {
-        let Geometry { outer, extent, .. } = self.softmax.geometry;
-        let team = team_of(self.variant, self.catalog, self.softmax.geometry);
+        let (geometry, Reads { catalog, variant, .. }) = (self.softmax.geometry, &self.reads);
+        let team = team_of(variant, catalog, geometry);
         if branch!("softmax: in registers", team.vecs.is_some()) {
-            return Cut { chunk: extent, parts: 1 };
+            return Cut { chunk: geometry.extent, parts: 1 };
         }
-        let habits = habits(self.variant.tree);
         let grain = 4 * ROW_BLOCK * u64::from(team.lanes);
-        let parts = habits.units.div_ceil(outer).min(extent / habits.least_chunk);
-        // Results are bound in windows in any case, and a part's must fit one.
-        let most = (grain * MOST_BLOCKS).min(self.range() / (4 * grain) * grain);
-        Cut::new(extent, parts, grain, most)
+        let most = (grain * MOST_BLOCKS).min(Layout::range(&catalog.limits) / (4 * grain) * grain);
+        habits(variant.tree).cut_rows(geometry, grain, most)
     }
 
     fn cut_columns(&self) -> Cut {
-        let Geometry { outer, extent, inner } = self.softmax.geometry;
-        let habits = habits(self.variant.tree);
-        // Results are bound in windows in any case.
-        let most = (COLUMN_BLOCK * MOST_BLOCKS).min((self.range() / (4 * inner)).max(1));
-        let parts = habits.column_lanes.div_ceil(outer * inner.div_ceil(4)).min(extent / habits.least_rows);
-        Cut::new(extent, parts, COLUMN_BLOCK.min(most), most)
-    }
-
-    /// Bytes that a window may span, wherever it begins.
-    fn range(&self) -> u64 {
-        let limits = &self.catalog.limits;
-        window_bytes(limits) / 16 * 16
+        let (geometry, Reads { catalog, variant, .. }) = (self.softmax.geometry, &self.reads);
+        let fit = (Layout::range(&catalog.limits) / (4 * geometry.inner)).max(1);
+        let most = (COLUMN_BLOCK * MOST_BLOCKS).min(fit);
+        habits(variant.tree).cut_columns(geometry, COLUMN_BLOCK, most)
     }
 
     fn windowed(&self, load: Load) -> bool {
-        let bytes = |&input: &ValueId| self.values.bytes(self.values.root(input));
-        let largest =
-            prologue::inputs(self.softmax.head.as_ref(), self.softmax.input).iter().map(bytes).max();
-        load == Load::Buffer && largest.unwrap_or(0) > self.catalog.limits.storage_range_bytes
+        self.reads.windowed(load, self.reads.inputs.iter().copied())
     }
 
     /// How it is read, together with states of this size.
     fn load(&self, states: Option<u64>) -> Load {
-        let inputs = prologue::inputs(self.softmax.head.as_ref(), self.softmax.input);
-        let sizes = inputs.iter().map(|&input| self.values.bytes(self.values.root(input)));
-        let sizes: SmallVec<[u64; 4]> = sizes.chain(states).collect();
-        load_of(self.variant.load, &sizes, &self.catalog.limits)
+        self.reads.load(states)
     }
 }
 
 impl Lowering<'_> {
     fn cutting(&self) -> Cutting<'_> {
         let Lowering { softmax, catalog, variant, .. } = *self;
-        Cutting { softmax, values: self.values, catalog, variant }
+        Cutting::new(softmax, self.values, catalog, variant)
     }
 
     /// How it is read, together with these states.
@@ -362,14 +337,8 @@ impl Lowering<'_> {
         let Slab { begin, units, .. } = slab;
         let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
         let elements = words.end - words.start;
-        let (mut accesses, mut origin) = (SmallVec::<[Access; 4]>::new(), 0);
-        for input in prologue::inputs(head, self.softmax.input) {
-            // Those that are not one element for all have the same size, and windows that begin at the same place.
-            let window = input_window(self.values, input, words.clone(), *load, limits);
-            accesses.push(window.access);
-            origin = window.origin.max(origin);
-        }
-        let spare = accesses[0].bytes * prologue::unused_inputs(head);
+        let Bound { mut accesses, origin, spare } =
+            prologue::bind(head, self.softmax.input, self.values, &words, *load, limits);
         accesses.extend(rows.join.map(|states| self.values.whole(states, false)));
         let out = output_window(self.values, rows.target, words, 4, limits);
         accesses.push(out.access);
@@ -398,12 +367,8 @@ impl Lowering<'_> {
     fn columns(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
         let &Softmax { op, logarithm, input, geometry, output, .. } = self.softmax;
         let limits = &self.catalog.limits;
-        let Geometry { extent, inner, .. } = geometry;
-        // Few invocations are spread over more workgroups, so that every core gets some.
-        let few =
-            geometry.outer * cut.parts * inner.div_ceil(4) < 16_384 && self.variant.tree == Tree::Shuffle;
-        let local_size =
-            if branch!("softmax: few columns", few) { 32 } else { NARROW_GROUP }.min(limits.invocations);
+        let inner = geometry.inner;
+        let local_size = column_group(geometry, cut, self.variant, limits);
         let join = states.filter(|_| mode == Mode::Join);
         let load = self.load(join);
         let mut constants =
@@ -428,15 +393,8 @@ impl Lowering<'_> {
                 words
             };
             let out = output_window(self.values, target, results, 4, limits);
-            let divisions = [division(fours as u32), division(cut.parts as u32)];
             let push = PushColumns {
-                units: units as u32,
-                begin: begin as u32,
-                parts: cut.parts as u32,
-                magic: divisions.map(|d| d.0),
-                shift: divisions.map(|d| d.1),
-                extent: extent as u32,
-                chunk: cut.chunk as u32,
+                slab: PushSlab::new(&slab, geometry, cut),
                 inner: inner as u32,
                 first_four: first_four as u32,
                 fours: fours as u32,
