@@ -1388,7 +1388,8 @@ tm_status tm_adaptive_pool(const tm_recording *recording,
                            size_t rank,
                            tm_value *out);
 
-// Layer normalisation over the last dimensions, as many as `gamma` has: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+// Layer normalisation over the last dimensions, as many as `gamma` has:
+// (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 tm_status tm_layer_norm(const tm_recording *recording,
                         tm_value x,
                         tm_value gamma,
@@ -1406,8 +1407,8 @@ tm_status tm_add_layer_norm(const tm_recording *recording,
                             tm_value *sum,
                             tm_value *out);
 
-// Normalisation by the root mean square over the last dimensions, as many as `gamma` has: x / sqrt(mean(x * x) + epsilon) *
-// gamma.
+// Normalisation by the root mean square over the last dimensions, as many as `gamma` has:
+// x / sqrt(mean(x * x) + epsilon) * gamma.
 tm_status tm_rms_norm(const tm_recording *recording,
                       tm_value x,
                       tm_value gamma,
@@ -1423,7 +1424,8 @@ tm_status tm_add_rms_norm(const tm_recording *recording,
                           tm_value *sum,
                           tm_value *out);
 
-// Group normalisation of [images, channels, ...] in `groups` of channels; `gamma` and `beta` have a number for each channel.
+// Group normalisation of [images, channels, ...] in `groups` of channels; `gamma` and `beta` have a number
+// for each channel.
 tm_status tm_group_norm(const tm_recording *recording,
                         tm_value x,
                         size_t groups,
@@ -1440,7 +1442,8 @@ tm_status tm_instance_norm(const tm_recording *recording,
                            float epsilon,
                            tm_value *out);
 
-// Batch normalisation of [images, channels, ...] as in inference: with a mean, a variance, a gamma and a beta for each channel.
+// Batch normalisation of [images, channels, ...] as in inference: with a mean, a variance, a gamma and a
+// beta for each channel.
 tm_status tm_batch_norm(const tm_recording *recording,
                         tm_value x,
                         tm_value mean,

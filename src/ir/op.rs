@@ -7,8 +7,8 @@ use crate::ir::elementwise::Map;
 use crate::ir::epilogue::Epilogue;
 use crate::ir::index::{Histogram, Locate, Scatter};
 use crate::ir::matmul::Product;
-use crate::ir::pool::Pooling;
 use crate::ir::norm::Norm;
+use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
@@ -75,6 +75,7 @@ impl Op {
             Op::Pool(pooling) => {
                 note(pooling.input, false);
                 note(pooling.output, true);
+            }
             Op::Norm(norm) => {
                 let Norm { input, residual, gamma, beta, output, .. } = **norm;
                 [Some(input), residual.map(|r| r.input), Some(gamma), beta]

@@ -3,7 +3,8 @@
 //! No figure here was timed on a card. They follow from registers, spills and occupancy as the vendors' compilers tell them
 //! (`./dev isa`, docs/gpus.md). A device that the table does not know gets the row that asks for least.
 
-use super::physical::{DeviceKind, Limits};
+use super::kind::DeviceKind;
+use super::limits::Limits;
 
 /// What one device gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,6 +51,7 @@ pub(crate) mod glsl;
 pub(crate) mod instance;
 pub(crate) mod kernel;
 pub(crate) mod kind;
+pub(crate) mod limits;
 mod loader;
 pub(crate) mod messages;
 pub(crate) mod physical;
