@@ -43,8 +43,10 @@ mod number;
 pub(crate) mod parallel;
 mod pool;
 pub(crate) mod reduce;
+mod scan;
 mod simd;
 mod softmax;
+mod sort;
 mod streaming;
 mod unary;
 pub(crate) mod view;
@@ -72,6 +74,8 @@ pub use pool::{
     adaptive_average_pool, adaptive_max_pool, average_pool, max_pool, max_pool_places, norm_pool,
 };
 pub use reduce::{amax, amin, argmax, argmin, dot, mean, moments, norm, prod, sum, variance};
+pub use scan::{cummax, cummin, cumprod, cumsum};
 pub use softmax::{log_softmax, softmax};
+pub use sort::{argsort, compact, nonzero, searchsorted, sort, sort_by_key, topk, unique};
 pub use unary::*;
 pub use view::View;
