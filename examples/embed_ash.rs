@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
-use tidemill::raw::{BUFFER_USAGE, DeviceNeeds, HostBuffer, HostDevice, HostHandles, SemaphorePoint};
+use tidemill::interop::{BUFFER_USAGE, DeviceNeeds, HostBuffer, HostDevice, HostHandles, SemaphorePoint};
 use tidemill::{Accelerator, Config, DType, Prewarm};
 
 const N: usize = 1 << 16;

@@ -2,7 +2,8 @@
 //!
 //! cargo run --release --example profile
 
-use tidemill::{Accelerator, Profile, Profiling, Result, Tensor};
+use tidemill::profile::{Profile, Profiling};
+use tidemill::{Accelerator, Result, Tensor};
 
 fn main() -> Result<()> {
     let gpu = Accelerator::global()?;

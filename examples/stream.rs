@@ -10,7 +10,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Batch, Profiling, Run, Slot, Stream, html_report};
+use tidemill::profile::{Profiling, Run, html_report};
+use tidemill::stream::{Batch, Slot};
+use tidemill::{Accelerator, Stream};
 
 const BATCHES: u64 = 40;
 const ROWS: usize = 128;

@@ -402,6 +402,7 @@ setup() {
         if [[ ${1:-} == --ci ]]; then
             command -v chromium >/dev/null || want chromium "the report is opened in a browser"
             have_callgrind || want valgrind "instructions are counted"
+            command -v spirv-cross >/dev/null || want spirv-cross "every module is translated for Metal"
             command -v cmake >/dev/null || want cmake "the C library is found by find_package"
             exists /usr/include/GLFW/glfw3.h /usr/local/include/GLFW/glfw3.h || want libglfw3-dev "a program in C++ opens a window"
             command -v pkg-config >/dev/null || want pkg-config "the C library is found by pkg-config"
@@ -434,6 +435,7 @@ setup() {
         [[ $FEATURES == *shaderc* ]] || SETUP_MISSING+=("a shaderc that links")
         command -v chromium >/dev/null || SETUP_MISSING+=("Chromium (Debian chromium)")
         have_callgrind || SETUP_MISSING+=("valgrind (Debian valgrind)")
+        command -v spirv-cross >/dev/null || SETUP_MISSING+=("SPIRV-Cross (Debian spirv-cross, Homebrew spirv-cross)")
         command -v cmake >/dev/null || SETUP_MISSING+=("CMake (Debian cmake)")
         command -v pkg-config >/dev/null || SETUP_MISSING+=("pkg-config (Debian pkg-config)")
         have_display || SETUP_MISSING+=("Xvfb and ImageMagick (Debian xvfb, imagemagick)")

@@ -61,7 +61,7 @@ macro_rules! elementwise_ops {
             floats {
                 /// The largest integer that is not above; f32. Exact, as Vulkan guarantees. NaN, infinities and −0 stay
                 /// what they are. Denormals may be zeros on a device without
-                /// [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 floor(Floor) {
                     cost: Light, codes: [FloorF32 = 31], cpu: f32::floor,
                     c: TM_FLOOR = 3 "The largest whole number that is not above; floats, as all that follow."
@@ -69,7 +69,7 @@ macro_rules! elementwise_ops {
 
                 /// The smallest integer that is not below; f32. Exact, as Vulkan guarantees. NaN, infinities and −0
                 /// stay what they are, and what lies between −1 and 0 becomes −0. Denormals may be zeros on a
-                /// device without [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 ceil(Ceil) {
                     cost: Light, codes: [CeilF32 = 32], cpu: f32::ceil,
                     c: TM_CEIL = 4 "The smallest whole number that is not below."
@@ -78,14 +78,14 @@ macro_rules! elementwise_ops {
                 /// The nearest integer, of two the even one (2.5 becomes 2, as [`f32::round_ties_even`] and NumPy have
                 /// it); f32. Exact, as Vulkan guarantees. NaN, infinities and −0 stay what they are, and what lies
                 /// between −½ and 0 becomes −0. Denormals may be zeros on a device without
-                /// [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 round(Round) {
                     cost: Light, codes: [RoundF32 = 33], cpu: f32::round_ties_even,
                     c: TM_ROUND = 5 "The nearest whole number."
                 }
 
                 /// The square root; f32. √−0 = −0, √∞ = ∞; NaN for NaN and for what is below 0. Denormals may be
-                /// zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -98,7 +98,7 @@ macro_rules! elementwise_ops {
 
                 /// 1 over the square root; f32. ∞ for 0, −∞ for −0, 0 for ∞; NaN for NaN and for what is below 0.
                 /// Denormals may be zeros on a device without
-                /// [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -109,7 +109,7 @@ macro_rules! elementwise_ops {
                 }
 
                 /// 1 over the operand; f32. ±∞ for ±0, ±0 for ±∞, NaN for NaN. Denormal operands and results may be
-                /// zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -182,7 +182,7 @@ macro_rules! elementwise_ops {
 
                 /// The error function, 2/√π times the integral of e^(−t²) from 0 to the operand; f32. ±1 for ±∞ and
                 /// from ±3.92 on, NaN for NaN; zeros keep their sign. Denormals may be zeros on a device without
-                /// [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -419,7 +419,7 @@ macro_rules! elementwise_ops {
 
                 /// x / (1 + e⁻ˣ), also called SiLU; f32. −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign.
                 /// Denormal operands and results may be zeros on a device without
-                /// [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///
@@ -433,7 +433,7 @@ macro_rules! elementwise_ops {
 
                 /// The Gaussian error linear unit in its tanh form, x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))); f32.
                 /// −0 for −∞, ∞ for ∞, NaN for NaN; zeros keep their sign. Denormal operands and results may be
-                /// zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 /// [`gelu_erf`](crate::Recording::gelu_erf) is the
                 /// exact form.
                 ///
@@ -459,7 +459,7 @@ macro_rules! elementwise_ops {
 
                 /// The Gaussian error linear unit in its exact form, x/2 · (1 + erf(x / √2)); f32. −0 for −∞, ∞ for ∞,
                 /// NaN for NaN; zeros keep their sign. Denormal operands and results may be zeros on a device
-                /// without [`preserves_denormals`](crate::Features::preserves_denormals).
+                /// without [`preserves_denormals`](crate::device::Features::preserves_denormals).
                 ///
                 /// # Accuracy
                 ///

@@ -35,6 +35,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A name that no element type has.
+    #[error("no element type is called {name}; there are f32, f16, i32 and u32")]
+    UnknownType {
+        /// The name.
+        name: String,
+    },
     // ---- the machine ----
     /// There is no Vulkan loader on this machine.
     #[error(

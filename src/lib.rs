@@ -11,8 +11,15 @@
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V (safely by [`Kernel::from_spirv_guarded`]), or by `Glsl` (feature `shaderc`) from GLSL.
 //! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be sooner done; [`cpu`] has the
 //!   CPU's side alone.
-//! - [`raw`]: for applications that have a Vulkan device of their own ([`Accelerator::from_raw`]).
-//! - [`Profile`] and [`Run`]: what the device did when, on one clock; [`Measurement`]: a speed that can be believed.
+//!
+//! The rest is in modules:
+//!
+//! - [`args`]: what arguments may be; [`device`]: what the device is; [`error`]: the parts of [`Error`].
+//! - [`profile`]: what the device did when, on one clock, and speeds that can be believed; [`explain`]: what a recording
+//!   becomes; [`stats`]: what an accelerator has done and holds.
+//! - [`stream`]: batches through slots in rotation; [`tune`]: the fastest kernels for this device.
+//! - [`interop`]: for applications that have a Vulkan device of their own ([`Accelerator::from_raw`]).
+//! - [`spirv`]: what a shader says of itself.
 //!
 //! # A chain of operations
 //!
@@ -50,6 +57,7 @@
 //! - `compile-kernels`: for work on the crate itself; `glsl/` is compiled while building, instead of embedding the SPIR-V that
 //!   comes with the crate.
 //! - `async`: the consuming end of a [`Stream`] as a `futures_core::Stream`. Submissions are futures without it.
+//! - `half`: `half::f16` is an element type, beside [`F16`].
 //! - `tracing`: spans and events for the host application's own subscriber.
 
 // Examples are what users copy: they compile without warnings. The hidden functions around some of them are never called.
@@ -59,7 +67,7 @@
 pub mod cpu;
 mod disk;
 mod elementwise_ops;
-mod error;
+pub mod error;
 mod fnv1a;
 mod fusion;
 pub mod hybrid;
@@ -71,62 +79,75 @@ mod runtime;
 mod schedule;
 mod shape;
 pub mod spirv;
-mod stream;
-mod tune;
+pub mod stream;
+pub mod tune;
 mod vk;
 
-pub use error::{
-    DeviceFault, Error, FaultAddress, FaultCode, GlslError, GlslMistake, HostError, KernelMismatch,
-    MeasurementError, ProfileError, RefusedDevice, Result, StreamError,
-};
+pub use error::{Error, Result};
 pub use hybrid::Hybrid;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use ir::branches::branches_taken;
-pub use kernels::catalog::VariantInfo;
-pub use ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
+pub use ops::conv2d::{Conv2d, PreparedWeights};
 pub use ops::epilogue::Epilogue;
 pub use ops::matmul::Matmul;
-pub use ops::sort::Unique;
-pub use report::html_report;
-pub use runtime::accelerator::{Accelerator, CommandStats, Stats};
-pub use runtime::background::PrewarmStatus;
+pub use runtime::accelerator::Accelerator;
 pub use runtime::config::{Config, Prewarm};
 pub use runtime::dispatch::Dispatch;
-pub use runtime::inspect::{CompiledKernel, compiled_kernels};
-pub use runtime::measure::measurement::{Measurement, RoundMode, checksum};
-pub use runtime::measure::run::{Clock, DeviceTime, Run, RunGraph, Session};
-pub use runtime::outputs::Outputs;
-pub use runtime::pipelines::PipelineStats;
-pub use runtime::pipelines::parallel::PrepareProgress;
+pub use runtime::operand::{Operand, Value};
 pub use runtime::plan::Plan;
-pub use runtime::pool::PoolStats;
-pub use runtime::profile::Profiling;
-pub use runtime::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
-pub use runtime::profile::profiler::CpuSpan;
-pub use runtime::profile::row::{HostTime, Profile, Row};
-pub use runtime::recording::{Operand, Recording, Value};
+pub use runtime::recording::Recording;
 pub use runtime::submission::Submission;
 pub use runtime::tensor::{Tensor, TensorWriter};
-pub use schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
-pub use shape::along::{Along, Sort};
 pub use shape::axes::Axes;
-pub use shape::ranges::Ranges;
 pub use shape::windows::Pool;
 pub use shape::{DType, Element, F16, MAX_RANK, Shape};
-pub use stream::{
-    Batch, Consumer, IdleTime, Producer, Slot, Stream, StreamBuilder, StreamControl, StreamReport,
-    StreamStats,
-};
-pub use tune::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
-pub use vk::buffer::HostMemory;
-pub use vk::choice::DeviceChoice;
+pub use stream::Stream;
 #[cfg(feature = "shaderc")]
 pub use vk::glsl::Glsl;
 pub use vk::kernel::Kernel;
-pub use vk::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
 pub use vk::process::check as check_process;
-pub use vk::raw;
+#[doc(inline)]
+pub use vk::raw as interop;
+
+/// What arguments may be: the traits and types that calls convert to, which are seldom named.
+pub mod args {
+    pub use crate::ops::conv2d::ConvWeights;
+    pub use crate::runtime::operand::{IntoOperand, Scalar};
+    pub use crate::runtime::outputs::Outputs;
+    pub use crate::shape::ranges::Ranges;
+}
+
+/// What a device is, and which one is taken.
+pub mod device {
+    pub use crate::vk::choice::DeviceChoice;
+    pub use crate::vk::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
+}
+
+/// What a recording becomes: [`Recording::explain`](crate::Recording::explain).
+pub mod explain {
+    pub use crate::schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
+}
+
+/// What the device did when, and measurements that can be believed.
+pub mod profile {
+    pub use crate::report::html_report;
+    pub use crate::runtime::measure::measurement::{Measurement, RoundMode, checksum};
+    pub use crate::runtime::measure::run::{Clock, DeviceTime, Run, RunGraph, Session};
+    pub use crate::runtime::profile::Profiling;
+    pub use crate::runtime::profile::guard::{Bandwidth, Figure, Peaks, Throughput};
+    pub use crate::runtime::profile::profiler::CpuSpan;
+    pub use crate::runtime::profile::row::{HostTime, Profile, Row};
+}
+
+/// What an accelerator has done and holds, and how far pipelines are made ahead.
+pub mod stats {
+    pub use crate::runtime::accelerator::{CommandStats, Stats};
+    pub use crate::runtime::background::PrewarmStatus;
+    pub use crate::runtime::pipelines::PipelineStats;
+    pub use crate::runtime::pipelines::parallel::PrepareProgress;
+    pub use crate::runtime::pool::PoolStats;
+}
 
 /// The first of two groups of items where the feature `shaderc` is on, the second where it is off: for the C library, which has
 /// the same functions either way.
@@ -177,12 +198,12 @@ const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Accelerator>();
     shared::<Tensor>();
-    shared::<HostMemory>();
+    shared::<interop::HostMemory>();
     shared::<Submission>();
     shared::<Hybrid>();
     shared::<Plan>();
     shared::<Stream>();
-    shared::<Batch>();
+    shared::<stream::Batch>();
     shared::<Kernel>();
     // Operations have an order, so one thread records at a time.
     const fn moves<T: Send>() {}

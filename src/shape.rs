@@ -1,8 +1,8 @@
 //! Shapes and element types.
 
-pub(crate) mod along;
 pub(crate) mod axes;
 pub(crate) mod broadcast;
+mod convert;
 mod half;
 pub(crate) mod layout;
 pub(crate) mod norm;
@@ -170,7 +170,17 @@ mod sealed {
     }
 }
 
-/// Rust types that a tensor's elements can be read and written as: `f32`, [`F16`], `i32` and `u32`.
+/// Rust types that a tensor's elements can be read and written as: `f32`, [`F16`], `i32` and `u32`; with the feature `half`
+/// also `half::f16`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type of tensors",
+    label = "expected `f32`, `F16`, `i32` or `u32`",
+    note = "for `f64`, convert to `f32`: `data.iter().map(|&x| x as f32)`",
+    note = "for `i64`, `usize` and other wide integers, convert to `i32` or `u32`",
+    note = "for `u8`, `i16` and other narrow integers, convert to `u32` or `i32`; for bytes as they are, use \
+            `bytemuck::cast_slice` to `u32`, four in each",
+    note = "for `bool`, use `u32`: 0 or 1, as comparisons give"
+)]
 pub trait Element: bytemuck::Pod + Send + Sync + sealed::Sealed {
     /// The element type that this Rust type stands for.
     const DTYPE: DType;
@@ -187,6 +197,22 @@ impl Element for i32 {
 }
 impl Element for u32 {
     const DTYPE: DType = DType::U32;
+}
+
+#[cfg(feature = "half")]
+impl sealed::Sealed for half_crate::f16 {
+    fn scalar_bits(self) -> u32 {
+        F16::from_bits(self.to_bits()).scalar_bits()
+    }
+
+    fn fill_word(self) -> u32 {
+        F16::from_bits(self.to_bits()).fill_word()
+    }
+}
+
+#[cfg(feature = "half")]
+impl Element for half_crate::f16 {
+    const DTYPE: DType = DType::F16;
 }
 
 #[cfg(test)]

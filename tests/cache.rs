@@ -20,7 +20,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use fnv1a::Fnv1a;
 use tidemill::hybrid::{Hybrid, Policy};
-use tidemill::{Accelerator, Config, Prewarm, TuneOptions};
+use tidemill::tune::TuneOptions;
+use tidemill::{Accelerator, Config, Prewarm};
 
 /// Names the child's cache folder.
 const FOLDER: &str = "TIDEMILL_TEST_FOLDER";

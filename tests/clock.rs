@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
 use ash::vk;
-use tidemill::{Accelerator, Clock, Config, Figure, MeasurementError, Prewarm, Profiling};
+use tidemill::error::MeasurementError;
+use tidemill::profile::{Clock, Figure, Profiling};
+use tidemill::{Accelerator, Config, Prewarm};
 
 /// The driver's stated period is multiplied by this (bits of an f32).
 static PERIOD_FACTOR: AtomicU32 = AtomicU32::new(0);
@@ -201,13 +203,13 @@ fn planted(
     // SAFETY: the functions are the loader's, or pass on to it.
     let wrapped = unsafe { ash::Entry::from_static_fn(functions) };
     // SAFETY: as above; they live as long as the process.
-    let wrapped = unsafe { tidemill::raw::Entry::new(wrapped) };
+    let wrapped = unsafe { tidemill::interop::Entry::new(wrapped) };
     let config = Config::new().entry(wrapped).validation(true).no_cache().prewarm(Prewarm::Off);
     (Accelerator::new(&config).expect("the tests need a Vulkan device and the validation layer"), turn)
 }
 
 /// A few sums, profiled alone.
-fn sums(gpu: &Accelerator) -> tidemill::Result<tidemill::Run> {
+fn sums(gpu: &Accelerator) -> tidemill::Result<tidemill::profile::Run> {
     let a = gpu.upload(&vec![1.0f32; 1 << 20], [1 << 20])?;
     let warm = gpu.run(|r| r.add(&a, &a))?;
     assert_eq!(warm.read::<f32>()?[0], 2.0);

@@ -24,7 +24,8 @@ fn every_case_passes_on_the_cpu() {
 #[test]
 fn convolutions_that_do_not_fit_are_refused() {
     use tidemill::cpu::{self, Conv2d};
-    let refused = cpu::conv2d((&[0.0; 9], [1, 1, 3, 3]), (&[0.0; 16], [1, 1, 4, 4]), Conv2d::new(), &mut []);
+    let refused =
+        cpu::conv2d_with((&[0.0; 9], [1, 1, 3, 3]), (&[0.0; 16], [1, 1, 4, 4]), Conv2d::new(), &mut []);
     let said = "conv2d: lhs [1, 1, 3, 3] and rhs [1, 1, 4, 4]: a kernel of 4 rows on 3 with padding";
     assert_eq!(refused.unwrap_err().to_string(), said);
 }

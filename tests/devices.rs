@@ -10,7 +10,8 @@ mod harness;
 
 use fixtures::kernel;
 use harness::{Gpu, config, gpu, gpu_with};
-use tidemill::{Accelerator, Conv2d, DType, DeviceChoice, Dispatch, Error, Tensor};
+use tidemill::device::DeviceChoice;
+use tidemill::{Accelerator, Conv2d, DType, Dispatch, Error, Tensor};
 
 /// Both work at the same time, from two threads, with what one process has only once: the loader, the layer, the exit hook.
 fn both_compute(one: &Gpu, other: &Gpu) {
@@ -91,7 +92,7 @@ fn pipelines_are_made_at_once_and_ahead() {
         let values = [r.neg(&x), r.sqrt(&x), r.floor(&x), r.exp(&x), r.sum(&x, 0), r.softmax(&x, 0)];
         let kept: Vec<Tensor> = values.into_iter().map(|y| r.keep(y.unwrap()).unwrap()).collect();
         let mut told = Vec::new();
-        let watch = |p: tidemill::PrepareProgress| {
+        let watch = |p: tidemill::stats::PrepareProgress| {
             told.push((p.ready, p.total));
             std::ops::ControlFlow::Continue(())
         };
@@ -118,7 +119,7 @@ fn products(gpu: &Gpu) -> Vec<Vec<f32>> {
     }
     let (x, w) = (gpu.upload(&whole(3 * 81), [1, 3, 9, 9]), gpu.upload(&whole(12 * 27), [12, 3, 3, 3]));
     let weights = gpu.prepare_weights(&w.unwrap(), 1).unwrap();
-    let y = gpu.run(|r| r.conv2d(&x.unwrap(), &weights, Conv2d::new().padding([1, 1]))).unwrap();
+    let y = gpu.run(|r| r.conv2d_with(&x.unwrap(), &weights, Conv2d::new().padding([1, 1]))).unwrap();
     results.push(y.read().unwrap());
     results
 }

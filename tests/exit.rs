@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tidemill::hybrid::{Hybrid, Policy};
-use tidemill::{Accelerator, Config, DType, Error, Profiling, Result};
+use tidemill::profile::Profiling;
+use tidemill::{Accelerator, Config, DType, Error, Result};
 
 /// Nothing here takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -142,9 +143,12 @@ fn calls() -> Result<i32> {
             + refused("synchronize", gpu.synchronize())
             + refused("flush", gpu.flush())
             + refused("peaks", gpu.peaks())
-            + refused("tune", gpu.tune(&tidemill::TuneOptions::default(), |_| ControlFlow::Continue(())))
+            + refused(
+                "tune",
+                gpu.tune(&tidemill::tune::TuneOptions::default(), |_| ControlFlow::Continue(())),
+            )
             + refused("begin_profiling", gpu.begin_profiling("again", Profiling::Timeline))
-            + refused("measure", gpu.measure("a call").run(1, tidemill::RoundMode::Sync, || Ok(())))
+            + refused("measure", gpu.measure("a call").run(1, tidemill::profile::RoundMode::Sync, || Ok(())))
             + refused("read", x.read::<f32>())
             + refused("write", x.write(&[2.0f32; 64]))
             + refused("write_with", x.write_with(|f| f.extend([2.0f32; 64])))
@@ -171,12 +175,12 @@ fn calls() -> Result<i32> {
             + refused("finish", session.finish())
             + refused("close", gpu.clone().close());
         // These give no error, and nothing that is true only in the parent.
-        wrong += i32::from(gpu.stats() != tidemill::Stats::default());
+        wrong += i32::from(gpu.stats() != tidemill::stats::Stats::default());
         wrong += i32::from(gpu.trim() != 0);
         wrong += i32::from(gpu.wait_prewarmed() != gpu.prewarm_status());
         wrong += i32::from(stream.is_full() || stream.in_flight() != 0 || stream.slots() != 3);
         wrong += i32::from(!gpu.validation_messages().is_empty());
-        wrong += i32::from(tidemill::raw::alone_at_the_loader(|| 1) != 1);
+        wrong += i32::from(tidemill::interop::alone_at_the_loader(|| 1) != 1);
         control.finish();
         control.cancel();
         let (mut producer, mut consumer) = stream.split();
@@ -281,12 +285,12 @@ mod stuck {
         LOADER.get_or_init(|| unsafe { ash::Entry::load() }.expect("the tests need a Vulkan loader"))
     }
 
-    pub(super) fn entry() -> tidemill::raw::Entry {
+    pub(super) fn entry() -> tidemill::interop::Entry {
         let table = ash::StaticFn { get_instance_proc_addr: instance_address };
         // SAFETY: the loader's own functions, but for one that may take long.
         let entry = unsafe { ash::Entry::from_static_fn(table) };
         // SAFETY: likewise.
-        unsafe { tidemill::raw::Entry::new(entry) }
+        unsafe { tidemill::interop::Entry::new(entry) }
     }
 
     static REAL: OnceLock<vk::PFN_vkCreateComputePipelines> = OnceLock::new();

@@ -13,7 +13,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use harness::gpu;
-use tidemill::{Accelerator, DType, Dispatch, Error, Glsl, GlslError, Kernel};
+use tidemill::error::GlslError;
+use tidemill::{Accelerator, DType, Dispatch, Error, Glsl, Kernel};
 
 /// A folder of the test's own, removed with it.
 struct Folder(PathBuf);
@@ -463,7 +464,7 @@ fn shared_memory_is_counted_with_its_padding() {
         let run = Dispatch::new(&kernel).output([1], DType::F32).specialize(0, n);
         match gpu.begin_recording().unwrap().dispatch(run) {
             Err(Error::KernelArguments {
-                mismatch: tidemill::KernelMismatch::SharedMemory { got, .. },
+                mismatch: tidemill::error::KernelMismatch::SharedMemory { got, .. },
                 ..
             }) => got,
             other => panic!("{other:?}"),

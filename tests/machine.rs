@@ -13,8 +13,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use tidemill::device::DeviceKind;
 use tidemill::hybrid::{Hybrid, Policy};
-use tidemill::{Accelerator, Config, DeviceKind, Error, Prewarm};
+use tidemill::{Accelerator, Config, Error, Prewarm};
 
 /// Says to the child what to do.
 const MODE: &str = "TIDEMILL_TEST_CHILD";
@@ -328,7 +329,7 @@ fn a_foreign_or_corrupt_cache_file_is_a_miss() {
 /// new when the program ran.
 fn fused(folder: &Folder) -> (usize, u64) {
     let config = Config::new().validation(true).prewarm(Prewarm::Blocking).cache_dir(folder.path());
-    let gpu = harness::gpu_with(config.profiling(tidemill::Profiling::Timeline));
+    let gpu = harness::gpu_with(config.profiling(tidemill::profile::Profiling::Timeline));
     let a = gpu.upload(&[1.0f32; 64], [64]).unwrap();
     let r = gpu.begin_recording().unwrap();
     let x = r.sub(&a, &a).unwrap();

@@ -14,7 +14,8 @@ mod seam;
 use ash::vk;
 use harness::Gpu;
 use seam::{FakeMemory, Seam};
-use tidemill::{Accelerator, DType, Error, Plan, Profiling, Submission, Tensor};
+use tidemill::profile::Profiling;
+use tidemill::{Accelerator, DType, Error, Plan, Submission, Tensor};
 
 /// `x + x`, copied a few times so that there are temporaries.
 fn doubling(gpu: &Accelerator, x: &Tensor) -> (Plan, Tensor) {

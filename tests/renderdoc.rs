@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use tidemill::{Accelerator, Config, Error, Prewarm, ProfileError};
+use tidemill::error::ProfileError;
+use tidemill::{Accelerator, Config, Error, Prewarm};
 
 const N: usize = 1000;
 
@@ -116,7 +117,7 @@ fn a_capture_inside_a_capture_is_refused_and_one_that_panics_is_over() {
             .capture(&name(&format!("outer-{round}")), || {
                 refused("capture", gpu.capture(&name("inner"), || fill(&gpu)).map(drop));
                 refused("capture", other.capture(&name("inner"), || fill(&other)).map(drop));
-                let all = tidemill::TuneOptions::new();
+                let all = tidemill::tune::TuneOptions::new();
                 refused("tune", gpu.tune(&all, |_| std::ops::ControlFlow::Continue(())).map(drop));
                 fill(&gpu)
             })

@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tidemill::{Accelerator, Config, Explanation, Prewarm, Profiling, Run};
+use tidemill::explain::Explanation;
+use tidemill::profile::{Profiling, Run};
+use tidemill::{Accelerator, Config, Prewarm};
 
 fn run(gpu: &Accelerator, mode: Profiling) -> tidemill::Result<Run> {
     let n = 1 << 20;
@@ -112,7 +114,7 @@ fn the_report_opens_in_a_browser_and_shows_every_row() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&folder).unwrap();
     let page = folder.join("report.html");
-    let text = tidemill::html_report("Chains & <tails>", &[&timeline, &isolated]);
+    let text = tidemill::profile::html_report("Chains & <tails>", &[&timeline, &isolated]);
     for outside in ["http://", "https://", "src=", "href=", "@import", "url("] {
         let text = text.replace("http://www.w3.org/2000/svg", "");
         assert!(!text.contains(outside), "the page reaches out: {outside}");

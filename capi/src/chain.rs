@@ -436,7 +436,7 @@ pub unsafe extern "C" fn tm_chain_conv2d(
                 how = how.groups(options.groups);
             }
         }
-        Ok(chain.conv2d(links.link(images, "images")?, links.link(weights, "weights")?, how)?)
+        Ok(chain.conv2d_with(links.link(images, "images")?, links.link(weights, "weights")?, how)?)
     })
 }
 

@@ -2,8 +2,10 @@
 
 use std::ffi::{CString, c_char, c_void};
 
-use tidemill::raw::Entry;
-use tidemill::{Config, DeviceKind, Prewarm, Profiling};
+use tidemill::device::DeviceKind;
+use tidemill::interop::Entry;
+use tidemill::profile::Profiling;
+use tidemill::{Config, Prewarm};
 
 use crate::arguments::{User, elements, given, text};
 use crate::host_device::{entry, tm_vulkan_fn};

@@ -2,7 +2,8 @@
 
 use std::mem::MaybeUninit;
 
-use tidemill::{Conv2d, ConvWeights, PreparedWeights};
+use tidemill::args::ConvWeights;
+use tidemill::{Conv2d, PreparedWeights};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{given, handle, place};
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn tm_conv2d(
         let weights = unsafe { scope.operand(weights, "weights") }?;
         // SAFETY: contract 1.
         let how = unsafe { conv2d(scope, options) }?;
-        Ok(r.conv2d(images, ConvWeights::Plain(weights), how)?)
+        Ok(r.conv2d_with(images, ConvWeights::Plain(weights), how)?)
     })
 }
 
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn tm_conv2d_prepared(
         let weights = &given(weights, "weights")?.weights;
         // SAFETY: contract 1.
         let how = unsafe { conv2d(scope, options) }?;
-        Ok(r.conv2d(images, weights, how)?)
+        Ok(r.conv2d_with(images, weights, how)?)
     })
 }
 

@@ -3,8 +3,8 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
 
-use tidemill::raw::DeviceNeeds;
-use tidemill::raw::ash::vk;
+use tidemill::interop::DeviceNeeds;
+use tidemill::interop::ash::vk;
 
 use crate::arguments::{given, handle, place};
 use crate::host_device::{entry, instance, physical_device, tm_vulkan_fn};

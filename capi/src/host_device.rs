@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 
 use tidemill::Accelerator;
-use tidemill::raw::ash::vk::{self, Handle};
-use tidemill::raw::{HostDevice, HostHandles, QueueLock, ash};
+use tidemill::interop::ash::vk::{self, Handle};
+use tidemill::interop::{HostDevice, HostHandles, QueueLock, ash};
 
 use crate::accelerator::tm_accelerator;
 use crate::arguments::{User, given, handle, place};
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn tm_alone_at_the_loader(change: tm_call_fn, user: *mut c
     guard("tm_alone_at_the_loader", || {
         let change = given(change, "change")?;
         // SAFETY: contract 4.
-        let said = tidemill::raw::alone_at_the_loader(|| unsafe { change(user) });
+        let said = tidemill::interop::alone_at_the_loader(|| unsafe { change(user) });
         called("change", said)
     })
 }

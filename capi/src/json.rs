@@ -1,10 +1,13 @@
 //! Profiles and figures as JSON. Times are nanoseconds; what is not known is `null`.
 
 use serde_json::{Value, json};
-use tidemill::{
-    Clock, DeviceInfo, ExplainedStep, ExplainedValue, Explanation, Figure, HostTime, Kernel, Peaks, Profile,
-    Role, Row, Run, Stats, StreamReport, StreamStats, Throughput, Trial, TrialOutcome, Tuning, VariantInfo,
-};
+use tidemill::Kernel;
+use tidemill::device::DeviceInfo;
+use tidemill::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
+use tidemill::profile::{Clock, Figure, HostTime, Peaks, Profile, Row, Run, Throughput};
+use tidemill::stats::Stats;
+use tidemill::stream::{StreamReport, StreamStats};
+use tidemill::tune::{Trial, TrialOutcome, Tuning, VariantInfo};
 
 pub(crate) fn device(info: &DeviceInfo) -> Value {
     let (major, minor, patch) = info.api_version;
@@ -126,7 +129,7 @@ pub(crate) fn kernel(kernel: &Kernel) -> Value {
 }
 
 pub(crate) fn peaks(peaks: &Peaks) -> Value {
-    let bandwidth = |at: &tidemill::Bandwidth| json!({ "working_set_bytes": at.working_set_bytes, "gbytes_per_s": at.gbytes_per_s });
+    let bandwidth = |at: &tidemill::profile::Bandwidth| json!({ "working_set_bytes": at.working_set_bytes, "gbytes_per_s": at.gbytes_per_s });
     json!({
         "gflops": peaks.gflops,
         "bandwidths": peaks.bandwidths.iter().map(bandwidth).collect::<Vec<_>>(),

@@ -59,8 +59,6 @@ mod layout;
 
 mod index;
 
-mod sort;
-
 mod kernel;
 
 mod plan;

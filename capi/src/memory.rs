@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use tidemill::{HostMemory, Tensor, TensorWriter};
+use tidemill::interop::HostMemory;
+use tidemill::{Tensor, TensorWriter};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{User, dtype, elements, given, handle, place, shape, string, tm_dtype, with_type};

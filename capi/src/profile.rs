@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tidemill::{Run, Session, html_report};
+use tidemill::profile::{Run, Session, html_report};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{elements, given, handle, lock, place, string, text};

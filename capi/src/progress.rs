@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use tidemill::{PrepareProgress, TuneOptions};
+use tidemill::stats::PrepareProgress;
+use tidemill::tune::TuneOptions;
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{elements, given, place, string, text};
@@ -115,7 +116,7 @@ options!(tm_prewarming, least: size_of::<tm_prewarming>(), defaults: tm_prewarmi
     finished: false,
 });
 
-fn prewarming(status: tidemill::PrewarmStatus) -> tm_prewarming {
+fn prewarming(status: tidemill::stats::PrewarmStatus) -> tm_prewarming {
     tm_prewarming {
         size: size_of::<tm_prewarming>(),
         catalog: status.catalog,

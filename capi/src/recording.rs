@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidemill::{Explanation, Operand, Recording, Value};
+use tidemill::explain::Explanation;
+use tidemill::{Operand, Recording, Value};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{dtype_number, given, handle, lock, place, string, tm_dtype};
@@ -187,6 +188,7 @@ pub(crate) fn value(recording: &Recording, operand: Operand<'_>) -> Result<Value
     match operand {
         Operand::Value(value) => Ok(value),
         Operand::Tensor(tensor) => Ok(recording.reshape(tensor, tensor.shape())?),
+        other => Ok(recording.copy(other)?),
     }
 }
 

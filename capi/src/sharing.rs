@@ -3,8 +3,10 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use tidemill::raw::ash::vk::{self, Handle};
-use tidemill::raw::{BUFFER_USAGE, HostBuffer, HostCommands, SemaphorePoint, TensorBuffer, TimelinePoint};
+use tidemill::interop::ash::vk::{self, Handle};
+use tidemill::interop::{
+    BUFFER_USAGE, HostBuffer, HostCommands, SemaphorePoint, TensorBuffer, TimelinePoint,
+};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{dtype, given, handle, place, shape, tm_dtype};

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tidemill::{Error, StreamError};
+use tidemill::Error;
+use tidemill::error::StreamError;
 
 /// What became of a call. tm_last_error_message has the details.
 #[repr(C)]

@@ -5,10 +5,9 @@ use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tidemill::{
-    Batch, Consumer, DType, Error, Producer, Recording, Slot, StreamBuilder, StreamControl, StreamError,
-    StreamStats, Value,
-};
+use tidemill::error::StreamError;
+use tidemill::stream::{Batch, Consumer, Producer, Slot, StreamBuilder, StreamControl, StreamStats};
+use tidemill::{DType, Error, Recording, Value};
 
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{

@@ -13,6 +13,7 @@ const CLOSURES: &str = "it measures closures of Rust by the host's clock; a prog
 const INTERNALS: &str =
     "what decides in Hybrid, for tests and tools; C has the decision and the calibration as a text";
 const REFLECTED: &str = "tm_kernel_json has what C needs of a shader's description";
+const OWN_ERRORS: &str = "errors of the caller's own type are Rust's";
 const BITS: &str = "a float of 16 bits is two bytes in C";
 
 /// Methods, or whole types, that C does not have.
@@ -31,6 +32,13 @@ const WITHOUT: &[(&str, &str)] = &[
     ("Hybrid::matmul", ONE_OP),
     ("Chain::matmul", "tm_chain_matmul without options"),
     ("Recording::matmul", "tm_matmul without options"),
+    ("Hybrid::conv2d", ONE_OP),
+    ("Chain::conv2d", "tm_chain_conv2d without options"),
+    ("Recording::conv2d", "tm_conv2d without options"),
+    ("Accelerator::run_submitted", "tm_end_recording gives the submission"),
+    ("Accelerator::try_run", OWN_ERRORS),
+    ("Stream::try_run", OWN_ERRORS),
+    ("StreamBuilder::try_record", OWN_ERRORS),
     ("Consumer::try_pop", "tm_stream_pop with a timeout of 0"),
     ("Stream::try_pop", "tm_stream_pop with a timeout of 0"),
     ("Stream::is_full", "tm_stream_stats_json has both numbers"),

@@ -154,10 +154,10 @@ impl Spec {
         let prepare = move |gpu: &Accelerator, t: Vec<Tensor>| -> Result<Record> {
             let spec = on_device.clone();
             if spec.plain {
-                return Ok(Box::new(move |r| r.conv2d(&t[X], &t[WEIGHTS], spec.how(&t))));
+                return Ok(Box::new(move |r| r.conv2d_with(&t[X], &t[WEIGHTS], spec.how(&t))));
             }
             let weights = gpu.prepare_weights(&t[WEIGHTS], spec.convolution.groups)?;
-            Ok(Box::new(move |r| r.conv2d(&t[X], &weights, spec.how(&t))))
+            Ok(Box::new(move |r| r.conv2d_with(&t[X], &weights, spec.how(&t))))
         };
         let expected = move |x: &[Array]| spec.expected(x);
         Case::prepared("conv2d", "conv2d", what, inputs, result, prepare, expected)
@@ -172,7 +172,7 @@ impl Spec {
         let how =
             cpu::Conv2d::new().stride(c.stride).padding(c.padding).dilation(c.dilation).groups(c.groups);
         let [_, rows, _, _] = c.result();
-        let shape = cpu::conv2d(x[X].view(), x[WEIGHTS].view(), how, out)?;
+        let shape = cpu::conv2d_with(x[X].view(), x[WEIGHTS].view(), how, out)?;
         for then in &self.then {
             let before = out.to_vec();
             let y = View::new(&before, shape);

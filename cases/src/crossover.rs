@@ -72,7 +72,7 @@ pub fn call(hybrid: &Hybrid, op: Op, x: &[f32], out: &mut [f32]) -> Result<Ran> 
         Op::Swish => hybrid.swish(x(), out),
         Op::Softmax => hybrid.softmax(x(), -1, out),
         Op::LogSoftmax => hybrid.log_softmax(x(), -1, out),
-        Op::Conv2d => hybrid.conv2d(x(), (&WEIGHTS, KERNEL), cpu::Conv2d::new().padding([1, 1]), out),
+        Op::Conv2d => hybrid.conv2d_with(x(), (&WEIGHTS, KERNEL), cpu::Conv2d::new().padding([1, 1]), out),
         _ => hybrid.gelu(x(), out),
     }
 }

@@ -118,7 +118,7 @@ fn permute(rows: usize, columns: usize) -> Case {
     };
     let (what, inputs) = (format!("[{rows}, {columns}]"), vec![some(&[rows, columns], 1)]);
     let result = Kind::of::<F16>(&[columns, rows]);
-    Case::new("permute_f16", "map", what, inputs, result, |r, t| r.permute(&t[0], &[1, 0]), expected)
+    Case::new("permute_f16", "map", what, inputs, result, |r, t| r.permute(&t[0], [1, 0]), expected)
 }
 
 /// Fused, the results in between are rounded as if they had been stored.
@@ -306,7 +306,7 @@ fn convolution(layer: Convolution) -> Case {
         let weights = gpu.prepare_weights(&t[1], groups)?;
         Ok(Box::new(move |r| {
             let how = Conv2d::new().stride(stride).padding(padding).dilation(dilation);
-            r.conv2d(&t[0], &weights, how.epilogue(Epilogue::new().plus(&t[2])))
+            r.conv2d_with(&t[0], &weights, how.epilogue(Epilogue::new().plus(&t[2])))
         }))
     };
     let expected = move |x: &[Array]| {

@@ -20,7 +20,6 @@ mod reduce;
 pub mod reference;
 pub mod report;
 mod softmax;
-mod sort;
 mod twin;
 mod unary;
 
@@ -241,7 +240,6 @@ pub fn all() -> Vec<Case> {
     pool::cases(&mut cases);
     layout::cases(&mut cases);
     index::cases(&mut cases);
-    sort::cases(&mut cases);
     generate::cases(&mut cases);
     reduce::cases(&mut cases);
     softmax::cases(&mut cases);

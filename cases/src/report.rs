@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidemill::{Accelerator, Config, Profiling, Result};
+use tidemill::profile::Profiling;
+use tidemill::{Accelerator, Config, Result};
 
 use super::{Bound, Case, Check, On};
 

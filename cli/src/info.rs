@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use tidemill::{Accelerator, Config, DeviceChoice, DeviceInfo, Error, Prewarm, PrewarmStatus};
+use tidemill::device::{DeviceChoice, DeviceInfo};
+use tidemill::stats::PrewarmStatus;
+use tidemill::{Accelerator, Config, Error, Prewarm};
 
 use crate::Outcome;
 use crate::style::{Style, bytes, grouped, print};

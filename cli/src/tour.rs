@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tidemill::hybrid::Op;
-use tidemill::{Accelerator, Config, Error, Prewarm, Profiling, Recording, Run, Stats, Tensor};
+use tidemill::profile::{Profiling, Run};
+use tidemill::stats::Stats;
+use tidemill::{Accelerator, Config, Error, Prewarm, Recording, Tensor};
 
 use crate::style::{Style, bytes, print, short};
 use crate::{Outcome, crossover};
@@ -180,7 +182,7 @@ fn write_reports(
 ) -> std::io::Result<[PathBuf; 3]> {
     std::fs::create_dir_all(out)?;
     let files = ["trace.json", "report.html", CROSSOVER].map(|name| out.join(name));
-    let report = tidemill::html_report("Tidemill: a tour", &[timeline, isolated]);
+    let report = tidemill::profile::html_report("Tidemill: a tour", &[timeline, isolated]);
     std::fs::write(&files[0], timeline.trace_json())?;
     std::fs::write(&files[1], linked(&report))?;
     std::fs::write(&files[2], crossover)?;
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_report_links_to_the_plots() {
-        let page = tidemill::html_report("a tour", &[]);
+        let page = tidemill::profile::html_report("a tour", &[]);
         assert!(!page.contains(CROSSOVER));
         assert_eq!(linked(&page).matches("<a href=\"crossover.html\">").count(), 1);
     }

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use tidemill::{Accelerator, Config, Prewarm, Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
+use tidemill::tune::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
+use tidemill::{Accelerator, Config, Prewarm};
 
 use crate::Outcome;
 use crate::json::line;

@@ -23,7 +23,8 @@ use std::process::Command;
 
 use seam::Seam;
 use serde_json::Value;
-use tidemill::{Config, Error, compiled_kernels};
+use tidemill::tune::compiled_kernels;
+use tidemill::{Config, Error};
 
 /// What a tile must reach, all at once.
 struct Bar {

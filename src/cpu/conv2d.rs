@@ -58,6 +58,19 @@ impl Conv2d {
     }
 }
 
+/// [`Recording::conv2d`](crate::Recording::conv2d): the convolution at every pixel, without padding, in one group.
+///
+/// # Errors
+///
+/// Those of [`conv2d_with`].
+pub fn conv2d<'a>(
+    input: impl Into<View<'a, f32>>,
+    weights: impl Into<View<'a, f32>>,
+    out: &mut [f32],
+) -> Result<Shape> {
+    conv2d_with(input, weights, Conv2d::new(), out)
+}
+
 /// The convolution of images `[image, channel, y, x]` with weights `[channel of the result, channel in its group, y, x]`, as
 /// neural networks have it (the kernel is not turned around); f32.
 ///
@@ -67,7 +80,7 @@ impl Conv2d {
 /// let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
 /// let mut out = [0.0; 4];
 /// let how = Conv2d::new().padding([1, 1]).stride([2, 2]);
-/// let shape = cpu::conv2d((&image, [1, 1, 3, 3]), (&[1.0; 9], [1, 1, 3, 3]), how, &mut out)?;
+/// let shape = cpu::conv2d_with((&image, [1, 1, 3, 3]), (&[1.0; 9], [1, 1, 3, 3]), how, &mut out)?;
 /// assert_eq!((out, shape), ([12.0, 16.0, 24.0, 28.0], [1, 1, 2, 2].into()));
 /// # Ok(()) }
 /// ```
@@ -76,7 +89,7 @@ impl Conv2d {
 ///
 /// [`Error::Shapes`] and [`Error::Parameter`] if operands and choices do not fit each other, [`Error::Length`] if data and
 /// shape, or shape and output, do not.
-pub fn conv2d<'a>(
+pub fn conv2d_with<'a>(
     input: impl Into<View<'a, f32>>,
     weights: impl Into<View<'a, f32>>,
     with: Conv2d,

@@ -43,10 +43,8 @@ mod number;
 pub(crate) mod parallel;
 mod pool;
 pub(crate) mod reduce;
-mod scan;
 mod simd;
 mod softmax;
-mod sort;
 mod streaming;
 mod unary;
 pub(crate) mod view;
@@ -60,7 +58,7 @@ pub use compare::{
     eq, eq_scalar, ge, ge_scalar, gt, gt_scalar, is_inf, is_nan, le, le_scalar, logical_and, logical_not,
     logical_or, logical_xor, lt, lt_scalar, ne, ne_scalar, select,
 };
-pub use conv2d::{Conv2d, conv2d};
+pub use conv2d::{Conv2d, conv2d, conv2d_with};
 pub use generate::{iota, random_normal, random_uniform};
 pub use index::{
     bincount, bincount_weighted, count_outside, gather, gather_elements, gather_nd, one_hot, scatter,
@@ -74,8 +72,6 @@ pub use pool::{
     adaptive_average_pool, adaptive_max_pool, average_pool, max_pool, max_pool_places, norm_pool,
 };
 pub use reduce::{amax, amin, argmax, argmin, dot, mean, moments, norm, prod, sum, variance};
-pub use scan::{cummax, cummin, cumprod, cumsum};
 pub use softmax::{log_softmax, softmax};
-pub use sort::{argsort, compact, nonzero, searchsorted, sort, sort_by_key, topk, unique};
 pub use unary::*;
 pub use view::View;

@@ -6,7 +6,7 @@
 pub enum HostError {
     /// The device was made without something that can't be done without.
     #[error(
-        "the host's device {device} was made without {}; enable what tidemill::raw::DeviceNeeds lists when making it",
+        "the host's device {device} was made without {}; enable what tidemill::interop::DeviceNeeds lists when making it",
         .missing.join(", ")
     )]
     DeviceLacks {
@@ -19,7 +19,9 @@ pub enum HostError {
     #[error("the host's queue lock did not make the call it was given: QueueLock::with_queue must, once")]
     QueueLock,
     /// A buffer was not made for what kernels do with it.
-    #[error("wrap: the host's buffer was made without {missing}; make it with tidemill::raw::BUFFER_USAGE")]
+    #[error(
+        "wrap: the host's buffer was made without {missing}; make it with tidemill::interop::BUFFER_USAGE"
+    )]
     BufferUsage {
         /// The usages that it lacks.
         missing: String,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A device that was seen and not used, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusedDevice {
     /// The device's name.
     pub name: String,

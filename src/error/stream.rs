@@ -26,10 +26,10 @@ pub enum StreamError {
     /// The other half of the stream is gone.
     #[error("the stream's consumer is gone: nobody will pop what is pushed")]
     Closed,
-    /// [`StreamControl::finish`](crate::StreamControl::finish) was called.
+    /// [`StreamControl::finish`](crate::stream::StreamControl::finish) was called.
     #[error("the stream was finished: nothing more can be pushed")]
     Finished,
-    /// [`StreamControl::cancel`](crate::StreamControl::cancel) was called.
+    /// [`StreamControl::cancel`](crate::stream::StreamControl::cancel) was called.
     #[error("the stream was cancelled: nothing more can be pushed or popped")]
     Cancelled,
     /// A batch was pushed without one of its inputs.

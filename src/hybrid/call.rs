@@ -18,6 +18,7 @@ use crate::shape::{Element, Shape};
 
 /// An operand: a slice with a shape, or a tensor that is on the device already.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Input<'a, T = f32> {
     /// In the host's memory.
     Host(View<'a, T>),

@@ -234,6 +234,7 @@ impl<'a> Chain<'a> {
             kept.push(match values[link.0] {
                 Operand::Tensor(tensor) => tensor.clone(),
                 Operand::Value(value) => r.keep(value)?,
+                scalar @ Operand::Scalar(_) => r.keep(r.copy(scalar)?)?,
             });
         }
         // Reading waits for it.

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// A side that can do the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Side {
     /// The CPU, by [`cpu`](crate::cpu).
     Cpu,
@@ -13,6 +14,7 @@ pub enum Side {
 
 /// Who decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Policy {
     /// The prices.
     #[default]
@@ -55,6 +57,7 @@ pub enum Part {
 
 /// Where a call went, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Decision {
     /// The side that did the work.
     pub side: Side,

@@ -86,7 +86,7 @@ impl Probe for Machine<'_> {
                 }
                 Class::Conv => {
                     let how = cpu::Conv2d::new().padding([1, 1]);
-                    cpu::conv2d((x, image(amount)), (weights, KERNEL), how, out)
+                    cpu::conv2d_with((x, image(amount)), (weights, KERNEL), how, out)
                 }
             }?;
             Ok(())
@@ -112,7 +112,7 @@ impl Probe for Machine<'_> {
                 Class::Reduction => r.sum(&x, 0),
                 Class::Softmax => r.softmax(&x, -1),
                 Class::Matmul => r.matmul(&x, &x),
-                Class::Conv => r.conv2d(&x, &weights, Conv2d::new().padding([1, 1])),
+                Class::Conv => r.conv2d_with(&x, &weights, Conv2d::new().padding([1, 1])),
             }?;
             r.keep(value)?;
             r.end_recording()?.wait()

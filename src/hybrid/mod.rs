@@ -88,6 +88,7 @@ struct Slowed {
 
 /// What a call did.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Ran {
     /// The result's shape.
     pub shape: Shape,

@@ -225,6 +225,15 @@ impl Hybrid {
         &self,
         input: impl Into<Input<'a>>,
         weights: impl Into<Input<'a>>,
+        out: &mut [f32],
+    ) -> Result<Ran> {
+        self.conv2d_with(input, weights, cpu::Conv2d::new(), out)
+    }
+
+    pub fn conv2d_with<'a>(
+        &self,
+        input: impl Into<Input<'a>>,
+        weights: impl Into<Input<'a>>,
         with: cpu::Conv2d,
         out: &mut [f32],
     ) -> Result<Ran> {
@@ -235,8 +244,8 @@ impl Hybrid {
             products,
             inputs,
             out,
-            |[x, w], out| cpu::conv2d(x, w, with, out),
-            |r, [x, w]| r.conv2d(x, ConvWeights::Plain(w), on_device(with)),
+            |[x, w], out| cpu::conv2d_with(x, w, with, out),
+            |r, [x, w]| r.conv2d_with(x, ConvWeights::Plain(w), on_device(with)),
         )
     }
 
@@ -341,15 +350,19 @@ impl<'a> Chain<'a> {
         )
     }
 
-    pub fn conv2d(&mut self, input: Link, weights: Link, with: cpu::Conv2d) -> Result<Link> {
+    pub fn conv2d(&mut self, input: Link, weights: Link) -> Result<Link> {
+        self.conv2d_with(input, weights, cpu::Conv2d::new())
+    }
+
+    pub fn conv2d_with(&mut self, input: Link, weights: Link, with: cpu::Conv2d) -> Result<Link> {
         let (shape, products) = cpu::conv2d::plan(self.shape(input)?, self.shape(weights)?, with)?;
         self.step::<f32, f32>(
             Op::Conv2d,
             &[input, weights],
             shape,
             products,
-            move |x, out| cpu::conv2d(x[0], x[1], with, out),
-            move |r, x| r.conv2d(x[0], ConvWeights::Plain(x[1]), on_device(with)),
+            move |x, out| cpu::conv2d_with(x[0], x[1], with, out),
+            move |r, x| r.conv2d_with(x[0], ConvWeights::Plain(x[1]), on_device(with)),
         )
     }
 

@@ -23,6 +23,5 @@ pub(crate) mod op_code;
 pub(crate) mod pipeline_key;
 pub(crate) mod pool;
 pub(crate) mod reduce;
-pub(crate) mod scan;
 pub(crate) mod softmax;
 pub(crate) mod value;

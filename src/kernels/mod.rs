@@ -21,6 +21,5 @@ pub(crate) mod matmul;
 pub(crate) mod modules;
 pub(crate) mod pack;
 pub(crate) mod pool;
-pub(crate) mod sort;
 pub(crate) mod together;
 pub(crate) mod variant;

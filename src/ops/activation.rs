@@ -3,7 +3,8 @@
 use super::elementwise::{Arg, Codes, check_float, finite, not_nan, parameter, positive};
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
-use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::{Recording, Value};
 
 /// # Activation functions with parameters
 impl Recording {
@@ -19,7 +20,7 @@ impl Recording {
     ///
     /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
     /// `alpha` is not finite.
-    pub fn leaky_relu<'a>(&self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+    pub fn leaky_relu<'a>(&self, operand: impl IntoOperand<'a>, alpha: f32) -> Result<Value> {
         let op = "leaky_relu";
         finite(op, "alpha", alpha)?;
         self.unary(op, Codes::f32(OpCode::LeakyReluF32), operand.into(), &[alpha])
@@ -39,7 +40,7 @@ impl Recording {
     ///
     /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
     /// `alpha` is not finite.
-    pub fn elu<'a>(&self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+    pub fn elu<'a>(&self, operand: impl IntoOperand<'a>, alpha: f32) -> Result<Value> {
         let op = "elu";
         finite(op, "alpha", alpha)?;
         self.unary(op, Codes::f32(OpCode::EluF32), operand.into(), &[alpha])
@@ -56,7 +57,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Type`] if the operand is not f32, [`Error::Parameter`] if `alpha` is not finite and above 0.
-    pub fn celu<'a>(&self, operand: impl Into<Operand<'a>>, alpha: f32) -> Result<Value> {
+    pub fn celu<'a>(&self, operand: impl IntoOperand<'a>, alpha: f32) -> Result<Value> {
         let op = "celu";
         positive(op, "alpha", alpha)?;
         self.unary(op, Codes::f32(OpCode::CeluF32), operand.into(), &[alpha])
@@ -81,11 +82,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Type`] if an operand is not f32 or their types differ, [`Error::Shapes`] with the extents that disagree.
-    pub fn prelu<'a>(
-        &self,
-        operand: impl Into<Operand<'a>>,
-        slopes: impl Into<Operand<'a>>,
-    ) -> Result<Value> {
+    pub fn prelu<'a>(&self, operand: impl IntoOperand<'a>, slopes: impl IntoOperand<'a>) -> Result<Value> {
         self.binary("prelu", Codes::f32(OpCode::LeakyReluF32), operand.into(), slopes.into(), false, None)
     }
 
@@ -106,9 +103,9 @@ impl Recording {
     /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is not f32 or their types differ.
     pub fn clamp<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        lo: impl Into<Operand<'a>>,
-        hi: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        lo: impl IntoOperand<'a>,
+        hi: impl IntoOperand<'a>,
     ) -> Result<Value> {
         let op = "clamp";
         let ids = [self.resolve(op, operand)?, self.resolve(op, lo)?, self.resolve(op, hi)?];
@@ -140,7 +137,7 @@ impl Recording {
     ///
     /// [`Error::Type`](crate::Error::Type) if the operand is not f32, [`Error::Parameter`](crate::Error::Parameter) if
     /// a bound is NaN or `lo` is above `hi`.
-    pub fn clip<'a>(&self, operand: impl Into<Operand<'a>>, lo: f32, hi: f32) -> Result<Value> {
+    pub fn clip<'a>(&self, operand: impl IntoOperand<'a>, lo: f32, hi: f32) -> Result<Value> {
         let op = "clip";
         not_nan(op, "lo", lo)?;
         not_nan(op, "hi", hi)?;

@@ -3,7 +3,8 @@
 use super::elementwise::Codes;
 use crate::error::Result;
 use crate::ir::elementwise::OpCode;
-use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::{Recording, Value};
 
 /// What these operations have in common stands once.
 macro_rules! binary {
@@ -11,7 +12,8 @@ macro_rules! binary {
         /// # Operations of two operands
         ///
         /// Shapes broadcast as in NumPy: they are aligned at the last dimension, and an extent of 1 (or one that
-        /// is missing) repeats. The operands have one element type, which is the result's, too.
+        /// is missing) repeats. The operands have one element type, which is the result's, too. Either side may be a number:
+        /// `r.sub(1.0, &x)`.
         impl Recording {$(
             $(#[$doc])*
             ///
@@ -21,8 +23,8 @@ macro_rules! binary {
             /// [`Error::Type`](crate::Error::Type) if the operands' types differ or the operation has no such type.
             pub fn $name<'a>(
                 &self,
-                lhs: impl Into<Operand<'a>>,
-                rhs: impl Into<Operand<'a>>,
+                lhs: impl IntoOperand<'a>,
+                rhs: impl IntoOperand<'a>,
             ) -> Result<Value> {
                 self.binary(stringify!($name), $codes, lhs.into(), rhs.into(), false, None)
             }
@@ -48,7 +50,7 @@ binary! {
     /// ```
     ///
     /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
-    /// may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+    /// may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -59,7 +61,7 @@ binary! {
     /// `lhs - rhs`; f32, i32, u32. Integers wrap.
     ///
     /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
-    /// may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+    /// may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -70,7 +72,7 @@ binary! {
     /// `lhs * rhs`; f32, i32, u32. Integers wrap.
     ///
     /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
-    /// may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+    /// may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -81,7 +83,7 @@ binary! {
     /// `lhs / rhs`; f32, i32, u32.
     ///
     /// f32: NaN, infinities and zeros as in IEEE 754 (1 / −0 = −∞, 0 / 0 is NaN). Denormals may be zeros on a device without
-    /// [`preserves_denormals`](crate::Features::preserves_denormals). Integers are cut towards zero; a division by
+    /// [`preserves_denormals`](crate::device::Features::preserves_denormals). Integers are cut towards zero; a division by
     /// 0 gives 0, and `i32::MIN / -1` wraps to `i32::MIN`.
     ///
     /// # Accuracy
@@ -104,7 +106,7 @@ binary! {
     /// Special values are those of [`f32::powf`] and C: 1 to any power and anything to the power of 0 are 1, NaN
     /// included; a negative number to a power that is no integer is NaN; zeros and infinities keep their sign for
     /// odd integers only. Denormal operands and results may be zeros on a device without
-    /// [`preserves_denormals`](crate::Features::preserves_denormals).
+    /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///

@@ -3,7 +3,8 @@
 use super::elementwise::Arg;
 use crate::error::Result;
 use crate::ir::elementwise::OpCode;
-use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::{Recording, Value};
 use crate::shape::DType;
 
 impl Recording {
@@ -27,7 +28,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of the operand.
-    pub fn cast<'a>(&self, operand: impl Into<Operand<'a>>, to: DType) -> Result<Value> {
+    pub fn cast<'a>(&self, operand: impl IntoOperand<'a>, to: DType) -> Result<Value> {
         let op = "cast";
         let id = self.resolve(op, operand)?;
         let (_, from) = self.kind(id);

@@ -3,7 +3,8 @@
 use super::elementwise::{Arg, Codes, check_float, not_nan, scalar_bits};
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
-use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::{Recording, Value};
 use crate::shape::{DType, Element};
 
 const EQ: Codes = Codes::all(OpCode::EqF32, OpCode::EqInt, OpCode::EqInt);
@@ -27,8 +28,8 @@ macro_rules! comparisons {
             /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the operands' types differ.
             pub fn $name<'a>(
                 &self,
-                lhs: impl Into<Operand<'a>>,
-                rhs: impl Into<Operand<'a>>,
+                lhs: impl IntoOperand<'a>,
+                rhs: impl IntoOperand<'a>,
             ) -> Result<Value> {
                 self.binary(stringify!($name), $codes, lhs.into(), rhs.into(), $swapped, Some(DType::U32))
             }
@@ -42,7 +43,7 @@ macro_rules! comparisons {
             /// is NaN.
             pub fn $with_scalar<'a, T: Element>(
                 &self,
-                operand: impl Into<Operand<'a>>,
+                operand: impl IntoOperand<'a>,
                 scalar: T,
             ) -> Result<Value> {
                 let op = stringify!($with_scalar);
@@ -94,8 +95,8 @@ macro_rules! logical {
             /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is not u32.
             pub fn $name<'a>(
                 &self,
-                lhs: impl Into<Operand<'a>>,
-                rhs: impl Into<Operand<'a>>,
+                lhs: impl IntoOperand<'a>,
+                rhs: impl IntoOperand<'a>,
             ) -> Result<Value> {
                 self.binary(stringify!($name), Codes::u32($code), lhs.into(), rhs.into(), false, None)
             }
@@ -130,7 +131,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Type`] if the operand is not u32.
-    pub fn logical_not<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn logical_not<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Value> {
         let codes = Codes::u32(OpCode::EqInt);
         self.with_scalar("logical_not", codes, operand.into(), 0u32, false, Some(DType::U32))
     }
@@ -140,7 +141,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Type`] if the operand is not f32.
-    pub fn is_nan<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn is_nan<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Value> {
         self.of_floats("is_nan", OpCode::IsNanF32, operand.into())
     }
 
@@ -150,7 +151,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Type`] if the operand is not f32.
-    pub fn is_inf<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn is_inf<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Value> {
         self.of_floats("is_inf", OpCode::IsInfF32, operand.into())
     }
 
@@ -183,9 +184,9 @@ impl Recording {
     /// and `b` differ.
     pub fn select<'a>(
         &self,
-        mask: impl Into<Operand<'a>>,
-        a: impl Into<Operand<'a>>,
-        b: impl Into<Operand<'a>>,
+        mask: impl IntoOperand<'a>,
+        a: impl IntoOperand<'a>,
+        b: impl IntoOperand<'a>,
     ) -> Result<Value> {
         let op = "select";
         let (mask, a, b) = (self.resolve(op, mask)?, self.resolve(op, a)?, self.resolve(op, b)?);

@@ -7,6 +7,7 @@ use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::value::ValueId;
 use crate::kernels::conv2d;
 use crate::runtime::accelerator::Accelerator;
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Shape};
@@ -27,7 +28,7 @@ const MOST: usize = u16::MAX as usize;
 /// let weights = gpu.prepare_weights(&sum_of_nine, 1)?;
 /// let bias = gpu.upload(&[-20.0f32], [1])?;
 /// let how = Conv2d::new().padding([1, 1]).stride([2, 2]).epilogue(Epilogue::bias(&bias).relu());
-/// let y = gpu.run(|r| r.conv2d(&image, &weights, how))?;
+/// let y = gpu.run(|r| r.conv2d_with(&image, &weights, how))?;
 /// assert_eq!(y.shape().dims(), [1, 1, 2, 2]);
 /// assert_eq!(y.read::<f32>()?, [0.0, 0.0, 4.0, 8.0]);
 /// # Ok(()) }
@@ -115,6 +116,7 @@ impl PreparedWeights {
 
 /// The weights of a convolution: prepared ones, or a tensor or value as it is, which is laid out anew each time.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum ConvWeights<'a> {
     /// Laid out once.
     Prepared(&'a PreparedWeights),
@@ -167,14 +169,37 @@ impl Recording {
     /// Sums are taken in f32, in an order that depends on the shapes, the device and what
     /// [tuning](Accelerator::tune) has found, and on nothing else.
     ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let image = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], [1, 1, 3, 3])?;
+    /// let weights = gpu.prepare_weights(&gpu.upload(&[1.0f32; 4], [1, 1, 2, 2])?, 1)?;
+    /// let y = gpu.run(|r| r.conv2d(&image, &weights))?;
+    /// assert_eq!(y.read::<f32>()?, [12.0, 16.0, 24.0, 28.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Dimensions`], [`Error::Shapes`], [`Error::Type`] and [`Error::Parameter`] if operands and choices do not
-    /// fit each other; those of the epilogue as for [`matmul_with`](Recording::matmul_with); [`Error::BindingTooLarge`] if the
+    /// fit each other; [`Error::BindingTooLarge`] if the
     /// input, or one image of the result, is larger than a binding; [`Error::TooLarge`] if no buffer can hold the result.
-    pub fn conv2d<'a, 'b>(
+    pub fn conv2d<'a>(
         &self,
-        input: impl Into<Operand<'a>>,
+        input: impl IntoOperand<'a>,
+        weights: impl Into<ConvWeights<'a>>,
+    ) -> Result<Value> {
+        self.conv2d_with(input, weights, Conv2d::new())
+    }
+
+    /// [`conv2d`](Recording::conv2d) with stride, padding, dilation, groups and an epilogue: a [`Conv2d`], or an [`Epilogue`] alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`conv2d`](Recording::conv2d), and those of the epilogue as for [`matmul_with`](Recording::matmul_with).
+    pub fn conv2d_with<'a, 'b>(
+        &self,
+        input: impl IntoOperand<'a>,
         weights: impl Into<ConvWeights<'a>>,
         with: impl Into<Conv2d<'b>>,
     ) -> Result<Value> {

@@ -8,6 +8,7 @@ use crate::ir::elementwise::{
     MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
 };
 use crate::ir::value::ValueId;
+use crate::runtime::operand::Scalar;
 use crate::runtime::recording::{Operand, Recording, Value};
 pub(super) use crate::shape::broadcast::broadcast;
 use crate::shape::{DType, Element, MAX_RANK, Shape};
@@ -120,6 +121,15 @@ impl Recording {
         swapped: bool,
         result: Option<DType>,
     ) -> Result<Value> {
+        match (lhs, rhs) {
+            (Operand::Tensor(_) | Operand::Value(_), Operand::Scalar(scalar)) => {
+                return self.beside_scalar(op, codes, lhs, ("rhs", scalar), swapped, result);
+            }
+            (Operand::Scalar(scalar), Operand::Tensor(_) | Operand::Value(_)) => {
+                return self.beside_scalar(op, codes, rhs, ("lhs", scalar), !swapped, result);
+            }
+            _ => {}
+        }
         let (a, b) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((shape, expected), (other, got)) = (self.kind(a), self.kind(b));
         let code = codes.of(op, "lhs", expected)?;
@@ -142,15 +152,27 @@ impl Recording {
         swapped: bool,
         result: Option<DType>,
     ) -> Result<Value> {
+        self.beside_scalar(op, codes, operand, ("scalar", scalar.into()), swapped, result)
+    }
+
+    /// The same, with the scalar's name for errors.
+    fn beside_scalar(
+        &self,
+        op: &'static str,
+        codes: Codes,
+        operand: Operand<'_>,
+        (name, scalar): (&str, Scalar),
+        swapped: bool,
+        result: Option<DType>,
+    ) -> Result<Value> {
         let id = self.resolve(op, operand)?;
         let (_, got) = self.kind(id);
         let code = codes.of(op, "operand", got)?;
-        if got != T::DTYPE && (got, T::DTYPE) != (DType::F16, DType::F32) {
+        if got != scalar.dtype && (got, scalar.dtype) != (DType::F16, DType::F32) {
             let takes: &[DType] = if got == DType::F16 { &[DType::F16, DType::F32] } else { &[got] };
-            return Err(Error::of_type(op, "scalar", takes, T::DTYPE));
+            return Err(Error::of_type(op, name, takes, scalar.dtype));
         }
-        let (bits, _) = scalar_bits(scalar);
-        let mut args = [Arg::Value(id), Arg::Scalar(bits)];
+        let mut args = [Arg::Value(id), Arg::Scalar(scalar.bits)];
         if swapped {
             args.reverse();
         }

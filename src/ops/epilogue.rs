@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::ir::epilogue::{self as ir, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS, Source, Step};
 use crate::ir::value::ValueId;
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording};
 use crate::shape::{DType, Shape};
 
@@ -77,7 +78,7 @@ impl<'a> Epilogue<'a> {
 
     /// Begins with a bias for each column of a product, a vector as long as a row; or for each channel of a
     /// convolution.
-    pub fn bias(bias: impl Into<Operand<'a>>) -> Epilogue<'a> {
+    pub fn bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
         epilogue.items.push(Item::Bias { operand: bias.into() });
         epilogue
@@ -85,24 +86,24 @@ impl<'a> Epilogue<'a> {
 
     /// Begins with a bias for each row of a product, a vector as long as a column; or for each channel of a
     /// convolution.
-    pub fn column_bias(bias: impl Into<Operand<'a>>) -> Epilogue<'a> {
+    pub fn column_bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
         epilogue.items.push(Item::ColumnBias { operand: bias.into() });
         epilogue
     }
 
     /// Adds a tensor, broadcast to the result's shape: a residual.
-    pub fn plus(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+    pub fn plus(self, operand: impl IntoOperand<'a>) -> Epilogue<'a> {
         self.tensor("plus", OpCode::AddF32, operand.into())
     }
 
     /// Subtracts a tensor, broadcast to the result's shape.
-    pub fn minus(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+    pub fn minus(self, operand: impl IntoOperand<'a>) -> Epilogue<'a> {
         self.tensor("minus", OpCode::SubF32, operand.into())
     }
 
     /// Multiplies with a tensor, broadcast to the result's shape.
-    pub fn times(self, operand: impl Into<Operand<'a>>) -> Epilogue<'a> {
+    pub fn times(self, operand: impl IntoOperand<'a>) -> Epilogue<'a> {
         self.tensor("times", OpCode::MulF32, operand.into())
     }
 

@@ -6,10 +6,9 @@ use super::layout::check_words;
 use crate::error::{Error, Result};
 use crate::ir::copy::Gather;
 use crate::ir::index::{Histogram, Locate, Scatter, Update};
-use crate::ir::scan::SegmentSum;
 use crate::ir::value::ValueId;
-use crate::runtime::recording::{Operand, Recording, Value};
-use crate::shape::along::Sort;
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::{Recording, Value};
 use crate::shape::axes::{Axes, Geometry, resolve_axis};
 use crate::shape::{DType, Shape, layout};
 
@@ -65,8 +64,8 @@ impl Recording {
     /// [`Error::Axis`], [`Error::Rank`], [`Error::Type`]; [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
     pub fn gather<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        indices: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        indices: impl IntoOperand<'a>,
         axis: isize,
     ) -> Result<Value> {
         let op = "gather";
@@ -97,8 +96,8 @@ impl Recording {
     /// [`Error::Shapes`] if the shapes disagree in another dimension than the axis; otherwise those of [`gather`](Recording::gather).
     pub fn gather_elements<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        indices: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        indices: impl IntoOperand<'a>,
         axis: isize,
     ) -> Result<Value> {
         let op = "gather_elements";
@@ -128,8 +127,8 @@ impl Recording {
     /// [`gather`](Recording::gather).
     pub fn gather_nd<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        indices: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        indices: impl IntoOperand<'a>,
     ) -> Result<Value> {
         let op = "gather_nd";
         let (table, indices) =
@@ -167,9 +166,9 @@ impl Recording {
     /// binding of the device can't span the operand or the updates.
     pub fn scatter<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        indices: impl Into<Operand<'a>>,
-        updates: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        indices: impl IntoOperand<'a>,
+        updates: impl IntoOperand<'a>,
         axis: isize,
     ) -> Result<Value> {
         let op = "scatter";
@@ -201,10 +200,7 @@ impl Recording {
     }
 
     /// The operand with updates added to slices along an axis: `out[a…, indices[i…], b…] += updates[a…, i…, b…]` for each `i…`.
-    /// The updates have the shape that [`gather`](Recording::gather) gives with these indices. f32, i32, u32; integers wrap.
-    ///
-    /// Sums of floats have a fixed order, by a stable sort of the indices: the same operands give the same bits every time, on
-    /// one device with one choice of kernel variants. Of n updates of one place the error is at most n · 2⁻²⁴ · Σ|x|.
+    /// The updates have the shape that [`gather`](Recording::gather) gives with these indices. i32, u32; sums wrap.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -222,23 +218,15 @@ impl Recording {
     /// Those of [`scatter`](Recording::scatter).
     pub fn scatter_add<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        indices: impl Into<Operand<'a>>,
-        updates: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        indices: impl IntoOperand<'a>,
+        updates: impl IntoOperand<'a>,
         axis: isize,
     ) -> Result<Value> {
         let op = "scatter_add";
         let all = self.scattering(op, [operand.into(), indices.into(), updates.into()], axis)?;
-        self.all_or_nothing(|r| {
-            if all.dtype != DType::F32 {
-                return r.updated(op, all, Update::Add);
-            }
-            if all.changes_nothing(r) {
-                return r.copy(r.handle(all.base));
-            }
-            let sums = r.float_sums(op, all.shape, all.geometry, [all.indices, all.updates])?;
-            r.add(r.handle(all.base), sums)
-        })
+        check_integers(op, "operand", all.dtype)?;
+        self.all_or_nothing(|r| r.updated(op, all, Update::Add))
     }
 
     /// The operand with each place the largest of what it was and of the updates that go there:
@@ -251,9 +239,9 @@ impl Recording {
     /// Those of [`scatter`](Recording::scatter).
     pub fn scatter_max<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        indices: impl Into<Operand<'a>>,
-        updates: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        indices: impl IntoOperand<'a>,
+        updates: impl IntoOperand<'a>,
         axis: isize,
     ) -> Result<Value> {
         let op = "scatter_max";
@@ -268,9 +256,9 @@ impl Recording {
     /// Those of [`scatter`](Recording::scatter).
     pub fn scatter_min<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        indices: impl Into<Operand<'a>>,
-        updates: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        indices: impl IntoOperand<'a>,
+        updates: impl IntoOperand<'a>,
         axis: isize,
     ) -> Result<Value> {
         let op = "scatter_min";
@@ -279,8 +267,7 @@ impl Recording {
     }
 
     /// Sums of slices along the first axis, by segment: `out[s, b…] = Σ x[i, b…]` over all `i` with `ids[i] = s`. The ids need not be
-    /// in order; a slice whose id is not below `segments` is dropped, and the sum of an empty segment is 0. f32, i32, u32; integers wrap, and sums of floats are those of
-    /// [`scatter_add`](Recording::scatter_add).
+    /// in order; a slice whose id is not below `segments` is dropped, and the sum of an empty segment is 0. i32, u32; sums wrap.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -298,8 +285,8 @@ impl Recording {
     /// [`Error::TooLarge`], [`Error::BindingTooLarge`].
     pub fn segment_sum<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        ids: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        ids: impl IntoOperand<'a>,
         segments: usize,
     ) -> Result<Value> {
         self.summed("segment_sum", operand.into(), ids.into(), segments)
@@ -319,7 +306,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Type`], [`Error::TooLarge`], [`Error::BindingTooLarge`].
-    pub fn bincount<'a>(&self, operand: impl Into<Operand<'a>>, bins: usize) -> Result<Value> {
+    pub fn bincount<'a>(&self, operand: impl IntoOperand<'a>, bins: usize) -> Result<Value> {
         let op = "bincount";
         let numbers = self.indices(op, operand.into())?;
         self.all_or_nothing(|r| {
@@ -340,8 +327,8 @@ impl Recording {
     /// [`Error::Shapes`] if the shapes differ; otherwise those of [`segment_sum`](Recording::segment_sum).
     pub fn bincount_weighted<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        weights: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
+        weights: impl IntoOperand<'a>,
         bins: usize,
     ) -> Result<Value> {
         let op = "bincount_weighted";
@@ -373,7 +360,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Rank`], [`Error::Type`], [`Error::TooLarge`].
-    pub fn one_hot<'a>(&self, indices: impl Into<Operand<'a>>, classes: usize) -> Result<Value> {
+    pub fn one_hot<'a>(&self, indices: impl IntoOperand<'a>, classes: usize) -> Result<Value> {
         let op = "one_hot";
         let id = self.indices(op, indices.into())?;
         let single = layout::with_last(op, self.kind(id).0, 1)?;
@@ -399,7 +386,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Type`].
-    pub fn count_outside<'a>(&self, indices: impl Into<Operand<'a>>, extent: usize) -> Result<Value> {
+    pub fn count_outside<'a>(&self, indices: impl IntoOperand<'a>, extent: usize) -> Result<Value> {
         let id = self.indices("count_outside", indices.into())?;
         self.all_or_nothing(|r| {
             let bits = r.cast(r.handle(id), DType::U32)?;
@@ -483,23 +470,6 @@ impl Recording {
         })
     }
 
-    /// Sums of floats by the places that indices name, in the order of the indices.
-    fn float_sums(
-        &self,
-        op: &'static str,
-        shape: Shape,
-        geometry: Geometry,
-        [indices, updates]: [ValueId; 2],
-    ) -> Result<Value> {
-        let bits = self.cast(self.handle(indices), DType::U32)?;
-        let line = self.reshape(bits, [self.kind(indices).0.elements()])?;
-        let (sorted, places) = self.sorted(op, line.into(), Sort::along(0), [true, true])?;
-        let (ids, places) = (self.resolve(op, sorted)?, self.resolve(op, places)?);
-        let output = self.produce(op, shape, DType::F32)?;
-        self.push(self.label(op, updates), SegmentSum { ids, places, updates, geometry, output })?;
-        Ok(self.handle(output))
-    }
-
     /// Sums of slices along the first axis by the ids of their segments.
     fn summed(
         &self,
@@ -510,14 +480,9 @@ impl Recording {
     ) -> Result<Value> {
         let (updates, indices) = (self.words(op, "operand", operand)?, self.indices(op, ids)?);
         let (of, dtype) = self.kind(updates);
+        check_integers(op, "operand", dtype)?;
         let shape = layout::segments(op, of, self.kind(indices).0, segments)?;
         self.all_or_nothing(|r| {
-            if dtype == DType::F32 {
-                if shape.elements() == 0 || of.elements() == 0 {
-                    return r.fill(shape, 0.0f32);
-                }
-                return r.float_sums(op, shape, Geometry::along(&shape, 0), [indices, updates]);
-            }
             let zeros = if dtype == DType::I32 { r.fill(shape, 0i32)? } else { r.fill(shape, 0u32)? };
             if shape.elements() > 0 && of.elements() > 0 {
                 let (output, geometry) = (r.resolve(op, zeros)?, Geometry::along(&shape, 0));
@@ -529,7 +494,7 @@ impl Recording {
     }
 }
 
-pub(super) fn check_integers(op: &'static str, operand: &str, got: DType) -> Result<()> {
+fn check_integers(op: &'static str, operand: &str, got: DType) -> Result<()> {
     let takes = [DType::U32, DType::I32];
     if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, &takes, got)) }
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::ir::copy::{CopyBox, Fill, Gather};
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand as MapOperand};
 use crate::ir::value::ValueId;
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::layout::{self, Strided};
 use crate::shape::ranges::Ranges;
@@ -28,7 +29,7 @@ impl Recording {
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1u32, 2, 3, 4, 5, 6], [2, 3])?;
-    /// let y = gpu.run(|r| r.permute(&x, &[1, 0]))?;
+    /// let y = gpu.run(|r| r.permute(&x, [1, 0]))?;
     /// assert_eq!(y.read::<u32>()?, [1, 4, 2, 5, 3, 6]);
     /// # Ok(()) }
     /// ```
@@ -37,11 +38,11 @@ impl Recording {
     ///
     /// [`Error::Permutation`] unless `order` names each dimension once; [`Error::BindingTooLarge`] if a binding of the device can't span the
     /// operand.
-    pub fn permute<'a>(&self, operand: impl Into<Operand<'a>>, order: &[usize]) -> Result<Value> {
-        self.permute_as("permute", operand.into(), |_| order.into())
+    pub fn permute<'a>(&self, operand: impl IntoOperand<'a>, order: impl AsRef<[usize]>) -> Result<Value> {
+        self.permute_as("permute", operand.into(), |_| order.as_ref().into())
     }
 
-    fn permute_as(
+    pub(super) fn permute_as(
         &self,
         op: &'static str,
         operand: Operand<'_>,
@@ -57,18 +58,19 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Permutation`] if there are fewer than two.
-    pub fn transpose<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn transpose<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Value> {
         self.permute_as("transpose", operand.into(), |shape| layout::transposed(shape.rank()))
     }
 
     /// A box of the operand: one range per dimension, outermost first; dimensions left out are taken whole. A single
-    /// range may stand alone: `r.slice(&x, 3..7)`. Bits pass as in [`permute`](Recording::permute).
+    /// range may stand alone: `r.slice(&x, 3..7)`. Ranges of several kinds stand in a tuple: `(.., 1..=2)`. Bits pass as in
+    /// [`permute`](Recording::permute).
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1u32, 2, 3, 4, 5, 6], [2, 3])?;
-    /// let y = gpu.run(|r| r.slice(&x, [0..2, 1..3]))?;
+    /// let y = gpu.run(|r| r.slice(&x, (.., 1..)))?;
     /// assert_eq!(y.read::<u32>()?, [2, 3, 5, 6]);
     /// # Ok(()) }
     /// ```
@@ -76,7 +78,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::SliceRange`] if a range does not lie inside its dimension, or there are more ranges than dimensions.
-    pub fn slice<'a>(&self, operand: impl Into<Operand<'a>>, ranges: impl Into<Ranges>) -> Result<Value> {
+    pub fn slice<'a>(&self, operand: impl IntoOperand<'a>, ranges: impl Into<Ranges>) -> Result<Value> {
         let op = "slice";
         let id = self.resolve(op, operand)?;
         let (shape, _) = self.kind(id);
@@ -89,11 +91,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Shapes`] if a dimension can't be stretched.
-    pub fn broadcast_to<'a>(
-        &self,
-        operand: impl Into<Operand<'a>>,
-        shape: impl Into<Shape>,
-    ) -> Result<Value> {
+    pub fn broadcast_to<'a>(&self, operand: impl IntoOperand<'a>, shape: impl Into<Shape>) -> Result<Value> {
         let op = "broadcast_to";
         let id = self.resolve(op, operand)?;
         let (from, _) = self.kind(id);
@@ -119,12 +117,15 @@ impl Recording {
     /// The operands one after the other along `axis` (negative axes count from the end). All other dimensions must
     /// agree. Bits pass unchanged.
     ///
+    /// The operands come from any iterator, which may itself record. Where tensors and values are mixed, the first is written as
+    /// an [`Operand`]: `[Operand::from(&x), y.into()]`.
+    ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1u32, 2], [2, 1])?;
     /// let y = gpu.upload(&[3u32, 4, 5, 6], [2, 2])?;
-    /// let z = gpu.run(|r| r.concat(&[(&x).into(), (&y).into()], 1))?;
+    /// let z = gpu.run(|r| r.concat([&x, &y], 1))?;
     /// assert_eq!(z.read::<u32>()?, [1, 3, 4, 2, 5, 6]);
     /// # Ok(()) }
     /// ```
@@ -132,7 +133,11 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Shapes`], [`Error::Type`]; [`Error::NoOperands`] if there are none.
-    pub fn concat(&self, operands: &[Operand<'_>], axis: isize) -> Result<Value> {
+    pub fn concat<'a>(
+        &self,
+        operands: impl IntoIterator<Item = impl IntoOperand<'a>>,
+        axis: isize,
+    ) -> Result<Value> {
         let op = "concat";
         let (ids, shapes, dtype) = self.operands(op, operands)?;
         let (whole, axis) = layout::concat(op, &shapes, axis)?;
@@ -140,10 +145,14 @@ impl Recording {
     }
 
     /// Operands of one element type, with their shapes.
-    fn operands(&self, op: &'static str, operands: &[Operand<'_>]) -> Result<Operands> {
+    fn operands<'a>(
+        &self,
+        op: &'static str,
+        operands: impl IntoIterator<Item = impl IntoOperand<'a>>,
+    ) -> Result<Operands> {
         let mut ids: SmallVec<[ValueId; 8]> = SmallVec::new();
         for operand in operands {
-            ids.push(self.resolve(op, *operand)?);
+            ids.push(self.resolve(op, operand)?);
         }
         let &first = ids.first().ok_or(Error::NoOperands { op })?;
         let (_, expected) = self.kind(first);
@@ -185,7 +194,11 @@ impl Recording {
     /// # Errors
     ///
     /// As [`concat`](Recording::concat), and [`Error::Rank`] if the result would have too many dimensions.
-    pub fn stack(&self, operands: &[Operand<'_>], axis: isize) -> Result<Value> {
+    pub fn stack<'a>(
+        &self,
+        operands: impl IntoIterator<Item = impl IntoOperand<'a>>,
+        axis: isize,
+    ) -> Result<Value> {
         let op = "stack";
         let (ids, shapes, dtype) = self.operands(op, operands)?;
         let (single, axis) = layout::stack(&shapes, axis)?;
@@ -201,7 +214,7 @@ impl Recording {
     /// # fn main() -> tidemill::Result<()> {
     /// let gpu = tidemill::Accelerator::global()?;
     /// let x = gpu.upload(&[1u32, 2], [2])?;
-    /// let y = gpu.run(|r| r.pad(&x, &[(1, 2)], 9u32))?;
+    /// let y = gpu.run(|r| r.pad(&x, [(1, 2)], 9u32))?;
     /// assert_eq!(y.read::<u32>()?, [9, 1, 2, 9, 9]);
     /// # Ok(()) }
     /// ```
@@ -212,11 +225,11 @@ impl Recording {
     /// operand's.
     pub fn pad<'a, T: Element>(
         &self,
-        operand: impl Into<Operand<'a>>,
-        pads: &[(usize, usize)],
+        operand: impl IntoOperand<'a>,
+        pads: impl AsRef<[(usize, usize)]>,
         element: T,
     ) -> Result<Value> {
-        let op = "pad";
+        let (op, pads) = ("pad", pads.as_ref());
         let id = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(id);
         if dtype != T::DTYPE {
@@ -252,11 +265,7 @@ impl Recording {
     ///
     /// [`Error::Type`] unless `rows` is u32; [`Error::Axis`] if the table is a scalar; [`Error::Rank`]; [`Error::BindingTooLarge`] if a
     /// binding of the device can't span the table.
-    pub fn gather_rows<'a>(
-        &self,
-        table: impl Into<Operand<'a>>,
-        rows: impl Into<Operand<'a>>,
-    ) -> Result<Value> {
+    pub fn gather_rows<'a>(&self, table: impl IntoOperand<'a>, rows: impl IntoOperand<'a>) -> Result<Value> {
         let op = "gather_rows";
         let (table, rows) = (self.resolve(op, table)?, self.resolve(op, rows)?);
         let ((shape, dtype), (wanted, rows_dtype)) = (self.kind(table), self.kind(rows));

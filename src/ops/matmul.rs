@@ -7,6 +7,7 @@ use super::epilogue::{Epilogue, Target};
 use crate::error::{Error, Result};
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::value::{Label, LabelName};
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, MAX_RANK, Shape};
 
@@ -72,7 +73,7 @@ impl<'a> Matmul<'a> {
     }
 
     /// Then `beta` times an operand, broadcast to the result's shape, is added. The operand itself stays as it is.
-    pub fn accumulate(mut self, beta: f32, operand: impl Into<Operand<'a>>) -> Matmul<'a> {
+    pub fn accumulate(mut self, beta: f32, operand: impl IntoOperand<'a>) -> Matmul<'a> {
         self.accumulate = Some((beta, operand.into()));
         self
     }
@@ -115,7 +116,7 @@ impl Recording {
     ///
     /// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float,
     /// [`Error::TooLarge`] if no buffer can hold the result, [`Error::BindingTooLarge`] if an operand is larger than a binding.
-    pub fn matmul<'a>(&self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn matmul<'a>(&self, lhs: impl IntoOperand<'a>, rhs: impl IntoOperand<'a>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())
     }
 
@@ -127,8 +128,8 @@ impl Recording {
     /// [`Error::Shapes`] if an operand does not stretch to the result, [`Error::Parameter`].
     pub fn matmul_with<'a, 'b>(
         &self,
-        lhs: impl Into<Operand<'a>>,
-        rhs: impl Into<Operand<'a>>,
+        lhs: impl IntoOperand<'a>,
+        rhs: impl IntoOperand<'a>,
         with: impl Into<Matmul<'b>>,
     ) -> Result<Value> {
         let (op, with) = ("matmul", with.into());

@@ -18,7 +18,5 @@ pub(crate) mod norm;
 mod pool;
 mod reduce;
 mod scalar;
-mod scan;
 mod softmax;
-pub(crate) mod sort;
 mod unary;

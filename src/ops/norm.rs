@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::ir::norm::{Norm, Residual};
 use crate::ir::value::ValueId;
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::axes::Axes;
 use crate::shape::norm::{
@@ -58,9 +59,9 @@ impl Recording {
     /// [`Error::Parameter`] if `epsilon` is negative or not finite; [`Error::Type`] for other element types.
     pub fn layer_norm<'a>(
         &self,
-        x: impl Into<Operand<'a>>,
-        gamma: impl Into<Operand<'a>>,
-        beta: impl Into<Operand<'a>>,
+        x: impl IntoOperand<'a>,
+        gamma: impl IntoOperand<'a>,
+        beta: impl IntoOperand<'a>,
         epsilon: f32,
     ) -> Result<Value> {
         let (x, gamma, beta) = (x.into(), gamma.into(), Some(beta.into()));
@@ -77,10 +78,10 @@ impl Recording {
     /// Those of `layer_norm`, and [`Error::Shapes`] if the operand and the residual have not one shape.
     pub fn add_layer_norm<'a>(
         &self,
-        x: impl Into<Operand<'a>>,
-        residual: impl Into<Operand<'a>>,
-        gamma: impl Into<Operand<'a>>,
-        beta: impl Into<Operand<'a>>,
+        x: impl IntoOperand<'a>,
+        residual: impl IntoOperand<'a>,
+        gamma: impl IntoOperand<'a>,
+        beta: impl IntoOperand<'a>,
         epsilon: f32,
     ) -> Result<[Value; 2]> {
         let (x, gamma, beta) = (x.into(), gamma.into(), Some(beta.into()));
@@ -111,8 +112,8 @@ impl Recording {
     /// Those of [`layer_norm`](Recording::layer_norm).
     pub fn rms_norm<'a>(
         &self,
-        x: impl Into<Operand<'a>>,
-        gamma: impl Into<Operand<'a>>,
+        x: impl IntoOperand<'a>,
+        gamma: impl IntoOperand<'a>,
         epsilon: f32,
     ) -> Result<Value> {
         let (op, x, gamma) = ("rms_norm", x.into(), gamma.into());
@@ -139,9 +140,9 @@ impl Recording {
     /// Those of `rms_norm`, and [`Error::Shapes`] if the operand and the residual have not one shape.
     pub fn add_rms_norm<'a>(
         &self,
-        x: impl Into<Operand<'a>>,
-        residual: impl Into<Operand<'a>>,
-        gamma: impl Into<Operand<'a>>,
+        x: impl IntoOperand<'a>,
+        residual: impl IntoOperand<'a>,
+        gamma: impl IntoOperand<'a>,
         epsilon: f32,
     ) -> Result<[Value; 2]> {
         let (op, x, gamma, residual) = ("add_rms_norm", x.into(), gamma.into(), Some(residual.into()));
@@ -172,10 +173,10 @@ impl Recording {
     /// channels, or `epsilon` is negative or not finite; [`Error::Type`] for other element types.
     pub fn group_norm<'a>(
         &self,
-        x: impl Into<Operand<'a>>,
+        x: impl IntoOperand<'a>,
         groups: usize,
-        gamma: impl Into<Operand<'a>>,
-        beta: impl Into<Operand<'a>>,
+        gamma: impl IntoOperand<'a>,
+        beta: impl IntoOperand<'a>,
         epsilon: f32,
     ) -> Result<Value> {
         let (op, x, gamma, beta) = ("group_norm", x.into(), gamma.into(), Some(beta.into()));
@@ -191,9 +192,9 @@ impl Recording {
     /// Those of `group_norm`.
     pub fn instance_norm<'a>(
         &self,
-        x: impl Into<Operand<'a>>,
-        gamma: impl Into<Operand<'a>>,
-        beta: impl Into<Operand<'a>>,
+        x: impl IntoOperand<'a>,
+        gamma: impl IntoOperand<'a>,
+        beta: impl IntoOperand<'a>,
         epsilon: f32,
     ) -> Result<Value> {
         let (op, x, gamma, beta) = ("instance_norm", x.into(), gamma.into(), Some(beta.into()));
@@ -232,11 +233,11 @@ impl Recording {
     /// Those of [`layer_norm`](Recording::layer_norm); [`Error::Shapes`] if one of the four has not a number for each channel.
     pub fn batch_norm<'a>(
         &self,
-        x: impl Into<Operand<'a>>,
-        mean: impl Into<Operand<'a>>,
-        variance: impl Into<Operand<'a>>,
-        gamma: impl Into<Operand<'a>>,
-        beta: impl Into<Operand<'a>>,
+        x: impl IntoOperand<'a>,
+        mean: impl IntoOperand<'a>,
+        variance: impl IntoOperand<'a>,
+        gamma: impl IntoOperand<'a>,
+        beta: impl IntoOperand<'a>,
         epsilon: f32,
     ) -> Result<Value> {
         let op = "batch_norm";

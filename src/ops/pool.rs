@@ -4,6 +4,7 @@ use super::elementwise::positive;
 use crate::error::{Error, Result};
 use crate::ir::pool::{PoolKind, Pooling};
 use crate::ir::value::ValueId;
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::windows::{Pool, Windows, adaptive};
 use crate::shape::{DType, Shape};
@@ -35,7 +36,7 @@ impl Recording {
     /// [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
     pub fn max_pool<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
         pool: impl std::borrow::Borrow<Pool>,
     ) -> Result<Value> {
         let op = "max_pool";
@@ -51,7 +52,7 @@ impl Recording {
     /// Those of [`max_pool`](Recording::max_pool).
     pub fn max_pool_with_places<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
         pool: impl std::borrow::Borrow<Pool>,
     ) -> Result<(Value, Value)> {
         let op = "max_pool_with_places";
@@ -75,7 +76,7 @@ impl Recording {
     /// Those of [`max_pool`](Recording::max_pool).
     pub fn average_pool<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
         pool: impl std::borrow::Borrow<Pool>,
     ) -> Result<Value> {
         let (op, pool) = ("average_pool", pool.borrow());
@@ -96,7 +97,7 @@ impl Recording {
     /// Those of [`max_pool`](Recording::max_pool), and [`Error::Parameter`] unless `p` is finite and above 0.
     pub fn norm_pool<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
         p: f32,
         pool: impl std::borrow::Borrow<Pool>,
     ) -> Result<Value> {
@@ -112,7 +113,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`max_pool`](Recording::max_pool).
-    pub fn adaptive_max_pool<'a>(&self, operand: impl Into<Operand<'a>>, parts: &[usize]) -> Result<Value> {
+    pub fn adaptive_max_pool<'a>(&self, operand: impl IntoOperand<'a>, parts: &[usize]) -> Result<Value> {
         let op = "adaptive_max_pool";
         let (input, shape) = self.image(op, operand.into())?;
         self.pooled(op, PoolKind::Max, input, adaptive(op, shape, parts)?)
@@ -124,11 +125,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`max_pool`](Recording::max_pool).
-    pub fn adaptive_average_pool<'a>(
-        &self,
-        operand: impl Into<Operand<'a>>,
-        parts: &[usize],
-    ) -> Result<Value> {
+    pub fn adaptive_average_pool<'a>(&self, operand: impl IntoOperand<'a>, parts: &[usize]) -> Result<Value> {
         let op = "adaptive_average_pool";
         let (input, shape) = self.image(op, operand.into())?;
         self.pooled(op, PoolKind::Mean, input, adaptive(op, shape, parts)?)

@@ -7,6 +7,7 @@ use crate::ir::copy::Fill;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
 use crate::ir::value::ValueId;
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::axes::{Along, Axes, Geometry};
 use crate::shape::{DType, MAX_RANK, Shape, layout};
@@ -38,7 +39,7 @@ impl Recording {
     ///
     /// The sum of nothing is 0. A NaN, or infinities of both signs, give NaN; an infinity gives itself. A partial sum
     /// that overflows makes the result infinite or NaN, even if the whole would not. A sum of zeros is 0, of −0 alone, too.
-    /// Denormals may be zeros on a device without [`preserves_denormals`](crate::Features::preserves_denormals).
+    /// Denormals may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -50,7 +51,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`] if there is no such axis, [`Error::Type`] for other element types.
-    pub fn sum<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn sum<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("sum", Reduction::Sum, Types::All, operand.into(), axes.into())
     }
 
@@ -65,7 +66,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn mean<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn mean<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("mean", Reduction::Mean, Types::F32, operand.into(), axes.into())
     }
 
@@ -73,7 +74,7 @@ impl Recording {
     ///
     /// NaN, or 0 times an infinity, give NaN. Partial products may overflow or underflow where the whole would not. A zero has
     /// the sign that the factors' signs make. Denormal factors and partial products may be zeros on a device
-    /// without [`preserves_denormals`](crate::Features::preserves_denormals).
+    /// without [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
@@ -83,7 +84,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn prod<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn prod<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("prod", Reduction::Prod, Types::F32, operand.into(), axes.into())
     }
 
@@ -96,7 +97,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::EmptyReduction`] if there is none to choose from, [`Error::Axis`], [`Error::Type`].
-    pub fn amax<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn amax<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
     }
 
@@ -106,7 +107,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`amax`](Recording::amax).
-    pub fn amin<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn amin<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("amin", Reduction::Min, Types::All, operand.into(), axes.into())
     }
 
@@ -128,7 +129,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`amax`](Recording::amax).
-    pub fn argmax<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn argmax<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("argmax", Reduction::ArgMax, Types::All, operand.into(), axes.into())
     }
 
@@ -138,7 +139,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of [`amax`](Recording::amax).
-    pub fn argmin<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn argmin<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("argmin", Reduction::ArgMin, Types::All, operand.into(), axes.into())
     }
 
@@ -155,7 +156,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn norm<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn norm<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("norm", Reduction::Norm, Types::F32, operand.into(), axes.into())
     }
 
@@ -181,7 +182,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Shapes`] if they are not two vectors of one length, [`Error::Type`].
-    pub fn dot<'a>(&self, lhs: impl Into<Operand<'a>>, rhs: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn dot<'a>(&self, lhs: impl IntoOperand<'a>, rhs: impl IntoOperand<'a>) -> Result<Value> {
         let op = "dot";
         let (lhs, rhs) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((shape, dtype), (other, other_dtype)) = (self.kind(lhs), self.kind(rhs));
@@ -224,7 +225,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`], [`Error::Type`].
-    pub fn variance<'a>(&self, operand: impl Into<Operand<'a>>, axes: impl Into<Axes>) -> Result<Value> {
+    pub fn variance<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         let (_, variance) = self.mean_and_variance("variance", operand.into(), axes.into())?;
         Ok(variance)
     }
@@ -249,7 +250,7 @@ impl Recording {
     /// [`Error::Axis`], [`Error::Type`].
     pub fn moments<'a>(
         &self,
-        operand: impl Into<Operand<'a>>,
+        operand: impl IntoOperand<'a>,
         axes: impl Into<Axes>,
     ) -> Result<(Value, Value)> {
         self.mean_and_variance("moments", operand.into(), axes.into())

@@ -4,7 +4,8 @@
 use super::elementwise::{Codes, finite, not_nan, scalar_bits};
 use crate::error::Result;
 use crate::ir::elementwise::OpCode;
-use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::{Recording, Value};
 use crate::shape::Element;
 
 /// Which scalars an operation takes, if they are floats.
@@ -25,7 +26,7 @@ macro_rules! scalar {
             /// operation has, [`Error::Parameter`](crate::Error::Parameter) if the scalar is not allowed.
             pub fn $name<'a, T: Element>(
                 &self,
-                operand: impl Into<Operand<'a>>,
+                operand: impl IntoOperand<'a>,
                 $parameter: T,
             ) -> Result<Value> {
                 let (op, rule): (_, Rule) = (stringify!($name), $rule);

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ir::softmax::Softmax;
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::DType;
 use crate::shape::axes::{Geometry, resolve_axis};
@@ -33,7 +34,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Axis`] if there is no such axis, [`Error::Type`] for other element types.
-    pub fn softmax<'a>(&self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
+    pub fn softmax<'a>(&self, operand: impl IntoOperand<'a>, axis: isize) -> Result<Value> {
         self.softmax_of("softmax", false, operand.into(), axis)
     }
 
@@ -51,7 +52,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of `softmax`.
-    pub fn log_softmax<'a>(&self, operand: impl Into<Operand<'a>>, axis: isize) -> Result<Value> {
+    pub fn log_softmax<'a>(&self, operand: impl IntoOperand<'a>, axis: isize) -> Result<Value> {
         self.softmax_of("log_softmax", true, operand.into(), axis)
     }
 

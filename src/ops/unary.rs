@@ -3,7 +3,8 @@
 use super::elementwise::Codes;
 use crate::error::Result;
 use crate::ir::elementwise::OpCode;
-use crate::runtime::recording::{Operand, Recording, Value};
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::{Recording, Value};
 
 macro_rules! methods {
     ($title:literal: $($(#[$doc:meta])* $name:ident $codes:expr;)*) => {
@@ -14,7 +15,7 @@ macro_rules! methods {
             /// # Errors
             ///
             /// [`Error::Type`](crate::Error::Type) if the operation has no such element type.
-            pub fn $name<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+            pub fn $name<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Value> {
                 self.unary(stringify!($name), $codes, operand.into(), &[])
             }
         )*}
@@ -41,7 +42,7 @@ the nearest (ties to even) and keeps NaN and the signs of zeros. Vulkan itself w
 multiplications and conversions correctly rounded but leaves the mode of rounding to the device, and lets it lose a NaN or the sign \
 of a zero, unless a shader asks for float controls (`RoundingModeRTE`, `SignedZeroInfNanPreserve`). Not every device has those, and \
 our shaders don't ask: what must hold everywhere goes by the bits, as integers, and the text then says: on every device.\n\nDenormals \
-are kept where the device offers it ([`Features::preserves_denormals`](crate::Features::preserves_denormals)): our shaders ask for it \
+are kept where the device offers it ([`Features::preserves_denormals`](crate::device::Features::preserves_denormals)): our shaders ask for it \
 there (`DenormPreserve`). Elsewhere a denormal may be a zero, as an operand, as a result or on the way: lavapipe offers nothing and \
 keeps them up to Mesa 25.0, but not in 26.1.":
             $($(#[$signed_doc])* $signed Codes::signed(OpCode::$f32, OpCode::$i32);)*

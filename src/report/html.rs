@@ -10,17 +10,17 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Runs one below the other on one page, for a browser: timelines, rooflines, tables and graphs
-/// ([`Session::graph`](crate::Session::graph)), in light and dark. The page holds everything it needs.
+/// ([`Session::graph`](crate::profile::Session::graph)), in light and dark. The page holds everything it needs.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
-/// use tidemill::Profiling;
+/// use tidemill::profile::Profiling;
 /// let gpu = tidemill::Accelerator::global()?;
 /// let session = gpu.begin_profiling("a sum", Profiling::Timeline)?;
 /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
 /// let b = gpu.run(|r| r.add(&a, &a))?;
 /// let run = session.finish()?;
-/// let page = tidemill::html_report("My report", &[&run]);
+/// let page = tidemill::profile::html_report("My report", &[&run]);
 /// assert!(page.starts_with("<!doctype html>"));
 /// assert_eq!(b.read::<f32>()?, [2.0; 1000]);
 /// # Ok(()) }

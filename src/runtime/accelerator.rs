@@ -19,6 +19,7 @@ use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::Peaks;
 use crate::runtime::recording::{Recording, check_size};
 use crate::runtime::staging::WriteMode;
+use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor, TensorWriter};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::buffer::MemoryKind;
@@ -262,10 +263,64 @@ impl Accelerator {
     ///
     /// Those of the closure and of [`Recording::end_recording`].
     pub fn run<O: Outputs>(&self, record: impl FnOnce(&Recording) -> Result<O>) -> Result<O::Kept> {
+        let (kept, _) = self.run_submitted(record)?;
+        Ok(kept)
+    }
+
+    /// As [`run`](Accelerator::run), and gives the [`Submission`], too: to wait for, to await, or to profile.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
+    /// let (sum, done) = gpu.run_submitted(|r| r.add(&a, &a))?;
+    /// done.wait()?;
+    /// assert_eq!(sum.read::<f32>()?, [2.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Accelerator::run).
+    pub fn run_submitted<O: Outputs>(
+        &self,
+        record: impl FnOnce(&Recording) -> Result<O>,
+    ) -> Result<(O::Kept, Submission)> {
+        self.record_and_submit(record)
+    }
+
+    /// As [`run`](Accelerator::run), for a closure that fails with an error of the caller's own.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
+    /// let power = gpu.try_run(|r| {
+    ///     let exponent: f32 = "2.5".parse()?; // an error that is not the engine's
+    ///     Ok::<_, Box<dyn std::error::Error>>(r.pow(&a, exponent)?)
+    /// })?;
+    /// # let _ = power;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Accelerator::run).
+    pub fn try_run<O: Outputs, E: From<Error>>(
+        &self,
+        record: impl FnOnce(&Recording) -> std::result::Result<O, E>,
+    ) -> std::result::Result<O::Kept, E> {
+        let (kept, _) = self.record_and_submit(record)?;
+        Ok(kept)
+    }
+
+    fn record_and_submit<O: Outputs, E: From<Error>>(
+        &self,
+        record: impl FnOnce(&Recording) -> std::result::Result<O, E>,
+    ) -> std::result::Result<(O::Kept, Submission), E> {
         let recording = self.begin_recording()?;
         let kept = record(&recording)?.keep(&recording)?;
-        drop(recording.end_recording()?);
-        Ok(kept)
+        Ok((kept, recording.end_recording()?))
     }
 
     /// Waits until everything submitted so far is done.
@@ -320,7 +375,7 @@ impl Accelerator {
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
-    /// use tidemill::Profiling;
+    /// use tidemill::profile::Profiling;
     /// let gpu = tidemill::Accelerator::global()?;
     /// let session = gpu.begin_profiling("two sums", Profiling::Timeline)?;
     /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
@@ -335,7 +390,7 @@ impl Accelerator {
     ///
     /// # Errors
     ///
-    /// [`ProfileError::AlreadyProfiling`](crate::ProfileError::AlreadyProfiling) if another session is open.
+    /// [`ProfileError::AlreadyProfiling`](crate::error::ProfileError::AlreadyProfiling) if another session is open.
     pub fn begin_profiling(&self, name: &str, mode: Profiling) -> Result<Session> {
         process::check()?;
         Session::begin(&self.core, name, mode, self.stats())
@@ -374,9 +429,9 @@ impl Accelerator {
     ///
     /// # Errors
     ///
-    /// [`ProfileError::NoRenderDoc`](crate::ProfileError::NoRenderDoc) says what is missing, before the closure is
-    /// called; [`ProfileError::Capturing`](crate::ProfileError::Capturing) if a capture is under way, in this closure's caller or
-    /// on another thread; [`ProfileError::CaptureFailed`](crate::ProfileError::CaptureFailed); those of the closure.
+    /// [`ProfileError::NoRenderDoc`](crate::error::ProfileError::NoRenderDoc) says what is missing, before the closure is
+    /// called; [`ProfileError::Capturing`](crate::error::ProfileError::Capturing) if a capture is under way, in this closure's caller or
+    /// on another thread; [`ProfileError::CaptureFailed`](crate::error::ProfileError::CaptureFailed); those of the closure.
     pub fn capture<T>(
         &self,
         name: &str,

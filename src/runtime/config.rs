@@ -108,7 +108,7 @@ impl Config {
 
     /// Names every object and dispatch for tools such as RenderDoc. On by itself with validation. A process that then makes or
     /// destroys Vulkan instances or devices of its own, or lists physical devices, on other threads, does so by
-    /// [`alone_at_the_loader`](crate::raw::alone_at_the_loader).
+    /// [`alone_at_the_loader`](crate::interop::alone_at_the_loader).
     pub fn labels(mut self, on: bool) -> Config {
         self.labels = on;
         self
@@ -142,7 +142,7 @@ impl Config {
     }
 
     /// The most bytes that the pool may hold, in use and cached together. Staging memory, which has a bound of its own, does not
-    /// count ([`PoolStats::staging_bytes`](crate::PoolStats::staging_bytes)).
+    /// count ([`PoolStats::staging_bytes`](crate::stats::PoolStats::staging_bytes)).
     ///
     /// The driver may count more: blocks share memory objects of 8 to 32 MiB, or smaller ones under a smaller cap, down to 4 MiB, which
     /// are seldom full. Under a cap of up to 256 KiB none are shared, and no more is taken than blocks need.
@@ -158,7 +158,7 @@ impl Config {
     }
 
     /// For those who write kernels: memory reads as NaN until it is written, and bytes behind every tensor are
-    /// watched; [`PoolStats::guard_bytes_touched`](crate::PoolStats::guard_bytes_touched) counts what was written
+    /// watched; [`PoolStats::guard_bytes_touched`](crate::stats::PoolStats::guard_bytes_touched) counts what was written
     /// there. Costs a pass over each block, and sees mapped memory only.
     pub fn memory_checks(mut self, on: bool) -> Config {
         self.memory_checks = on;
@@ -191,7 +191,8 @@ impl Config {
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
-    /// use tidemill::{Accelerator, Config, Profiling};
+    /// use tidemill::profile::Profiling;
+    /// use tidemill::{Accelerator, Config};
     /// let gpu = Accelerator::new(&Config::new().profiling(Profiling::Timeline))?;
     /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
     /// let r = gpu.begin_recording()?;

@@ -8,6 +8,7 @@ use crate::ir::copy::Fill;
 use crate::ir::dispatch::{self, KernelDispatch};
 use crate::ir::pipeline_key::{PipelineKey, Specialization};
 use crate::ir::value::{Label, LabelName, ValueId};
+use crate::runtime::operand::IntoOperand;
 use crate::runtime::pipelines::{check_device, slots};
 use crate::runtime::recording::{Operand, Recording, Value, check_size};
 use crate::shape::{DType, Element, Shape};
@@ -64,7 +65,7 @@ impl<'a> Dispatch<'a> {
     }
 
     /// The next binding reads this operand.
-    pub fn input(mut self, operand: impl Into<Operand<'a>>) -> Dispatch<'a> {
+    pub fn input(mut self, operand: impl IntoOperand<'a>) -> Dispatch<'a> {
         self.arguments.push(Argument::Input(operand.into()));
         self
     }

@@ -16,14 +16,15 @@ impl Accelerator {
     /// It is an operand like any other, for as long as one likes: the memory is kept until the last tensor on it, and the last submission
     /// that reads it, are gone. Nothing writes it: [`write`](Tensor::write) and a plan's output give the tensor memory of its own instead, and
     /// then [`is_imported`](Tensor::is_imported) is `false`. It takes none of the pool and does not count against its cap;
-    /// [`Stats::imported_bytes`](crate::Stats::imported_bytes) counts it.
+    /// [`Stats::imported_bytes`](crate::stats::Stats::imported_bytes) counts it.
     ///
     /// The device reads the memory where it is. Integrated GPUs and software drivers do so at full speed; a card does so over the bus, each time,
     /// so what it reads more than once is better uploaded.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
-    /// use tidemill::{Accelerator, DType, Error, HostMemory};
+    /// use tidemill::interop::HostMemory;
+    /// use tidemill::{Accelerator, DType, Error};
     /// let gpu = Accelerator::global()?;
     /// let weights = HostMemory::new(vec![0u8; 1 << 16]);
     /// match gpu.import(&weights, 0, [128, 128], DType::F32) {
@@ -39,8 +40,8 @@ impl Accelerator {
     ///
     /// [`HostError::MemoryRange`] if the tensor does not lie in the memory; [`HostError::NoHostPointers`] if the device has no
     /// `VK_EXT_external_memory_host`; [`HostError::MemoryAddress`] if the tensor's address is no multiple of
-    /// [`Limits::offset_alignment`](crate::Limits::offset_alignment); [`HostError::MemoryPages`] if the device's pages
-    /// ([`Limits::host_pointer_alignment`](crate::Limits::host_pointer_alignment)) are larger than the system's, and those around the tensor
+    /// [`Limits::offset_alignment`](crate::device::Limits::offset_alignment); [`HostError::MemoryPages`] if the device's pages
+    /// ([`Limits::host_pointer_alignment`](crate::device::Limits::host_pointer_alignment)) are larger than the system's, and those around the tensor
     /// reach beyond the memory; [`HostError::ImportRefused`] if the driver does not take it: some take no mapped files, and they may refuse
     /// to import a page twice, as two tensors that share one do; [`Error::TooLarge`].
     pub fn import(

@@ -25,7 +25,7 @@ const LOCAL_SIZE: u32 = 64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompiledKernel {
-    /// The family, as in [`VariantInfo`](crate::VariantInfo); `other` for modules that no variant's common calls ask for,
+    /// The family, as in [`VariantInfo`](crate::tune::VariantInfo); `other` for modules that no variant's common calls ask for,
     /// which are compiled once, with their defaults.
     pub family: &'static str,
     /// The variant.
@@ -49,7 +49,7 @@ pub struct CompiledKernel {
 ///
 /// ```no_run
 /// # fn main() -> tidemill::Result<()> {
-/// let (device, kernels) = tidemill::compiled_kernels(&tidemill::Config::new())?;
+/// let (device, kernels) = tidemill::tune::compiled_kernels(&tidemill::Config::new())?;
 /// for kernel in &kernels {
 ///     println!("{} {}: {:?}", device.name, kernel.kernel, kernel.statistics);
 /// }

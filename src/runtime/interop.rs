@@ -23,11 +23,11 @@ use crate::vk::raw::{HostBuffer, HostCommands, HostDevice, SemaphorePoint, Tenso
 
 impl Accelerator {
     /// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys
-    /// nothing of the host's. [`raw`](crate::raw) has the way to a [`HostDevice`], and the contract.
+    /// nothing of the host's. [`raw`](crate::interop) has the way to a [`HostDevice`], and the contract.
     ///
     /// ```no_run
     /// # use ash::vk;
-    /// # use tidemill::raw::{HostDevice, HostHandles};
+    /// # use tidemill::interop::{HostDevice, HostHandles};
     /// # fn adopt(handles: HostHandles, made_with: &vk::DeviceCreateInfo<'_>) -> tidemill::Result<()> {
     /// use std::sync::{Arc, Mutex};
     /// use tidemill::{Accelerator, Config};
@@ -61,7 +61,7 @@ impl Accelerator {
     /// # use ash::vk;
     /// # fn wrap(gpu: &tidemill::Accelerator, vertices: vk::Buffer) -> tidemill::Result<()> {
     /// use tidemill::DType;
-    /// use tidemill::raw::{BUFFER_USAGE, HostBuffer};
+    /// use tidemill::interop::{BUFFER_USAGE, HostBuffer};
     /// let usage = BUFFER_USAGE | vk::BufferUsageFlags::VERTEX_BUFFER;
     /// // SAFETY: a buffer of 1024 * 16 bytes that was made with this usage, and is destroyed after the accelerator.
     /// let shared = unsafe { HostBuffer::new(vertices, usage, 0, 1024 * 16) };
@@ -159,7 +159,7 @@ impl Recording {
     /// ```no_run
     /// # use ash::vk;
     /// # fn record(gpu: &tidemill::Accelerator, x: &tidemill::Tensor, timeline: vk::Semaphore) -> tidemill::Result<()> {
-    /// use tidemill::raw::SemaphorePoint;
+    /// use tidemill::interop::SemaphorePoint;
     /// let r = gpu.begin_recording()?;
     /// let y = r.exp(x)?;
     /// let y = r.keep(y)?;
@@ -226,7 +226,7 @@ impl Recording {
     /// # use tidemill::Tensor;
     /// # fn record(gpu: &tidemill::Accelerator, x: &Tensor, frame: vk::CommandBuffer, timeline: vk::Semaphore, number: u64)
     /// #     -> tidemill::Result<Tensor> {
-    /// use tidemill::raw::{HostCommands, SemaphorePoint};
+    /// use tidemill::interop::{HostCommands, SemaphorePoint};
     /// // SAFETY: the command buffer is being recorded; the frame's submission to the same queue signals its number.
     /// let commands = unsafe { HostCommands::new(frame, SemaphorePoint::new(timeline, number)) };
     /// let r = gpu.begin_recording()?;

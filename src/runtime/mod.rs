@@ -17,6 +17,7 @@ pub(crate) mod inspect;
 mod interop;
 mod losses;
 pub(crate) mod measure;
+pub(crate) mod operand;
 pub(crate) mod outputs;
 pub(crate) mod pipeline_history;
 pub(crate) mod pipelines;

@@ -48,3 +48,18 @@ impl<A: Outputs, B: Outputs, C: Outputs> Outputs for (A, B, C) {
         Ok((self.0.keep(recording)?, self.1.keep(recording)?, self.2.keep(recording)?))
     }
 }
+
+macro_rules! arrays {
+    ($([$($name:ident),*] $count:literal)*) => {$(
+        impl<O: Outputs> Outputs for [O; $count] {
+            type Kept = [O::Kept; $count];
+
+            fn keep(self, recording: &Recording) -> Result<Self::Kept> {
+                let [$($name),*] = self;
+                Ok([$($name.keep(recording)?),*])
+            }
+        }
+    )*};
+}
+
+arrays! { [a] 1 [a, b] 2 [a, b, c] 3 [a, b, c, d] 4 [a, b, c, d, e] 5 [a, b, c, d, e, f] 6 [a, b, c, d, e, f, g] 7 [a, b, c, d, e, f, g, h] 8 }

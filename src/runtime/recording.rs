@@ -17,6 +17,7 @@ use crate::kernels::catalog::Catalog;
 use crate::kernels::lower;
 use crate::runtime::core::Core;
 use crate::runtime::execute::execute;
+use crate::runtime::operand::{IntoOperand, Scalar};
 use crate::runtime::plan::Plan;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
@@ -29,42 +30,9 @@ use crate::shape::{DType, Element, Shape};
 use crate::vk::process;
 use crate::vk::raw::HostSync;
 
+pub(crate) use crate::runtime::operand::{Operand, Value};
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-/// What an op inside a recording returns: a promise without memory of its own, to be an operand of further ops.
-/// [`Recording::keep`] makes it a [`Tensor`] that outlives the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value {
-    recording: u64,
-    id: ValueId,
-}
-
-/// What an op works on: a tensor from outside, or a value of the same recording.
-#[derive(Clone, Copy, Debug)]
-pub enum Operand<'a> {
-    /// A tensor.
-    Tensor(&'a Tensor),
-    /// A value.
-    Value(Value),
-}
-
-impl<'a> From<&'a Tensor> for Operand<'a> {
-    fn from(tensor: &'a Tensor) -> Operand<'a> {
-        Operand::Tensor(tensor)
-    }
-}
-
-impl From<Value> for Operand<'_> {
-    fn from(value: Value) -> Self {
-        Operand::Value(value)
-    }
-}
-
-impl From<&Value> for Operand<'_> {
-    fn from(value: &Value) -> Self {
-        Operand::Value(*value)
-    }
-}
 
 /// What happens between [`begin_recording`](crate::Accelerator::begin_recording) and
 /// [`end_recording`](Recording::end_recording): a list of operations, carried out in one submission.
@@ -149,9 +117,10 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::ForeignValue`] if it is a value of another recording.
-    pub fn shape<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Shape> {
+    pub fn shape<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Shape> {
         match operand.into() {
             Operand::Tensor(tensor) => Ok(tensor.shape()),
+            Operand::Scalar(_) => Ok(Shape::default()),
             Operand::Value(value) => Ok(self.kind(self.own("shape", value)?).0),
         }
     }
@@ -161,9 +130,10 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::ForeignValue`] if it is a value of another recording.
-    pub fn dtype<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<DType> {
+    pub fn dtype<'a>(&self, operand: impl IntoOperand<'a>) -> Result<DType> {
         match operand.into() {
             Operand::Tensor(tensor) => Ok(tensor.dtype()),
+            Operand::Scalar(scalar) => Ok(scalar.dtype),
             Operand::Value(value) => Ok(self.kind(self.own("dtype", value)?).1),
         }
     }
@@ -286,7 +256,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::Length`] if the number of elements differs.
-    pub fn reshape<'a>(&self, operand: impl Into<Operand<'a>>, shape: impl Into<Shape>) -> Result<Value> {
+    pub fn reshape<'a>(&self, operand: impl IntoOperand<'a>, shape: impl Into<Shape>) -> Result<Value> {
         let (op, shape) = ("reshape", shape.into());
         let id = self.resolve(op, operand)?;
         let (from, dtype) = self.kind(id);
@@ -323,7 +293,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of the operand.
-    pub fn copy<'a>(&self, operand: impl Into<Operand<'a>>) -> Result<Value> {
+    pub fn copy<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Value> {
         let op = "copy";
         let from = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(from);
@@ -371,16 +341,17 @@ impl Recording {
         (root, info.kept.is_none() && info.origin == Origin::Produced)
     }
 
-    pub(super) fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
+    pub(crate) fn own(&self, op: &'static str, value: Value) -> Result<ValueId> {
         process::check()?;
         if value.recording == self.id { Ok(value.id) } else { Err(Error::ForeignValue { op }) }
     }
 
     /// The operand as a value of this recording.
-    pub(crate) fn resolve<'a>(&self, op: &'static str, operand: impl Into<Operand<'a>>) -> Result<ValueId> {
+    pub(crate) fn resolve<'a>(&self, op: &'static str, operand: impl IntoOperand<'a>) -> Result<ValueId> {
         let tensor = match operand.into() {
             Operand::Value(value) => return self.own(op, value),
             Operand::Tensor(tensor) => tensor,
+            Operand::Scalar(scalar) => return self.scalar(op, scalar),
         };
         if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
             return Err(foreign_tensor(op, &tensor.storage.core, &self.core));
@@ -401,6 +372,13 @@ impl Recording {
             return Ok(id);
         }
         Ok(graph.add_value(shape, dtype, Origin::Alias(id)))
+    }
+
+    /// A scalar as a value of shape `[]`.
+    fn scalar(&self, op: &'static str, scalar: Scalar) -> Result<ValueId> {
+        let output = self.produce(op, Shape::default(), scalar.dtype)?;
+        self.push(self.label("fill", output), Fill { word: scalar.word, output })?;
+        Ok(output)
     }
 
     /// A value's shape and type.

@@ -177,10 +177,6 @@ impl Interpreter<'_> {
             | Op::Scatter(_)
             | Op::Histogram(_)
             | Op::Pool(_)
-            | Op::Scan(_)
-            | Op::Sort(_)
-            | Op::Search(_)
-            | Op::SegmentSum(_)
             | Op::Generate(_)
             | Op::Fill(_)
             | Op::Dispatch(_) => panic!("no random graph has these"),

@@ -56,6 +56,20 @@ impl F16 {
     }
 }
 
+#[cfg(feature = "half")]
+impl From<half_crate::f16> for F16 {
+    fn from(number: half_crate::f16) -> F16 {
+        F16(number.to_bits())
+    }
+}
+
+#[cfg(feature = "half")]
+impl From<F16> for half_crate::f16 {
+    fn from(number: F16) -> half_crate::f16 {
+        half_crate::f16::from_bits(number.0)
+    }
+}
+
 impl fmt::Debug for F16 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_f32(), f)

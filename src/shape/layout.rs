@@ -61,9 +61,10 @@ pub(crate) fn slice(shape: Shape, ranges: &Ranges) -> Result<Strided> {
     let mut extents = Extents::from_slice(shape.dims());
     let mut offset = 0usize;
     for (d, range) in ranges.0.iter().enumerate() {
-        let inside = extents.get(d).is_some_and(|&extent| range.start <= range.end && range.end <= extent);
-        if !inside {
-            return Err(Error::SliceRange { op, dimension: d, range: range.clone(), shape });
+        let extent = extents.get(d).copied();
+        let range = range.within(extent.unwrap_or(0));
+        if !extent.is_some_and(|extent| range.start <= range.end && range.end <= extent) {
+            return Err(Error::SliceRange { op, dimension: d, range, shape });
         }
         extents[d] = range.end - range.start;
         offset = offset.wrapping_add(strides[d].wrapping_mul(range.start));

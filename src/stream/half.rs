@@ -8,6 +8,7 @@ use super::report::StreamReport;
 use super::shared::{Shared, StreamStats};
 use super::slot::Slot;
 use crate::error::Result;
+use crate::runtime::measure::run::Run;
 
 /// The end of a [`Stream`](crate::Stream) that pushes batches. Dropping it says that no more will come.
 #[derive(Debug)]
@@ -37,13 +38,13 @@ impl StreamControl {
     }
 
     /// Says that no more batches will come, as dropping the producer does: a push that waits for a slot, and every later one, is
-    /// [`StreamError::Finished`](crate::StreamError::Finished). What was pushed can be popped.
+    /// [`StreamError::Finished`](crate::error::StreamError::Finished). What was pushed can be popped.
     pub fn finish(&self) {
         self.shared.end(|ends| ends.finished = true);
     }
 
     /// Ends it at once: a push or a pop that waits, and every later one, is
-    /// [`StreamError::Cancelled`](crate::StreamError::Cancelled). (A pop that waits for the device returns when the batch is done.)
+    /// [`StreamError::Cancelled`](crate::error::StreamError::Cancelled). (A pop that waits for the device returns when the batch is done.)
     /// Batches that were popped stay good; the others are lost.
     pub fn cancel(&self) {
         self.shared.end(|ends| ends.cancelled = true);
@@ -55,7 +56,7 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// As [`Stream::push`](crate::Stream::push), and [`StreamError::Closed`](crate::StreamError::Closed) if the consumer is gone.
+    /// As [`Stream::push`](crate::Stream::push), and [`StreamError::Closed`](crate::error::StreamError::Closed) if the consumer is gone.
     pub fn push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
         self.shared.push(fill)
     }
@@ -139,7 +140,7 @@ impl Consumer {
     /// # Errors
     ///
     /// As there.
-    pub fn report(&self, run: &crate::Run) -> Result<StreamReport> {
+    pub fn report(&self, run: &Run) -> Result<StreamReport> {
         self.shared.report(run)
     }
 }

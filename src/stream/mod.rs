@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::error::{Result, StreamError};
+use crate::error::{Error, Result, StreamError};
 use crate::runtime::accelerator::Accelerator;
+use crate::runtime::measure::run::Run;
 use crate::runtime::recording::{Recording, Value};
 use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Element, Shape};
@@ -81,12 +82,19 @@ impl StreamBuilder {
         self,
         record: impl FnOnce(&Recording, &[Tensor]) -> Result<V>,
     ) -> Result<Stream> {
-        if self.slots == 0 {
-            return Err(StreamError::NoSlots.into());
-        }
-        if self.slots > MOST_SLOTS {
-            return Err(StreamError::TooManySlots { slots: self.slots, most: MOST_SLOTS }.into());
-        }
+        self.try_record(record)
+    }
+
+    /// As [`record`](StreamBuilder::record), for a closure that fails with an error of the caller's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`record`](StreamBuilder::record).
+    pub fn try_record<V: IntoIterator<Item = Value>, E: From<Error>>(
+        self,
+        record: impl FnOnce(&Recording, &[Tensor]) -> std::result::Result<V, E>,
+    ) -> std::result::Result<Stream, E> {
+        self.check()?;
         let gpu = self.gpu;
         let inputs = self.inputs.iter();
         let named = inputs.clone().map(|i| (i.zeros)(&gpu, i.shape)).collect::<Result<Vec<Tensor>>>()?;
@@ -108,6 +116,14 @@ impl StreamBuilder {
         }
         let rows = self.inputs.first().and_then(|input| input.shape.dims().first().copied());
         Ok(Stream { shared: Arc::new(Shared::new(gpu, Mutex::new(plan), named, slots, rows)) })
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.slots {
+            0 => Err(StreamError::NoSlots.into()),
+            slots if slots > MOST_SLOTS => Err(StreamError::TooManySlots { slots, most: MOST_SLOTS }.into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -194,9 +210,23 @@ impl Stream {
     pub fn run<I>(
         &mut self,
         items: impl IntoIterator<Item = I>,
-        mut prepare: impl FnMut(I, &mut Slot<'_>) -> Result<()>,
-        mut consume: impl FnMut(Batch) -> Result<()>,
+        prepare: impl FnMut(I, &mut Slot<'_>) -> Result<()>,
+        consume: impl FnMut(Batch) -> Result<()>,
     ) -> Result<()> {
+        self.try_run(items, prepare, consume)
+    }
+
+    /// As [`run`](Stream::run), for closures that fail with an error of the caller's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Stream::run).
+    pub fn try_run<I, E: From<Error>>(
+        &mut self,
+        items: impl IntoIterator<Item = I>,
+        mut prepare: impl FnMut(I, &mut Slot<'_>) -> std::result::Result<(), E>,
+        mut consume: impl FnMut(Batch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         for item in items {
             // With one slot nothing overlaps; with more, the last batch is consumed while the next ones run.
             if self.is_full()
@@ -204,7 +234,9 @@ impl Stream {
             {
                 consume(batch)?;
             }
-            self.push(|slot| prepare(item, slot))?;
+            if !self.shared.try_push(|slot| prepare(item, slot))? {
+                return Err(Error::from(StreamError::Full { slots: self.slots() }).into());
+            }
         }
         while let Some(batch) = self.pop()? {
             consume(batch)?;
@@ -243,13 +275,13 @@ impl Stream {
     }
 
     /// How a profiled run of the stream went: how busy the device was, and what it waited for when it was not. The
-    /// run is what [`Session::finish`](crate::Session::finish) gave, and has the stream's batches in it.
+    /// run is what [`Session::finish`](crate::profile::Session::finish) gave, and has the stream's batches in it.
     ///
     /// # Errors
     ///
-    /// [`ProfileError::NotProfiled`](crate::ProfileError::NotProfiled) if no batch of the stream ran in it, or the
+    /// [`ProfileError::NotProfiled`](crate::error::ProfileError::NotProfiled) if no batch of the stream ran in it, or the
     /// clocks of host and device can't be compared.
-    pub fn report(&self, run: &crate::Run) -> Result<StreamReport> {
+    pub fn report(&self, run: &Run) -> Result<StreamReport> {
         self.shared.report(run)
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::report::{Event, StreamReport};
 use super::slot::Slot;
-use crate::error::{Result, StreamError};
+use crate::error::{Error, Result, StreamError};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::measure::run::Run;
 use crate::runtime::plan::Plan;
@@ -225,7 +225,10 @@ impl Shared {
         }
     }
 
-    pub(super) fn try_push(&self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<bool> {
+    pub(super) fn try_push<E: From<Error>>(
+        &self,
+        fill: impl FnOnce(&mut Slot<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<bool, E> {
         process::check()?;
         let began = Instant::now();
         let queue = self.queue.lock();
@@ -253,12 +256,12 @@ impl Shared {
         self.push_now(queue, began, fill)
     }
 
-    fn push_now(
+    fn push_now<E: From<Error>>(
         &self,
         mut queue: MutexGuard<'_, Queue>,
         began: Instant,
-        fill: impl FnOnce(&mut Slot<'_>) -> Result<()>,
-    ) -> Result<()> {
+        fill: impl FnOnce(&mut Slot<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         let Some(slot) = queue.free.pop_front() else { return Ok(()) };
         let number = queue.stats.pushed;
         drop(queue);
@@ -280,12 +283,12 @@ impl Shared {
     }
 
     /// Has the inputs written and submits the batch.
-    fn send(
+    fn send<E: From<Error>>(
         &self,
         slot: usize,
         number: u64,
-        fill: impl FnOnce(&mut Slot<'_>) -> Result<()>,
-    ) -> Result<(Submission, Option<usize>)> {
+        fill: impl FnOnce(&mut Slot<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(Submission, Option<usize>), E> {
         let buffers = &self.slots[slot];
         let mut filled = Slot::new(number, &buffers.inputs, self.rows);
         fill(&mut filled)?;

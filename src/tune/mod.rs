@@ -14,11 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ProfileError, Result};
+pub use crate::kernels::catalog::VariantInfo;
 use crate::kernels::catalog::{AnyFamily, Catalog};
 use crate::kernels::families::find_winner;
 use crate::kernels::variant::{Class, Winner};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::disk_cache;
+pub use crate::runtime::inspect::{CompiledKernel, compiled_kernels};
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::Figure;
 use crate::runtime::profile::row::Row;
@@ -55,7 +57,8 @@ impl Accelerator {
     /// ```
     /// # fn main() -> tidemill::Result<()> {
     /// use std::ops::ControlFlow;
-    /// use tidemill::{Accelerator, Config, TuneOptions};
+    /// use tidemill::tune::TuneOptions;
+    /// use tidemill::{Accelerator, Config};
     /// let gpu = Accelerator::new(&Config::new().no_cache())?;
     /// let tuning = gpu.tune(&TuneOptions::new().family("softmax"), |progress| {
     ///     println!("{}/{}: {:?}", progress.tried, progress.total, progress.trial);

@@ -122,7 +122,7 @@ static TASKS: &[Task] = &[
             let plain = ConvWeights::from(&problem.tensors[1]);
             let weights = problem.weights.as_ref().map_or(plain, ConvWeights::from);
             let how = Conv2d::new().padding([TAPS / 2; 2]).groups(images(&problem.shapes).groups);
-            r.conv2d(&problem.tensors[0], weights, how)
+            r.conv2d_with(&problem.tensors[0], weights, how)
         },
         is_right: |problem, result| {
             is_convolution(images(&problem.shapes), &problem.host[0], &problem.host[1], result)

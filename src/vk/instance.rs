@@ -17,7 +17,9 @@ const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 const LOADER: &str = "vulkan-1.dll";
 #[cfg(target_vendor = "apple")]
 const LOADER: &str = "libvulkan.dylib";
-#[cfg(not(any(windows, target_vendor = "apple")))]
+#[cfg(target_os = "android")]
+const LOADER: &str = "libvulkan.so";
+#[cfg(not(any(windows, target_vendor = "apple", target_os = "android")))]
 const LOADER: &str = "libvulkan.so.1";
 
 /// A Vulkan instance and, with validation, its messages.

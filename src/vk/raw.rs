@@ -24,6 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use ash;
 use ash::vk;
 
+pub use crate::vk::buffer::HostMemory;
+
 pub use self::needs::{DeviceNeeds, FEATURES_NEEDED, FEATURES_USED};
 pub(crate) use self::needs::{Enabled, FeatureChain, wanted_extensions};
 pub(crate) use self::sharing::HostSync;
@@ -62,7 +64,7 @@ impl fmt::Debug for Entry {
 /// ```
 /// # struct HostLock;
 /// # impl HostLock { fn lock(&self) {} fn unlock(&self) {} }
-/// impl tidemill::raw::QueueLock for HostLock {
+/// impl tidemill::interop::QueueLock for HostLock {
 ///     fn with_queue(&self, call: &mut dyn FnMut()) {
 ///         self.lock();
 ///         call();
@@ -72,7 +74,7 @@ impl fmt::Debug for Entry {
 /// ```
 pub trait QueueLock: Send + Sync {
     /// Takes the lock, calls `call` once, and gives the lock back. `call` does not panic, and does not come by here again. A panic here
-    /// goes no further: what was called stands, and without a call it is [`HostError::QueueLock`](crate::HostError::QueueLock).
+    /// goes no further: what was called stands, and without a call it is [`HostError::QueueLock`](crate::error::HostError::QueueLock).
     fn with_queue(&self, call: &mut dyn FnMut());
 }
 

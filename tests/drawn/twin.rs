@@ -245,7 +245,7 @@ impl<'a> Twin<'a> {
     pub fn conv2d(&mut self, x: &Known, w: &Known, how: &Convolution) -> Made {
         let with =
             Conv2d::new().stride(how.stride).padding(how.padding).dilation(how.dilation).groups(how.groups);
-        let value = self.r.conv2d(x.value, w.value, with)?;
+        let value = self.r.conv2d_with(x.value, w.value, with)?;
         let data = how.of(&x.data, &w.data).into_iter().map(|x| x as f32).collect();
         let Convolution { stride, padding, dilation, groups, .. } = how;
         let what = format!(

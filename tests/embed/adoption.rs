@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ash::vk;
-use tidemill::raw::{FEATURES_NEEDED, FEATURES_USED, QueueLock};
-use tidemill::{Accelerator, Error, HostError, Prewarm, Profiling};
+use tidemill::error::HostError;
+use tidemill::interop::{FEATURES_NEEDED, FEATURES_USED, QueueLock};
+use tidemill::profile::Profiling;
+use tidemill::{Accelerator, Error, Prewarm};
 
 use crate::host::{Host, Made, config};
 

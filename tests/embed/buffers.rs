@@ -1,8 +1,10 @@
 //! The host's buffers as tensors, and tensors' memory in the host's hands.
 
 use ash::vk;
-use tidemill::raw::BUFFER_USAGE;
-use tidemill::{DType, Error, HostError, HostMemory};
+use tidemill::error::HostError;
+use tidemill::interop::BUFFER_USAGE;
+use tidemill::interop::HostMemory;
+use tidemill::{DType, Error};
 
 use crate::host::{Host, Made};
 
@@ -247,7 +249,7 @@ fn a_tensors_memory_is_used_by_the_hosts_own_commands() {
         assert_eq!(memory.ready, Some(done.raw_point()));
         // What the host still holds is not overwritten: the plan takes another block.
         assert_ne!(
-            last.replace(memory.clone()).map(|m: tidemill::raw::TensorBuffer| m.buffer),
+            last.replace(memory.clone()).map(|m: tidemill::interop::TensorBuffer| m.buffer),
             Some(memory.buffer)
         );
         host.run(memory.ready.as_slice(), |commands| {

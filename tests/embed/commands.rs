@@ -1,8 +1,9 @@
 //! Recording into the host's own command buffers.
 
 use ash::vk;
-use tidemill::raw::{BUFFER_USAGE, HostCommands};
-use tidemill::{DType, Error, HostError};
+use tidemill::error::HostError;
+use tidemill::interop::{BUFFER_USAGE, HostCommands};
+use tidemill::{DType, Error};
 
 use crate::host::{Host, Made, config};
 
@@ -158,7 +159,7 @@ fn memory_that_is_short_is_not_waited_for() {
     drop(r.end_recording().unwrap());
     let buffer = host.begin();
     let r = gpu.begin_recording().unwrap();
-    let v = r.pad(&x, &[(0, 3 * N)], 0.0).unwrap();
+    let v = r.pad(&x, [(0, 3 * N)], 0.0).unwrap();
     let y = r.keep(v).unwrap();
     let error = r.record_into(commands(&host, buffer, done, 1)).unwrap_err();
     assert!(matches!(error, Error::OverCap { .. }), "{error}");

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
-use tidemill::raw::{
+use tidemill::interop::{
     DeviceNeeds, HostBuffer, HostDevice, HostHandles, QueueLock, SemaphorePoint, alone_at_the_loader,
 };
 use tidemill::{Accelerator, Config, Prewarm};

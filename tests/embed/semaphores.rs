@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ash::vk;
 use tidemill::DType;
-use tidemill::raw::BUFFER_USAGE;
+use tidemill::interop::BUFFER_USAGE;
 
 use crate::host::{Host, Made};
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
-use tidemill::{Accelerator, DType, Error, HostError, HostMemory, Tensor};
+use tidemill::error::HostError;
+use tidemill::interop::HostMemory;
+use tidemill::{Accelerator, DType, Error, Tensor};
 
 use crate::fixtures::Pages;
 use crate::seam::{FakeMemory, Seam};

@@ -38,7 +38,7 @@ fn convolve(
     let (x, k) = (whole(images * channels * h * w, 4), whole(rows * depth * 9, 5));
     let tx = gpu.upload(&x, [images, channels, h, w]).unwrap();
     let weights = gpu.prepare_weights(&gpu.upload(&k, [rows, depth, 3, 3]).unwrap(), groups).unwrap();
-    let (got, kernels) = run(gpu, |r| r.conv2d(&tx, &weights, Conv2d::new().padding([1, 1])));
+    let (got, kernels) = run(gpu, |r| r.conv2d_with(&tx, &weights, Conv2d::new().padding([1, 1])));
     let expected = (0..images * rows * h * w).map(|at| {
         let (px, py, row, image) = (at % w, at / w % h, at / (w * h) % rows, at / (w * h * rows));
         let mut sum = 0.0;
@@ -107,7 +107,7 @@ fn results_larger_than_a_binding_are_written_in_windows() {
                 matches!(refused, Error::BindingTooLarge { op: "matmul", bytes: 800_000, .. }),
                 "{refused}"
             );
-            let refused = r.conv2d(&x, &thin, Conv2d::new().stride([5, 5])).unwrap_err();
+            let refused = r.conv2d_with(&x, &thin, Conv2d::new().stride([5, 5])).unwrap_err();
             assert!(
                 matches!(refused, Error::BindingTooLarge { op: "conv2d", bytes: 800_000, .. }),
                 "{refused}"
@@ -131,7 +131,7 @@ fn results_larger_than_a_binding_are_written_in_windows() {
         let x = gpu.upload(&vec![1.0f32; 1 << 14], [1, 1, 128, 128]).unwrap();
         let w = gpu.upload(&[1.0f32; 10], [10, 1, 1, 1]).unwrap();
         let r = gpu.begin_recording().unwrap();
-        let refused = r.conv2d(&x, &w, Conv2d::new()).unwrap_err();
+        let refused = r.conv2d_with(&x, &w, Conv2d::new()).unwrap_err();
         assert!(matches!(refused, Error::BindingTooLarge { op: "conv2d", bytes: 655_360, .. }), "{refused}");
         assert!(r.explain().unwrap().recorded.is_empty());
     }

@@ -110,12 +110,11 @@ fn large_tensors_are_put_together_from_pieces() {
         {
             let host = widths.map(|width| numbers(rows * width));
             let [x, y] = [0, 1].map(|k| gpu.upload(&host[k], [rows, widths[k]]).unwrap());
-            let joined =
-                gpu.run(|r| r.concat(&[(&x).into(), (&y).into()], 1)).unwrap().read::<u32>().unwrap();
+            let joined = gpu.run(|r| r.concat([&x, &y], 1)).unwrap().read::<u32>().unwrap();
             let row = |k: usize, i: usize| &host[k][i * widths[k]..][..widths[k]];
             let expected: Vec<u32> = (0..rows).flat_map(|i| [row(0, i), row(1, i)].concat()).collect();
             assert!(joined == expected, "{name}: {rows} rows of {widths:?}");
-            let padded = gpu.run(|r| r.pad(&x, &[(1, 0), (3, 2)], 7u32)).unwrap().read::<u32>().unwrap();
+            let padded = gpu.run(|r| r.pad(&x, [(1, 0), (3, 2)], 7u32)).unwrap().read::<u32>().unwrap();
             let width = widths[0] + 5;
             let around = |i: usize| [&[7; 3][..], row(0, i), &[7; 2]].concat();
             let expected: Vec<u32> = vec![7; width].into_iter().chain((0..rows).flat_map(around)).collect();
@@ -123,7 +122,7 @@ fn large_tensors_are_put_together_from_pieces() {
         }
         let host = numbers(40_000);
         let x = gpu.upload(&host, [40_000]).unwrap();
-        let pairs = gpu.run(|r| r.stack(&[(&x).into(), (&x).into()], 1)).unwrap().read::<u32>().unwrap();
+        let pairs = gpu.run(|r| r.stack([&x, &x], 1)).unwrap().read::<u32>().unwrap();
         assert!(pairs.iter().enumerate().all(|(i, x)| *x == i as u32 / 2), "{name}");
     }
     assert_eq!(seam.violations(), Vec::<String>::new());
@@ -163,7 +162,7 @@ fn what_a_binding_cannot_span_is_refused_by_the_operation() {
     let image = x.reshape([1, 1, 200, 200]).unwrap();
     type Op<'a> = &'a dyn Fn(&Recording) -> Result<Value>;
     let refused: [(&str, &Tensor, Op<'_>); 10] = [
-        ("permute", &x, &|r| r.permute(&x, &[1, 0])),
+        ("permute", &x, &|r| r.permute(&x, [1, 0])),
         ("transpose", &x, &|r| r.transpose(&x)),
         ("gather_rows", &x, &|r| r.gather_rows(&x, &rows)),
         ("gather", &x, &|r| r.gather(&x, &rows, 1)),
@@ -172,7 +171,7 @@ fn what_a_binding_cannot_span_is_refused_by_the_operation() {
         ("variance", &wide, &|r| r.variance(&wide, 0)),
         ("softmax", &wide, &|r| r.softmax(&wide, 0)),
         ("matmul", &x, &|r| r.matmul(&x, &x)),
-        ("conv2d", &x, &|r| r.conv2d(&image, &weights, Conv2d::new().stride([4, 4]))),
+        ("conv2d", &x, &|r| r.conv2d_with(&image, &weights, Conv2d::new().stride([4, 4]))),
     ];
     for (name, x, op) in refused {
         let error = op(&r).unwrap_err();

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ash::vk;
-use tidemill::{
-    Accelerator, DType, Dispatch, Error, PrepareProgress, Prewarm, Recording, Result, Tensor, Value,
-};
+use tidemill::stats::PrepareProgress;
+use tidemill::{Accelerator, DType, Dispatch, Error, Prewarm, Recording, Result, Tensor, Value};
 
 use crate::fixtures::kernel;
 use crate::harness::{self, Gpu};

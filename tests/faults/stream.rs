@@ -15,12 +15,12 @@ fn stream(gpu: &Accelerator, slots: usize) -> Stream {
     gpu.stream().slots(slots).input::<f32>([N]).record(|r, x| Ok([r.add(&x[0], &x[0])?])).unwrap()
 }
 
-fn fill(slot: &mut tidemill::Slot<'_>) -> tidemill::Result<()> {
+fn fill(slot: &mut tidemill::stream::Slot<'_>) -> tidemill::Result<()> {
     let batch = slot.batch() as f32;
     slot.fill(0, |f| f.extend((0..N).map(|i| batch + i as f32)))
 }
 
-fn check(batch: &tidemill::Batch) {
+fn check(batch: &tidemill::stream::Batch) {
     let expected: Vec<f32> = (0..N).map(|i| 2.0 * (batch.number() as f32 + i as f32)).collect();
     assert!(batch.read::<f32>(0).unwrap() == expected, "batch {}", batch.number());
 }

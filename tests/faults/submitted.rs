@@ -249,7 +249,7 @@ fn a_bit_of_everything(gpu: &Accelerator) -> tidemill::Result<()> {
     let total = r.sum(soft, Axes::ALL)?;
     let low = r.slice(soft, [0..24, 0..21])?;
     let high = r.slice(soft, [24..48, 0..21])?;
-    let joined = r.concat(&[high.into(), low.into()], 0)?;
+    let joined = r.concat([high, low], 0)?;
     let scaled = r.mul(joined, total)?;
     let (scaled, total) = (r.keep(scaled)?, r.keep(total)?);
     let mut plan = r.into_plan()?;

@@ -227,7 +227,8 @@ fn messages_without_a_thread_are_kept() {
 #[cfg(feature = "shaderc")]
 #[test]
 fn glsl_without_a_thread_is_an_error() {
-    use tidemill::{Error, Glsl, GlslError};
+    use tidemill::error::GlslError;
+    use tidemill::{Error, Glsl};
     let source = "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer B { float x[]; };\n\
                   void main() { x[0] = 1.0; }";
     let compile = || Glsl::source("one", source).compile();

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use tidemill::{TrialOutcome, TuneOptions};
+use tidemill::tune::{TrialOutcome, TuneOptions};
 
 use crate::seam::Seam;
 

@@ -4,7 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill::{Accelerator, DType, HostMemory, Profiling, Result, TuneOptions};
+use tidemill::interop::HostMemory;
+use tidemill::profile::Profiling;
+use tidemill::tune::TuneOptions;
+use tidemill::{Accelerator, DType, Result};
 
 use crate::fixtures::Pages;
 use crate::ramp;

@@ -4,8 +4,11 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_executor::block_on;
+use tidemill::error::StreamError;
 use tidemill::hybrid::{Hybrid, Policy};
-use tidemill::{Error, RoundMode, Stream, StreamError, TuneOptions};
+use tidemill::profile::RoundMode;
+use tidemill::tune::TuneOptions;
+use tidemill::{Error, Stream};
 
 use crate::harness::{Gpu, gpu};
 

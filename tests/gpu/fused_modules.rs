@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tidemill::{Accelerator, Profiling, Recording, Result, Value};
+use tidemill::profile::Profiling;
+use tidemill::{Accelerator, Recording, Result, Value};
 
 use crate::fusion::{noise, on_each};
 use crate::harness::{Gpu, config, gpu, gpu_with};

@@ -116,7 +116,7 @@ fn what_is_read_in_two_layouts_gives_the_same_bits() {
         let t = r.neg(t)?;
         let kept_too = r.add(y, t)?;
         let cube = r.sub(&noise(gpu, 3, [9, 9, 9]), &noise(gpu, 4, [9, 9, 9]))?;
-        let (p, q) = (r.permute(cube, &[1, 0, 2])?, r.permute(cube, &[2, 1, 0])?);
+        let (p, q) = (r.permute(cube, [1, 0, 2])?, r.permute(cube, [2, 1, 0])?);
         let sum = r.add(p, q)?;
         let permuted = r.mul(cube, sum)?;
         // Another way to the elements: as if the rows were columns.
@@ -135,14 +135,14 @@ fn products_that_are_read_in_two_layouts_give_the_same_bits() {
     let [(fused, few), (unfused, many)] = both(|gpu, r| {
         let (a, b) = (noise(gpu, 1, [6, 6, 8]), noise(gpu, 2, [8, 12]));
         let h = r.matmul(&a, &b)?;
-        let t = r.permute(h, &[1, 0, 2])?;
+        let t = r.permute(h, [1, 0, 2])?;
         let batches = r.add(h, t)?;
         let h = r.matmul(&a, &b)?;
         let same = r.reshape(h, [6, 6, 12])?;
         let squares = r.mul(h, same)?;
         let (x, w) = (noise(gpu, 3, [5, 4, 6, 7]), noise(gpu, 4, [5, 4, 3, 3]));
-        let h = r.conv2d(&x, &w, Conv2d::new().padding([1, 1]))?;
-        let t = r.permute(h, &[1, 0, 2, 3])?;
+        let h = r.conv2d_with(&x, &w, Conv2d::new().padding([1, 1]))?;
+        let t = r.permute(h, [1, 0, 2, 3])?;
         let images = r.mul(h, t)?;
         Ok(vec![batches, squares, images])
     });
@@ -199,7 +199,7 @@ fn tails_of_convolutions_give_the_same_bits_in_the_epilogue() {
         for (tail, saved, name) in tails {
             let [(fused, few), (unfused, many)] = on_each(&gpus, |gpu, r| {
                 let (x, w) = (noise(gpu, 1, [2, 8, 6, 7]), noise(gpu, 2, [5, 8, 3, 3]));
-                let h = r.conv2d(&x, &w, Conv2d::new().padding([1, 1]))?;
+                let h = r.conv2d_with(&x, &w, Conv2d::new().padding([1, 1]))?;
                 Ok(vec![tail(gpu, r, h)?])
             });
             assert_eq!(fused, unfused, "{name}, {variant}");
@@ -333,13 +333,14 @@ fn a_convolution_with_its_tail_is_one_step_of_the_explanation() {
         (noise(&gpu, 1, [1, 2, 8, 8]), noise(&gpu, 2, [4, 2, 1, 1]), noise(&gpu, 3, [4, 1, 1]));
     let weights = gpu.prepare_weights(&w, 1).unwrap();
     let r = gpu.begin_recording().unwrap();
-    let h = r.conv2d(&x, &weights, Conv2d::new()).unwrap();
+    let h = r.conv2d_with(&x, &weights, Conv2d::new()).unwrap();
     let h = r.add(h, &bias).unwrap();
     let h = r.relu(h).unwrap();
     let _kept = r.keep(h).unwrap();
     let explanation = r.explain().unwrap();
-    let labels =
-        |steps: &[tidemill::ExplainedStep]| steps.iter().map(|s| s.label.clone()).collect::<Vec<_>>();
+    let labels = |steps: &[tidemill::explain::ExplainedStep]| {
+        steps.iter().map(|s| s.label.clone()).collect::<Vec<_>>()
+    };
     let recorded = ["conv2d 1x4x8x8 f32", "add 1x4x8x8 f32", "relu 1x4x8x8 f32"];
     assert_eq!(labels(&explanation.recorded), recorded);
     assert_eq!(labels(&explanation.run), ["conv2d+add+relu 1x4x8x8 f32"]);
@@ -350,7 +351,7 @@ fn a_convolution_with_its_tail_is_one_step_of_the_explanation() {
 fn a_convolution_of_halves_is_rounded_before_its_tail() {
     let [(fused, few), (unfused, many)] = both(|gpu, r| {
         let x = r.cast(&noise(gpu, 1, [1, 3, 5, 6]), DType::F16)?;
-        let h = r.conv2d(x, &noise(gpu, 2, [4, 3, 3, 3]), Conv2d::new())?;
+        let h = r.conv2d_with(x, &noise(gpu, 2, [4, 3, 3, 3]), Conv2d::new())?;
         let h = r.scale(h, 1.0 / 3.0)?;
         Ok(vec![r.cast(h, DType::F32)?])
     });

@@ -1,6 +1,7 @@
 //! What is made of a recording as a whole: memory for temporaries, and barriers.
 
-use tidemill::{Accelerator, Axes, Profiling, Result, Tensor, Value};
+use tidemill::profile::Profiling;
+use tidemill::{Accelerator, Axes, Result, Tensor, Value};
 
 use crate::harness::{config, gpu, gpu_with};
 

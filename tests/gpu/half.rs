@@ -56,8 +56,8 @@ fn operations_without_halves_say_so_and_leave_the_recording_usable() {
     assert_eq!(said(r.sum(&half, Axes::ALL)), needs("sum: the operand"));
     assert_eq!(said(r.amax(&half, Axes::ALL)), needs("amax: the operand"));
     assert_eq!(said(r.softmax(&half, -1)), "softmax: the operand is f16, this needs f32");
-    assert_eq!(said(r.concat(&[(&half).into(), (&half).into()], 0)), needs("concat: the operand 0"));
-    assert_eq!(said(r.pad(&half, &[(1, 1), (0, 0)], F16::default())), needs("pad: the operand"));
+    assert_eq!(said(r.concat([&half, &half], 0)), needs("concat: the operand 0"));
+    assert_eq!(said(r.pad(&half, [(1, 1), (0, 0)], F16::default())), needs("pad: the operand"));
     assert_eq!(said(r.gather_rows(&half, &rows)), needs("gather_rows: the table"));
     assert_eq!(said(r.add(&half, &float)), "add: the rhs is f32, this needs f16");
     assert_eq!(said(r.add_scalar(&half, 1u32)), "add_scalar: the scalar is u32, this needs f16 or f32");
@@ -74,7 +74,7 @@ fn results_are_halves_where_operands_are() {
     let gpu = gpu();
     let x = gpu.upload(&halves(32), [1, 2, 4, 4]).unwrap();
     let float = gpu.upload(&[1.0f32; 4], [2, 2, 1, 1]).unwrap();
-    let y = gpu.run(|r| r.conv2d(&x, &float, Conv2d::new())).unwrap();
+    let y = gpu.run(|r| r.conv2d_with(&x, &float, Conv2d::new())).unwrap();
     assert_eq!(y.dtype(), DType::F16);
     let matrix = x.reshape([4, 8]).unwrap();
     let less = gpu.run(|r| r.lt(&matrix, &matrix)).unwrap();

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tidemill::{Accelerator, DType, Error, F16, HostError, HostMemory};
+use tidemill::error::HostError;
+use tidemill::interop::HostMemory;
+use tidemill::{Accelerator, DType, Error, F16};
 
 use crate::fixtures::Pages;
 use crate::harness::{config, gpu, gpu_with};

@@ -1,6 +1,7 @@
 //! Users' own kernels: end to end, and every mistake in their arguments.
 
-use tidemill::{Accelerator, DType, Dispatch, Error, Kernel, KernelMismatch, Tensor};
+use tidemill::error::KernelMismatch;
+use tidemill::{Accelerator, DType, Dispatch, Error, Kernel, Tensor};
 
 use crate::fixtures::{kernel, words};
 use crate::harness::gpu;

@@ -12,7 +12,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let r = gpu.begin_recording().unwrap();
     let said = |result: Result<Value>| result.unwrap_err().to_string();
     assert_eq!(
-        said(r.permute(&x, &[0, 0])),
+        said(r.permute(&x, [0, 0])),
         "permute: the order [0, 0] does not name each of the 2 dimensions of [2, 3] once"
     );
     assert_eq!(
@@ -28,33 +28,27 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
         "broadcast_to: lhs [2, 3] and rhs [4, 3]: 2 can't be stretched to 4 in dimension 0"
     );
     assert_eq!(said(r.broadcast_to(&x, [3])), "broadcast_to: lhs [2, 3] and rhs [3]: rank 2 can't become 1");
-    assert_eq!(
-        said(r.concat(&[(&x).into(), (&y).into()], 0)),
-        "concat: the operand 1 is f32, this needs u32"
-    );
-    assert_eq!(said(r.concat(&[(&x).into()], 2)), "concat: axis 2 is out of range for rank 2");
-    assert_eq!(said(r.concat(&[], 0)), "concat: there are no operands");
+    assert_eq!(said(r.concat([&x, &y], 0)), "concat: the operand 1 is f32, this needs u32");
+    assert_eq!(said(r.concat([&x], 2)), "concat: axis 2 is out of range for rank 2");
+    assert_eq!(said(r.concat([] as [&tidemill::Tensor; 0], 0)), "concat: there are no operands");
     let z = gpu.upload(&[1u32, 2], [2]).unwrap();
     assert_eq!(
-        said(r.concat(&[(&x).into(), (&z).into()], 0)),
+        said(r.concat([&x, &z], 0)),
         "concat: lhs [2, 3] and rhs [2]: they must agree in all dimensions but 0"
     );
-    assert_eq!(
-        said(r.stack(&[(&x).into(), (&z).into()], 0)),
-        "stack: lhs [2, 3] and rhs [2]: they must have one shape"
-    );
+    assert_eq!(said(r.stack([&x, &z], 0)), "stack: lhs [2, 3] and rhs [2]: they must have one shape");
     let foreign = gpu.begin_recording().unwrap().iota::<u32>([2]).unwrap();
     let elsewhere = "the value belongs to another recording; keep() it there and use the tensor here";
-    assert_eq!(said(r.stack(&[foreign.into()], 0)), format!("stack: {elsewhere}"));
+    assert_eq!(said(r.stack([&foreign], 0)), format!("stack: {elsewhere}"));
     assert_eq!(said(r.transpose(foreign)), format!("transpose: {elsewhere}"));
     let deep = gpu.upload(&[1u32], [1, 1, 1, 1]).unwrap();
-    assert_eq!(said(r.stack(&[(&deep).into()], 0)), "stack: rank 5 is above the largest, 4");
-    assert_eq!(said(r.pad(&x, &[(1, 1)], 0u32)), "pad: 1 pairs for shape [2, 3], which has 2 dimensions");
-    assert_eq!(said(r.pad(&x, &[(0, 0), (0, 0)], 0.0f32)), "pad: the element is f32, this needs u32");
+    assert_eq!(said(r.stack([&deep], 0)), "stack: rank 5 is above the largest, 4");
+    assert_eq!(said(r.pad(&x, [(1, 1)], 0u32)), "pad: 1 pairs for shape [2, 3], which has 2 dimensions");
+    assert_eq!(said(r.pad(&x, [(0, 0), (0, 0)], 0.0f32)), "pad: the element is f32, this needs u32");
     assert_eq!(said(r.gather_rows(&x, &y)), "gather_rows: the row list is f32, this needs u32");
     assert!(matches!(r.reshape(&x, [7]), Err(Error::Length { got: 6, .. })));
 
-    let kept = r.permute(&x, &[1, 0]).and_then(|v| r.keep(v)).unwrap();
+    let kept = r.permute(&x, [1, 0]).and_then(|v| r.keep(v)).unwrap();
     r.end_recording().unwrap().wait().unwrap();
     assert_eq!(kept.read::<u32>().unwrap(), [1, 4, 2, 5, 3, 6]);
 }
@@ -85,13 +79,13 @@ fn what_has_no_elements_may_have_huge_extents() {
     let shape = |r: &Recording, value: Result<Value>| r.shape(value.unwrap()).unwrap();
     let sliced = r.slice(&x, [0..0, 5..60_000, 7..70_000]);
     assert_eq!(shape(&r, sliced), [0, 59_995, 69_993].into());
-    let turned = r.permute(&x, &[2, 1, 0]);
+    let turned = r.permute(&x, [2, 1, 0]);
     assert_eq!(shape(&r, turned), [70_000, 70_000, 0].into());
-    let joined = r.concat(&[(&deep).into(), (&deep).into()], 2);
+    let joined = r.concat([&deep, &deep], 2);
     assert_eq!(shape(&r, joined), [1 << 40, 0, 1 << 41].into());
-    let stacked = r.stack(&[(&x).into(), (&x).into()], 3);
+    let stacked = r.stack([&x, &x], 3);
     assert_eq!(shape(&r, stacked), [0, 70_000, 70_000, 2].into());
-    let padded = r.pad(&x, &[(0, 0), (9, 0), (0, 9)], 1.0f32);
+    let padded = r.pad(&x, [(0, 0), (9, 0), (0, 9)], 1.0f32);
     assert_eq!(shape(&r, padded), [0, 70_009, 70_009].into());
     let gathered = r.gather_rows(&deep, &none);
     assert_eq!(shape(&r, gathered), [0, 0, 1 << 40].into());

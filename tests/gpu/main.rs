@@ -23,6 +23,7 @@ mod layout;
 mod loader;
 mod matmul;
 mod needed;
+mod operands;
 mod plan;
 mod pool;
 mod profile;

@@ -1,6 +1,7 @@
 //! What nothing needs does not run, and what is the same is computed once.
 
-use tidemill::{Axes, Config, DType, Dispatch, Explanation, Recording, Result, Value};
+use tidemill::explain::Explanation;
+use tidemill::{Axes, Config, DType, Dispatch, Recording, Result, Value};
 
 use crate::fixtures::kernel;
 use crate::fusion::{noise, on_each};

@@ -1,6 +1,8 @@
 //! Plans: submitted again and again, in flight several at once, with other data and other tensors.
 
-use tidemill::{Accelerator, Axes, DType, Dispatch, Error, Plan, Profiling, Stats, Tensor};
+use tidemill::profile::Profiling;
+use tidemill::stats::Stats;
+use tidemill::{Accelerator, Axes, DType, Dispatch, Error, Plan, Tensor};
 
 use crate::fixtures::kernel;
 use crate::harness::{config, gpu, gpu_with};
@@ -20,7 +22,7 @@ fn counting_plan(gpu: &Accelerator, x: &Tensor, steps: usize) -> (Plan, Tensor) 
 }
 
 /// What must not grow while a plan is replayed in memory that stays where it is.
-fn growth(stats: Stats) -> (u64, u64, tidemill::CommandStats) {
+fn growth(stats: Stats) -> (u64, u64, tidemill::stats::CommandStats) {
     (stats.pool.misses, stats.pipelines.made, stats.commands)
 }
 

@@ -1,6 +1,8 @@
 //! Profiles: rows with labels, times and costs; runs on one clock.
 
-use tidemill::{Clock, Error, Figure, ProfileError, Profiling, Recording, Tensor, Value};
+use tidemill::error::ProfileError;
+use tidemill::profile::{Clock, Figure, Profiling};
+use tidemill::{Error, Recording, Tensor, Value};
 
 use crate::harness::{config, gpu, gpu_with};
 
@@ -162,12 +164,13 @@ fn host_and_device_are_on_one_axis_in_a_trace() {
 
 #[test]
 fn a_measurement_gives_no_figure_before_it_is_complete_and_right() {
-    use tidemill::{MeasurementError, RoundMode};
+    use tidemill::error::MeasurementError;
+    use tidemill::profile::RoundMode;
     let gpu = gpu();
     let a = ones(&gpu);
     let mut result = gpu.run(|r| r.add(&a, &a)).unwrap();
     let mut m = gpu.measure("add").flops(N as u64).bytes(12 * N as u64);
-    let refused = |m: &tidemill::Measurement| match m.throughput().unwrap_err() {
+    let refused = |m: &tidemill::profile::Measurement| match m.throughput().unwrap_err() {
         Error::Profile(error) => error,
         other => panic!("{other}"),
     };
@@ -183,7 +186,7 @@ fn a_measurement_gives_no_figure_before_it_is_complete_and_right() {
         .unwrap();
         let unseen = "add: nobody has verified the result, so there is no figure; call verify or checksum";
         assert_eq!(refused(&m).to_string(), unseen);
-        m.verify_checksum(&result.read::<f32>().unwrap(), tidemill::checksum(&[2.0f32; N]));
+        m.verify_checksum(&result.read::<f32>().unwrap(), tidemill::profile::checksum(&[2.0f32; N]));
         let figures = m.throughput().unwrap();
         assert!(figures.gflops.unwrap() > 0.0 && figures.roofline.unwrap() < 1.3, "{figures:?}");
         assert!(m.ns_per_round().unwrap() > 0.0);

@@ -57,7 +57,7 @@ fn operations_nest_in_the_order_of_their_calls() {
     let names: Vec<String> = r.explain().unwrap().recorded.iter().map(|step| step.label.clone()).collect();
     assert_eq!(names, ["add 2 f32", "sub 2 f32", "mul 2 f32"]);
     // What fails between others leaves nothing behind.
-    let sum = r.concat(&[result.into(), r.add(&a, &b).unwrap().into()], 7).and_then(|whole| r.sum(whole, 0));
+    let sum = r.concat([result, r.add(&a, &b).unwrap()], 7).and_then(|whole| r.sum(whole, 0));
     assert!(matches!(sum, Err(Error::Axis { op: "concat", .. })), "{sum:?}");
     // A recording moves between threads, with what was recorded.
     let (r, kept) = thread::spawn(move || r.keep(result).map(|kept| (r, kept))).join().unwrap().unwrap();

@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use tidemill::{Error, Profiling, Stream, StreamError, Tensor};
+use tidemill::error::StreamError;
+use tidemill::profile::Profiling;
+use tidemill::{Error, Stream, Tensor};
 
 use crate::harness::{Gpu, gpu};
 
@@ -25,7 +27,7 @@ fn element(batch: u64, i: usize) -> f32 {
     ((batch as usize * 31 + i * 7) % 64) as f32
 }
 
-fn fill(slot: &mut tidemill::Slot<'_>) -> tidemill::Result<()> {
+fn fill(slot: &mut tidemill::stream::Slot<'_>) -> tidemill::Result<()> {
     let batch = slot.batch();
     slot.fill(0, |f| f.extend((0..ROWS * WIDTH).map(|i| element(batch, i))))?;
     slot.write(1, &[batch as f32])
@@ -36,7 +38,7 @@ fn sums(batch: u64, rows: usize) -> Vec<f32> {
     (0..rows).map(|row| (0..WIDTH).map(|i| shifted(row, i)).sum()).collect()
 }
 
-fn check(batch: &tidemill::Batch, number: u64) {
+fn check(batch: &tidemill::stream::Batch, number: u64) {
     assert_eq!(batch.number(), number);
     assert_eq!(batch.read::<f32>(0).unwrap(), sums(number, ROWS), "batch {number}");
     assert_eq!(batch.read::<f32>(1).unwrap().len(), ROWS * WIDTH);
@@ -302,7 +304,7 @@ fn a_report_says_where_the_time_went() {
             gpu.stream().slots(slots).input::<f32>([n]).record(|r, x| Ok([r.gelu(&x[0])?])).unwrap();
         let data = vec![0.5f32; n];
         let session = gpu.begin_profiling(&format!("{slots} slots"), Profiling::Timeline).unwrap();
-        let prepare = |_, slot: &mut tidemill::Slot<'_>| {
+        let prepare = |_, slot: &mut tidemill::stream::Slot<'_>| {
             thread::sleep(Duration::from_millis(2));
             slot.write(0, &data)
         };

@@ -98,7 +98,7 @@ fn products_are_the_same_bits_as_those_of_larger_ones() {
             tail(r, product)
         });
         let (larger, other) = run(&gpu, |r| {
-            let a = r.concat(&[(&a).into(), (&more).into()], 0)?;
+            let a = r.concat([&a, &more], 0)?;
             let product = r.matmul(a, &b)?;
             tail(r, product)
         });
@@ -114,10 +114,10 @@ fn convolutions_of_one_image_are_the_same_bits_as_those_of_two() {
     for (channels, rows, taps) in [(3, 64, 7), (8, 32, 3)] {
         let (x, w) = (noise(&gpu, 1, [1, channels, 16, 16]), noise(&gpu, 2, [rows, channels, taps, taps]));
         let options = Conv2d::new().padding([taps / 2; 2]);
-        let (ours, kernel) = run(&gpu, |r| r.conv2d(&x, &w, options.clone()));
+        let (ours, kernel) = run(&gpu, |r| r.conv2d_with(&x, &w, options.clone()));
         let (both, other) = run(&gpu, |r| {
-            let x = r.concat(&[(&x).into(), (&x).into()], 0)?;
-            r.conv2d(x, &w, options.clone())
+            let x = r.concat([&x, &x], 0)?;
+            r.conv2d_with(x, &w, options.clone())
         });
         assert_eq!(kernel.contains(".together."), stores_together(&gpu), "{kernel}");
         assert!(!other.contains(".together."), "{other}");

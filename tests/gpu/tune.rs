@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::fnv1a::Fnv1a;
 use crate::harness::{Gpu, config, gpu, gpu_with};
-use tidemill::{Config, Conv2d, Error, Profiling, TrialOutcome, TuneOptions, Tuning};
+use tidemill::profile::Profiling;
+use tidemill::tune::{TrialOutcome, TuneOptions, Tuning};
+use tidemill::{Config, Conv2d, Error};
 
 /// A folder of the test's own, gone with it.
 struct Folder(PathBuf);
@@ -195,7 +197,7 @@ fn nothing_is_begun_when_time_is_out() {
     assert!(tuning.elapsed >= Duration::from_secs(1));
     assert!(tuning.trials.iter().any(|trial| matches!(trial.outcome, TrialOutcome::Measured { .. })));
     // Only classes of which everything was tried have a winner.
-    let of = |trial: &tidemill::Trial| (trial.family, trial.class);
+    let of = |trial: &tidemill::tune::Trial| (trial.family, trial.class);
     let candidates = |family: &str| gpu.variants().iter().filter(|v| v.family == family).count();
     for winner in tuning.trials.iter().filter(|trial| trial.is_winner) {
         let trials = tuning.trials.iter().filter(|trial| of(trial) == of(winner)).count();
@@ -257,7 +259,7 @@ fn prepared_weights_serve_every_way_of_convolving() {
             (gpu.upload(&[0.5f32; 48], [1, 3, 4, 4]), gpu.upload(&vec![2.0f32; rows * 3], [rows, 3, 1, 1]));
         let weights = gpu.prepare_weights(&w.unwrap(), 1).unwrap();
         let r = gpu.begin_recording().unwrap();
-        let y = r.conv2d(&x.unwrap(), &weights, Conv2d::new()).unwrap();
+        let y = r.conv2d_with(&x.unwrap(), &weights, Conv2d::new()).unwrap();
         let y = r.keep(y).unwrap();
         let explanation = r.explain().unwrap();
         assert!(explanation.run[0].kernel.as_ref().unwrap().starts_with(kernel), "{explanation}");

@@ -1,6 +1,7 @@
 //! Who holds a block: what is in flight moves no tensor, takes no memory and has nothing encoded again.
 
-use tidemill::{Accelerator, DType, Error, Plan, Stats, Tensor};
+use tidemill::stats::Stats;
+use tidemill::{Accelerator, DType, Error, Plan, Tensor};
 
 use crate::harness::{self, Gpu};
 use crate::seam::{self, FakeMemory, Seam};
@@ -232,7 +233,7 @@ fn copies_made_for_profiles_in_flight_go_when_they_are_done() {
     let gpu = gpu_on(&seam, None);
     let x = gpu.upload(&[1.0f32; 500], [500]).unwrap();
     let (mut plan, _y) = adding(&gpu, &x);
-    plan.profiling(tidemill::Profiling::Timeline);
+    plan.profiling(tidemill::profile::Profiling::Timeline);
     let _open = OpenAtEnd;
     seam.close_gate();
     let submissions: Vec<_> = (0..20).map(|_| plan.submit().unwrap()).collect();

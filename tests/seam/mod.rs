@@ -348,9 +348,9 @@ fn loader() -> &'static ash::Entry {
 }
 
 /// An entry point to the wrapped functions.
-pub fn entry() -> tidemill::raw::Entry {
+pub fn entry() -> tidemill::interop::Entry {
     let table = ash::StaticFn { get_instance_proc_addr };
-    unsafe { tidemill::raw::Entry::new(ash::Entry::from_static_fn(table)) }
+    unsafe { tidemill::interop::Entry::new(ash::Entry::from_static_fn(table)) }
 }
 
 fn real_address(instance: vk::Instance, name: *const c_char) -> vk::PFN_vkVoidFunction {

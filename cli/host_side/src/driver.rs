@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
-use tidemill::raw::Entry;
+use tidemill::interop::Entry;
 
 /// The loader, and those of its functions that are called from here.
 static LOADER: OnceLock<ash::Entry> = OnceLock::new();

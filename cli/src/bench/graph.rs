@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Config, DType, Prewarm, Recording, Stats, Tensor, Value};
+use tidemill::stats::Stats;
+use tidemill::{Accelerator, Config, DType, Prewarm, Recording, Tensor, Value};
 
 use super::baseline::clock::Spent;
 use super::baseline::fused::Fused;

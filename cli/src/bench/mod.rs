@@ -10,7 +10,6 @@ mod matmul;
 mod nn;
 mod ops;
 mod overhead;
-mod primitives;
 mod reduce;
 mod report;
 mod runner;
@@ -59,7 +58,6 @@ static GROUPS: &[Group] = &[
     group("overhead", overhead::BENCHMARKS),
     group("elementwise", elementwise::BENCHMARKS),
     group("reduce", reduce::BENCHMARKS),
-    group("primitives", primitives::BENCHMARKS),
     group("matmul", matmul::BENCHMARKS),
     group("graph", graph::BENCHMARKS),
     group("stream", stream::BENCHMARKS),

@@ -6,7 +6,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidemill::{Accelerator, Batch, Profiling, Slot, Stream, checksum};
+use tidemill::profile::{Profiling, checksum};
+use tidemill::stream::{Batch, Slot};
+use tidemill::{Accelerator, Stream};
 
 use super::benchmark::{Benchmark, Make, Result, Target, Unit};
 
@@ -62,7 +64,7 @@ fn device_time(gpu: &Accelerator, rows: usize) -> Result<Duration> {
     let session = gpu.begin_profiling("calibration", Profiling::Timeline)?;
     stream.run(0..15, |kind, slot| slot.write(0, &input(kind, rows)), |_| Ok(()))?;
     let run = session.finish()?;
-    let mut times: Vec<u64> = run.profiles.iter().map(tidemill::Profile::busy_ns).collect();
+    let mut times: Vec<u64> = run.profiles.iter().map(tidemill::profile::Profile::busy_ns).collect();
     times.sort_unstable();
     Ok(Duration::from_nanos(times[times.len() / 2]))
 }

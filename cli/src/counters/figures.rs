@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use tidemill::Stats;
+use tidemill::stats::Stats;
 
 /// What a program made an accelerator do.
 pub(super) struct Figures([u64; COLUMNS.len()]);

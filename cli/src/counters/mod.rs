@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tidemill::{Accelerator, Config, DeviceInfo, Prewarm};
+use tidemill::device::DeviceInfo;
+use tidemill::{Accelerator, Config, Prewarm};
 
 use self::figures::{Bound, Table, differences};
 use crate::Outcome;

@@ -146,7 +146,7 @@ fn conv_prepared_twice(gpu: &Accelerator) -> Result<()> {
     for _ in 0..2 {
         let x = gpu.upload(&vec![1.0f32; 8 * 16 * 16], [1, 8, 16, 16])?;
         let r = gpu.begin_recording()?;
-        let y = r.conv2d(&x, &weights, tidemill::Conv2d::new().epilogue(Epilogue::new().relu()))?;
+        let y = r.conv2d_with(&x, &weights, tidemill::Conv2d::new().epilogue(Epilogue::new().relu()))?;
         let got = finish(r, y)?;
         expect("the convolution", &got, |_| 36.0)?;
     }

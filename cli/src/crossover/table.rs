@@ -136,7 +136,7 @@ fn record(r: &Recording, op: Op, x: &Tensor, weights: &PreparedWeights) -> Resul
         Op::Swish => r.swish(x),
         Op::Softmax => r.softmax(x, -1),
         Op::LogSoftmax => r.log_softmax(x, -1),
-        Op::Conv2d => r.conv2d(x, weights, Conv2d::new().padding([1, 1])),
+        Op::Conv2d => r.conv2d_with(x, weights, Conv2d::new().padding([1, 1])),
         _ => r.gelu(x),
     }
 }

@@ -10,7 +10,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidemill::{CompiledKernel, Config, DeviceInfo, Error, compiled_kernels};
+use tidemill::device::DeviceInfo;
+use tidemill::tune::{CompiledKernel, compiled_kernels};
+use tidemill::{Config, Error};
 
 use crate::Outcome;
 use assembly::{MainLoop, main_loop};

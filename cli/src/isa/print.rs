@@ -1,7 +1,7 @@
 //! How kernels that were judged are shown: as JSON, each pipeline on a line, or kernels and GPUs in one table.
 
 use serde_json::Value;
-use tidemill::DeviceInfo;
+use tidemill::device::DeviceInfo;
 
 use super::Row;
 use super::statistics::Compiler;

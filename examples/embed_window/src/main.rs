@@ -13,7 +13,7 @@ mod screen;
 use std::error::Error;
 
 use screen::Screen;
-use tidemill::raw::TensorBuffer;
+use tidemill::interop::TensorBuffer;
 use tidemill::{Accelerator, Config, Conv2d, DType, PreparedWeights, Recording, Tensor, Value};
 use winit::application::ApplicationHandler;
 use winit::dpi::LogicalSize;
@@ -72,7 +72,7 @@ impl Simulation {
     fn step(&self, r: &Recording, u: Value, v: Value) -> tidemill::Result<(Value, Value)> {
         let same_size = || Conv2d::new().padding([1, 1]);
         let (spread_u, spread_v) =
-            (r.conv2d(u, &self.laplace, same_size())?, r.conv2d(v, &self.laplace, same_size())?);
+            (r.conv2d_with(u, &self.laplace, same_size())?, r.conv2d_with(v, &self.laplace, same_size())?);
         let reaction = r.mul(u, v)?;
         let reaction = r.mul(reaction, v)?;
         // u + lap u - u v v + feed (1 - u)

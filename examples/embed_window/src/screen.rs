@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
-use tidemill::raw::{DeviceNeeds, HostDevice, HostHandles, TensorBuffer};
+use tidemill::interop::{DeviceNeeds, HostDevice, HostHandles, TensorBuffer};
 use winit::raw_window_handle::{HasDisplayHandle, HasWindowHandle};
 use winit::window::Window;
 

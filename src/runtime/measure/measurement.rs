@@ -34,7 +34,7 @@ enum Verdict {
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
-/// use tidemill::RoundMode;
+/// use tidemill::profile::RoundMode;
 /// let gpu = tidemill::Accelerator::global()?;
 /// let a = gpu.upload(&vec![1.0f32; 100_000], [100_000])?;
 /// let mut result = gpu.run(|r| r.add(&a, &a))?;

@@ -160,7 +160,7 @@ impl Session {
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
-    /// use tidemill::Profiling;
+    /// use tidemill::profile::Profiling;
     /// let gpu = tidemill::Accelerator::global()?;
     /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
     /// let session = gpu.begin_profiling("a sum", Profiling::Timeline)?;

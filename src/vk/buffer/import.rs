@@ -28,7 +28,8 @@ const LOAD_BYTES: u64 = 16;
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
-/// use tidemill::{Accelerator, DType, HostMemory};
+/// use tidemill::interop::HostMemory;
+/// use tidemill::{Accelerator, DType};
 /// // Or a file that the crate `memmap2` maps: `HostMemory::new(map)`.
 /// let weights = HostMemory::new(vec![0u8; 1 << 20]);
 /// let gpu = Accelerator::global()?;

@@ -116,7 +116,7 @@ pub(crate) fn wanted_extensions(info: &DeviceInfo) -> Vec<(&'static CStr, bool)>
 /// # fn make(instance: &ash::Instance, physical: ash::vk::PhysicalDevice, queues: &[ash::vk::DeviceQueueCreateInfo<'_>]) {
 /// use ash::vk;
 /// // SAFETY: both handles are valid.
-/// let needs = unsafe { tidemill::raw::DeviceNeeds::of(instance, physical) };
+/// let needs = unsafe { tidemill::interop::DeviceNeeds::of(instance, physical) };
 /// assert!(needs.missing().is_empty(), "{:?}", needs.missing());
 /// // The host's own wishes first, then Tidemill's.
 /// let mut core = vk::PhysicalDeviceFeatures::default().sampler_anisotropy(true);

@@ -66,6 +66,7 @@ pub type TimelinePoint = (vk::Semaphore, u64);
 /// commands that use the buffer are done. The buffer can be bound as a storage, uniform or texel buffer and copied
 /// from; the host does not write to it.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct TensorBuffer {
     /// The buffer.
     pub buffer: vk::Buffer,

@@ -1,0 +1,46 @@
+//! Shapes and element types of what is known at run time only.
+
+use std::str::FromStr;
+
+use super::{DType, Shape};
+use crate::error::{Error, Result};
+
+/// For extents whose number is known at run time only.
+///
+/// ```
+/// use tidemill::{Error, Shape};
+/// let extents = vec![64, 784];
+/// assert_eq!(Shape::try_from(extents.as_slice())?, Shape::from([64, 784]));
+/// assert!(matches!(Shape::try_from([1, 2, 3, 4, 5].as_slice()), Err(Error::Rank { rank: 5, .. })));
+/// # Ok::<(), Error>(())
+/// ```
+impl TryFrom<&[usize]> for Shape {
+    type Error = Error;
+
+    fn try_from(extents: &[usize]) -> Result<Shape> {
+        Shape::new(extents).ok_or(Error::Rank { op: "shape", rank: extents.len() })
+    }
+}
+
+/// The names as [`Display`](std::fmt::Display) writes them.
+///
+/// ```
+/// use tidemill::DType;
+/// assert_eq!("f16".parse::<DType>()?, DType::F16);
+/// let refused = "f64".parse::<DType>().unwrap_err();
+/// assert_eq!(refused.to_string(), "no element type is called f64; there are f32, f16, i32 and u32");
+/// # Ok::<(), tidemill::Error>(())
+/// ```
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<DType> {
+        match name {
+            "f32" => Ok(DType::F32),
+            "f16" => Ok(DType::F16),
+            "i32" => Ok(DType::I32),
+            "u32" => Ok(DType::U32),
+            _ => Err(Error::UnknownType { name: name.to_owned() }),
+        }
+    }
+}
