@@ -23,7 +23,7 @@ fn library() -> (PathBuf, PathBuf) {
     };
     // Cargo's file names have no quotes and no escapes, except of backslashes.
     let paths = messages.lines().filter(artifact).flat_map(|line| line.split('"'));
-    let library = paths.filter(|path| path.ends_with(".rlib")).last().expect("an rlib of the library");
+    let library = paths.filter(|path| path.ends_with(".rlib")).next_back().expect("an rlib of the library");
     let library = PathBuf::from(library.replace("\\\\", "\\"));
     let built = library.parent().unwrap();
     let dependencies = if built.ends_with("deps") { built.to_owned() } else { built.join("deps") };

@@ -86,7 +86,7 @@ fn page_of(gpu: &Accelerator, cells: &[Cell]) -> String {
 fn side(side: Side) -> &'static str {
     match side {
         Side::Cpu => "CPU",
-        Side::Gpu => "GPU",
+        _ => "GPU",
     }
 }
 

@@ -4,7 +4,7 @@ use super::elementwise::{Arg, Codes, check_float, not_nan, scalar_bits};
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::runtime::operand::IntoOperand;
-use crate::runtime::recording::{Recording, Value};
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, Element};
 
 const EQ: Codes = Codes::all(OpCode::EqF32, OpCode::EqInt, OpCode::EqInt);

@@ -8,7 +8,7 @@ use crate::ir::copy::Gather;
 use crate::ir::index::{Histogram, Locate, Scatter, Update};
 use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
-use crate::runtime::recording::{Recording, Value};
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::axes::{Axes, Geometry, resolve_axis};
 use crate::shape::{DType, Shape, layout};
 

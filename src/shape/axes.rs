@@ -145,7 +145,7 @@ impl Axes {
         // Dimensions of one element are nowhere in the way.
         let mut axes = extents(true).filter(|&d| dims[d] != 1);
         let first = axes.next().or_else(|| extents(true).next()).unwrap_or(dims.len());
-        let last = axes.last().map_or(first, |last| last.max(first));
+        let last = axes.next_back().map_or(first, |last| last.max(first));
         let end = (last + 1).min(dims.len());
         let side_by_side = (first..end).all(|d| reduced[d] || dims[d] == 1);
         if side_by_side {

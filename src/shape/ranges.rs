@@ -79,6 +79,7 @@ macro_rules! tuples {
 tuples! { (A a, B b) (A a, B b, C c) (A a, B b, C c, D d) }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "one range, of one dimension")]
 mod tests {
     use super::*;
 

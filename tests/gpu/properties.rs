@@ -135,7 +135,7 @@ impl Twin {
         let low = self.r.slice(a.value, [0..cut, 0..columns])?;
         let high = self.r.slice(a.value, [cut..rows, 0..columns])?;
         self.ops += 2;
-        let value = self.r.concat(&[Operand::from(high), Operand::from(low)], 0)?;
+        let value = self.r.concat([Operand::from(high), Operand::from(low)], 0)?;
         Ok(self.known(value, a.dims, |i, j| a.at((i + cut) % rows, j)))
     }
 

@@ -105,7 +105,7 @@ fn auto_overhead(gpu: &Accelerator) -> Result<Benchmark> {
                 // As long as it was priced, so that nothing changes sides.
                 let price_us = match decision.side {
                     Side::Cpu => decision.cpu_us,
-                    Side::Gpu => decision.gpu_us.unwrap_or_default(),
+                    _ => decision.gpu_us.unwrap_or_default(),
                 };
                 placement.learn(&call, &decision, black_box(begun.elapsed().as_secs_f64() + price_us));
             }
