@@ -193,7 +193,8 @@ fn a_leak_would_be_found() {
     let output = searched(&own("leak.c")).output().unwrap();
     assert!(!output.status.success());
     assert!(said(&output).contains("LeakSanitizer: detected memory leaks"), "{}", said(&output));
-    assert!(said(&output).contains("libtidemill_c.so"), "{}", said(&output));
+    // By the library's file, or by its sources where frames have names.
+    assert!(said(&output).contains("tidemill_c"), "{}", said(&output));
 }
 
 /// `older.c` and `refused.c` have the headers of earlier versions. A change that breaks the first of this ABI raises

@@ -86,15 +86,18 @@ fn exports(text: &str) -> Vec<&str> {
     items.filter_map(|(at, _)| text[at + "pub use ".len()..].split(';').next()).collect()
 }
 
-/// The types that users of the crate can name: what is re-exported, and what public modules declare.
-fn public_types() -> BTreeSet<String> {
+/// Files of the crate's public modules.
+fn public_modules() -> Vec<PathBuf> {
     let lib = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();
     let modules = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
-    let mut public: Vec<PathBuf> = vec![root().join("src/vk/raw.rs")];
-    for module in modules {
-        public.push(root().join(format!("src/{module}.rs")));
-        public.push(root().join(format!("src/{module}/mod.rs")));
-    }
+    let named = modules.flat_map(|name| [format!("src/{name}.rs"), format!("src/{name}/mod.rs")]);
+    let named = named.chain(["src/vk/raw.rs".to_owned()]);
+    named.map(|file| root().join(file)).filter(|file| file.exists()).collect()
+}
+
+/// The types that users of the crate can name: what is re-exported, and what public modules declare.
+fn public_types() -> BTreeSet<String> {
+    let public = public_modules();
     let mut types = BTreeSet::new();
     for file in files(&root().join("src")) {
         let text = std::fs::read_to_string(&file).unwrap();
@@ -156,13 +159,15 @@ fn is_called(capi: &str, name: &str) -> bool {
         || capi.match_indices(&path).any(|(at, _)| !capi[at + path.len()..].starts_with(is_name))
 }
 
-/// Functions that `lib.rs` re-exports.
+/// Functions that `lib.rs` and public modules re-export. (Those of `cpu` are in C as chains on the CPU.)
 fn functions() -> BTreeSet<String> {
-    let lib = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let modules = public_modules().into_iter().filter(|file| !file.ends_with("cpu/mod.rs"));
+    let modules = std::iter::once(root().join("src/lib.rs")).chain(modules);
+    let modules: String = modules.map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let all: Vec<String> =
         files(&root().join("src")).iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let mut functions = BTreeSet::new();
-    for item in exports(&lib) {
+    for item in exports(&modules) {
         let items = item.split_once('{').map_or(item, |(_, items)| items.trim_end_matches('}'));
         for path in items.split(',') {
             let path = path.trim().split(" as ").next().unwrap_or_default();
