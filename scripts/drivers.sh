@@ -2,7 +2,8 @@
 # The table of cases on every software driver that can be had: Mesa's of three releases, and SwiftShader. Sourced after
 # scripts/root.sh, never run.
 #
-#   drivers [ARGS...]   runs `tidemill cases ARGS` on each; the last line of each tells the driver and its version
+#   drivers [--lavapipe] [ARGS...]   runs `tidemill cases ARGS` on each, or on lavapipe alone, which takes less time; a line
+#                                    for each tells the driver and its version
 
 LAVAPIPE_CACHE=$CACHE/lavapipe
 LAVAPIPE_ROOT=trixie
@@ -63,7 +64,11 @@ driver() {
 }
 
 drivers() {
-    local program codename failed=0 missing=() manifest
+    local program codename failed=0 missing=() manifest swiftshader=yes
+    if [[ ${1:-} == --lavapipe ]]; then
+        swiftshader=
+        shift
+    fi
     need_cargo
     setup
     cargo build --quiet "${WORKSPACE[@]}" --features "$FEATURES" --bin tidemill "${LIKE_TESTS[@]}"
@@ -80,7 +85,9 @@ drivers() {
     else
         missing+=("lavapipe of $codename-backports (log: $SETUP_LOG)")
     fi
-    if setup_chromium_vulkan; then
+    if [[ -z $swiftshader ]]; then
+        :
+    elif setup_chromium_vulkan; then
         each+=("$CHROMIUM_CACHE/swiftshader/vk_swiftshader_icd.json")
     else
         missing+=("SwiftShader of Debian's package chromium-common")
