@@ -100,6 +100,7 @@ pub use runtime::recording::Recording;
 pub use runtime::submission::Submission;
 pub use runtime::tensor::{Tensor, TensorWriter};
 pub use shape::axes::Axes;
+pub use shape::resize::{Coordinates, Interpolation};
 pub use shape::windows::Pool;
 pub use shape::{DType, Element, F16, MAX_RANK, Shape};
 pub use stream::Stream;

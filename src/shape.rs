@@ -6,7 +6,9 @@ mod convert;
 mod half;
 pub(crate) mod layout;
 pub(crate) mod norm;
+pub(crate) mod pixels;
 pub(crate) mod ranges;
+pub(crate) mod resize;
 pub(crate) mod windows;
 
 use std::fmt;

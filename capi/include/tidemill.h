@@ -314,6 +314,12 @@ typedef uint32_t tm_reduce_op;
 // What is made of each window: TM_POOL_MAX and so on.
 typedef uint32_t tm_pool_op;
 
+// How tm_resize makes an element: TM_NEAREST and so on.
+typedef uint32_t tm_interpolation;
+
+// Where elements of a resized image lie: TM_HALF_PIXEL and so on.
+typedef uint32_t tm_coordinates;
+
 // A step of an epilogue: TM_STEP_BIAS and so on.
 typedef uint32_t tm_step_op;
 
@@ -867,6 +873,27 @@ typedef uint32_t tm_link;
 // (sum of |x|^p)^(1/p).
 #define TM_POOL_NORM 3
 
+// The nearest one, of two the lower.
+#define TM_NEAREST 0
+
+// The one below.
+#define TM_BELOW 1
+
+// Of the two around it, in each dimension.
+#define TM_LINEAR 2
+
+// Of four, in each dimension.
+#define TM_CUBIC 3
+
+// (x + 1/2) * from / to - 1/2.
+#define TM_HALF_PIXEL 0
+
+// x * (from - 1) / (to - 1).
+#define TM_ALIGN_CORNERS 1
+
+// x * from / to.
+#define TM_ASYMMETRIC 2
+
 // Plus an element of `operand` for each column of a product, or channel of a convolution. As the first step only.
 #define TM_STEP_BIAS 0
 
@@ -1380,6 +1407,21 @@ tm_status tm_pool(const tm_recording *recording,
                   float p,
                   tm_value *out);
 
+// The last `rank` dimensions, one to three, with other extents; floats.
+tm_status tm_resize(const tm_recording *recording,
+                    tm_value x,
+                    const size_t *extents,
+                    size_t rank,
+                    tm_interpolation interpolation,
+                    tm_coordinates coordinates,
+                    tm_value *out);
+
+// Channels to pixels: [..., c * f * f, h, w] to [..., c, h * f, w * f].
+tm_status tm_pixel_shuffle(const tm_recording *recording, tm_value x, size_t factor, tm_value *out);
+
+// Pixels to channels: [..., c, h * f, w * f] to [..., c * f * f, h, w].
+tm_status tm_pixel_unshuffle(const tm_recording *recording, tm_value x, size_t factor, tm_value *out);
+
 // As tm_pool, TM_POOL_MAX and TM_POOL_AVERAGE, with windows that cut the last `rank` dimensions into so many parts.
 tm_status tm_adaptive_pool(const tm_recording *recording,
                            tm_pool_op op,
@@ -1514,6 +1556,15 @@ tm_status tm_slice(const tm_recording *recording,
                    const size_t *end,
                    size_t count,
                    tm_value *out);
+
+// As tm_slice, of which every `step[i]`-th element counts; from the last one of the range on where it is negative.
+tm_status tm_slice_step(const tm_recording *recording,
+                        tm_value x,
+                        const size_t *begin,
+                        const size_t *end,
+                        const ptrdiff_t *step,
+                        size_t count,
+                        tm_value *out);
 
 // Repeated to a larger shape by NumPy's rules.
 tm_status tm_broadcast_to(const tm_recording *recording,

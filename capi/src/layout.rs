@@ -78,6 +78,31 @@ pub unsafe extern "C" fn tm_slice(
     })
 }
 
+/// As tm_slice, of which every `step[i]`-th element counts; from the last one of the range on where it is negative.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_slice_step(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    begin: *const usize,
+    end: *const usize,
+    step: *const isize,
+    count: usize,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_slice_step", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        // SAFETY: contract 1.
+        let begin = unsafe { elements(begin, count, "begin") }?;
+        // SAFETY: contract 1.
+        let end = unsafe { elements(end, count, "end") }?;
+        // SAFETY: contract 1.
+        let step = unsafe { elements(step, count, "step") }?;
+        let ranges: Vec<Range<usize>> = begin.iter().zip(end).map(|(&begin, &end)| begin..end).collect();
+        Ok(r.slice_step(x, &ranges[..], step)?)
+    })
+}
+
 /// Repeated to a larger shape by NumPy's rules.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_broadcast_to(

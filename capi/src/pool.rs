@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use tidemill::Pool;
+use tidemill::{Coordinates, Interpolation, Pool};
 
 use crate::arguments::elements;
 use crate::recording::{record, tm_recording, tm_value};
@@ -79,6 +79,87 @@ pub unsafe extern "C" fn tm_pool(
             TM_POOL_NORM => r.norm_pool(x, p, pool)?,
             other => return Err(Failure::unknown("op", other)),
         })
+    })
+}
+
+/// How tm_resize makes an element: TM_NEAREST and so on.
+pub type tm_interpolation = u32;
+/// The nearest one, of two the lower.
+pub const TM_NEAREST: tm_interpolation = 0;
+/// The one below.
+pub const TM_BELOW: tm_interpolation = 1;
+/// Of the two around it, in each dimension.
+pub const TM_LINEAR: tm_interpolation = 2;
+/// Of four, in each dimension.
+pub const TM_CUBIC: tm_interpolation = 3;
+
+/// Where elements of a resized image lie: TM_HALF_PIXEL and so on.
+pub type tm_coordinates = u32;
+/// (x + 1/2) * from / to - 1/2.
+pub const TM_HALF_PIXEL: tm_coordinates = 0;
+/// x * (from - 1) / (to - 1).
+pub const TM_ALIGN_CORNERS: tm_coordinates = 1;
+/// x * from / to.
+pub const TM_ASYMMETRIC: tm_coordinates = 2;
+
+/// The last `rank` dimensions, one to three, with other extents; floats.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_resize(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    extents: *const usize,
+    rank: usize,
+    interpolation: tm_interpolation,
+    coordinates: tm_coordinates,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_resize", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        let x = unsafe { scope.operand(x, "x") }?;
+        // SAFETY: contract 1.
+        let extents = unsafe { elements(extents, rank, "extents") }?;
+        let interpolation = match interpolation {
+            TM_NEAREST => Interpolation::Nearest,
+            TM_BELOW => Interpolation::Floor,
+            TM_LINEAR => Interpolation::Linear,
+            TM_CUBIC => Interpolation::Cubic,
+            other => return Err(Failure::unknown("interpolation", other)),
+        };
+        let coordinates = match coordinates {
+            TM_HALF_PIXEL => Coordinates::HalfPixel,
+            TM_ALIGN_CORNERS => Coordinates::AlignCorners,
+            TM_ASYMMETRIC => Coordinates::Asymmetric,
+            other => return Err(Failure::unknown("coordinates", other)),
+        };
+        Ok(r.resize(x, extents, interpolation, coordinates)?)
+    })
+}
+
+/// Channels to pixels: [..., c * f * f, h, w] to [..., c, h * f, w * f].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_pixel_shuffle(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    factor: usize,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_pixel_shuffle", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.pixel_shuffle(unsafe { scope.operand(x, "x") }?, factor)?)
+    })
+}
+
+/// Pixels to channels: [..., c, h * f, w * f] to [..., c * f * f, h, w].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_pixel_unshuffle(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    factor: usize,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_pixel_unshuffle", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.pixel_unshuffle(unsafe { scope.operand(x, "x") }?, factor)?)
     })
 }
 

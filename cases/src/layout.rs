@@ -15,6 +15,7 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
     transpositions(out);
     copies(out);
     slices(out);
+    stepped_slices(out);
     broadcasts(out);
     concatenations(out);
     paddings(out);
@@ -193,6 +194,48 @@ fn slices(out: &mut Vec<Case>) {
     for box_ in [[0..3, 1..4, 2..6], [1..2, 0..5, 0..7], [0..3, 4..5, 6..7], [2..3, 2..3, 2..3]] {
         add(&[3, 5, 7], &box_);
         add(&[2, 3, 5, 7].map(|n| n + 1), &[0..2, 1..2, 2..4, 0..8]);
+    }
+}
+
+/// Boxes of which every so many elements count, forwards and backwards.
+fn stepped_slices(out: &mut Vec<Case>) {
+    let mut add = |shape: &[usize], ranges: &[Range<usize>], steps: &[isize]| {
+        let what = format!("{shape:?} at {ranges:?} by {steps:?}");
+        // For each dimension the coordinates that count, in their order.
+        let chosen = |d: usize| -> Vec<usize> {
+            let step = steps.get(d).copied().unwrap_or(1);
+            let range = ranges[d].clone();
+            let by = step.unsigned_abs();
+            if step > 0 { range.step_by(by).collect() } else { range.rev().step_by(by).collect() }
+        };
+        let chosen: Vec<Vec<usize>> = (0..shape.len()).map(chosen).collect();
+        let (input, to) = (shape.to_vec(), chosen.iter().map(Vec::len).collect::<Vec<_>>());
+        let extents = to.clone();
+        let expected = move |data: &[u32]| {
+            let mut result = Vec::new();
+            each(&extents, |c| {
+                let source: Vec<usize> = c.iter().enumerate().map(|(d, &c)| chosen[d][c]).collect();
+                result.push(at(data, &input, &source));
+            });
+            result
+        };
+        let (boxes, by) = (ranges.to_vec(), steps.to_vec());
+        let (cpu_boxes, cpu_by) = (boxes.clone(), by.clone());
+        let on_cpu = move |x: cpu::View<'_, u32>, out: &mut [u32]| {
+            cpu::slice_step(x, cpu_boxes.as_slice(), &cpu_by, out)
+        };
+        let record = move |r: &Recording, x: &Tensor| r.slice_step(x, boxes.as_slice(), &by);
+        out.push(mover("slice_step", what, [shape, &to], record, on_cpu, expected));
+    };
+    for step in [1, 2, 3, 4, 7, 100, -1, -2, -3, -4, -100] {
+        for range in [0..100, 3..98, 5..6, 7..7] {
+            add(&[100], std::slice::from_ref(&range), &[step]);
+        }
+        add(&[9, 16], &[0..9, 0..16], &[step]);
+        add(&[9, 16], &[1..8, 3..16], &[1, step]);
+        add(&[6, 64], &[0..6, 0..64], &[step, -step]);
+        add(&[3, 5, 7], &[0..3, 0..5, 1..7], &[-1, step, 2]);
+        add(&[3, 4, 5, 6], &[0..3, 1..4, 0..5, 0..6], &[step, 1, -1, step]);
     }
 }
 

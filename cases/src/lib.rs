@@ -19,6 +19,7 @@ mod pool;
 mod reduce;
 pub mod reference;
 pub mod report;
+mod resize;
 mod softmax;
 mod twin;
 mod unary;
@@ -238,6 +239,7 @@ pub fn all() -> Vec<Case> {
     elementwise::cases(&mut cases);
     pairs::cases(&mut cases);
     pool::cases(&mut cases);
+    resize::cases(&mut cases);
     layout::cases(&mut cases);
     index::cases(&mut cases);
     generate::cases(&mut cases);

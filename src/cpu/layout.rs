@@ -27,15 +27,20 @@ fn view<T: Element>(
     parallel::rows(out, width, width, LIGHT, |first, out| {
         for (i, row) in out.chunks_mut(width).enumerate() {
             let mut number = first + i;
+            // Strides may be negative, and wrap.
             let mut at = offset;
             for (d, extent) in outer.iter().enumerate().rev() {
-                at += number % extent * strides[d];
+                at = at.wrapping_add((number % extent).wrapping_mul(strides[d]));
                 number /= extent;
             }
             match stride {
                 1 => row.copy_from_slice(&x[at..at + width]),
                 0 => row.fill(x[at]),
-                _ => row.iter_mut().zip(x[at..].iter().step_by(stride)).for_each(|(to, from)| *to = *from),
+                _ => {
+                    for (i, to) in row.iter_mut().enumerate() {
+                        *to = x[at.wrapping_add(i.wrapping_mul(stride))];
+                    }
+                }
             }
         }
     });
@@ -78,6 +83,22 @@ pub fn slice<'a, T: Element>(
     let op = "slice";
     let x = x.into().checked(op)?;
     view(op, x.data(), layout::slice(x.shape(), &ranges.into())?, out)
+}
+
+/// [`Recording::slice_step`](crate::Recording::slice_step): a box of which every so many elements count.
+///
+/// # Errors
+///
+/// Those of [`slice`], and [`Error::Parameter`](crate::Error::Parameter) if a step is 0 or there are more than dimensions.
+pub fn slice_step<'a, T: Element>(
+    x: impl Into<View<'a, T>>,
+    ranges: impl Into<Ranges>,
+    steps: &[isize],
+    out: &mut [T],
+) -> Result<Shape> {
+    let op = "slice_step";
+    let x = x.into().checked(op)?;
+    view(op, x.data(), layout::slice_step(x.shape(), &ranges.into(), steps)?, out)
 }
 
 /// [`Recording::broadcast_to`](crate::Recording::broadcast_to): the operand repeated to a larger shape.

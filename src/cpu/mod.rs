@@ -43,6 +43,7 @@ mod number;
 pub(crate) mod parallel;
 mod pool;
 pub(crate) mod reduce;
+mod resize;
 mod simd;
 mod softmax;
 mod streaming;
@@ -64,7 +65,7 @@ pub use index::{
     bincount, bincount_weighted, count_outside, gather, gather_elements, gather_nd, one_hot, scatter,
     scatter_add, scatter_max, scatter_min, segment_sum,
 };
-pub use layout::{broadcast_to, concat, gather_rows, pad, permute, slice, stack, transpose};
+pub use layout::{broadcast_to, concat, gather_rows, pad, permute, slice, slice_step, stack, transpose};
 pub use matmul::{Matmul, matmul, matmul_with};
 pub use norm::{add_layer_norm, add_rms_norm, batch_norm, group_norm, instance_norm, layer_norm, rms_norm};
 pub use number::{Number, Signed};
@@ -72,6 +73,7 @@ pub use pool::{
     adaptive_average_pool, adaptive_max_pool, average_pool, max_pool, max_pool_places, norm_pool,
 };
 pub use reduce::{amax, amin, argmax, argmin, dot, mean, moments, norm, prod, sum, variance};
+pub use resize::{pixel_shuffle, pixel_unshuffle, resize};
 pub use softmax::{log_softmax, softmax};
 pub use unary::*;
 pub use view::View;

@@ -303,6 +303,10 @@ impl Merging<'_> {
                 branch!("common: pooled");
                 a.kind == b.kind && a.windows == b.windows && self.read(a.input) == self.read(b.input)
             }
+            (Op::Resize(a), Op::Resize(b)) => {
+                branch!("common: resized");
+                a.how == b.how && self.read(a.input) == self.read(b.input)
+            }
             (Op::Generate(a), Op::Generate(b)) => {
                 branch!("common: generated");
                 a.sequence == b.sequence && a.seed == b.seed

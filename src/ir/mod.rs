@@ -23,5 +23,6 @@ pub(crate) mod op_code;
 pub(crate) mod pipeline_key;
 pub(crate) mod pool;
 pub(crate) mod reduce;
+pub(crate) mod resize;
 pub(crate) mod softmax;
 pub(crate) mod value;

@@ -10,6 +10,7 @@ use crate::ir::matmul::Product;
 use crate::ir::norm::Norm;
 use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
+use crate::ir::resize::Resize;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
 
@@ -27,6 +28,7 @@ pub(crate) enum Op {
     /// A number for each window.
     Pool(Box<Pooling>),
     Norm(Box<Norm>),
+    Resize(Box<Resize>),
     /// All of a value.
     Copy(Copy),
     /// A dense tensor into a box of a larger one.
@@ -84,6 +86,10 @@ impl Op {
                     .for_each(|value| note(value, false));
                 note(output, true);
                 residual.iter().for_each(|residual| note(residual.sum, true));
+            }
+            Op::Resize(resize) => {
+                note(resize.input, false);
+                note(resize.output, true);
             }
             Op::Copy(copy) => {
                 note(copy.input, false);
@@ -152,6 +158,7 @@ from_own_type! {
     Softmax(Softmax) by Box,
     Pool(Pooling) by Box,
     Norm(Norm) by Box,
+    Resize(Resize) by Box,
     Copy(Copy),
     CopyBox(CopyBox) by Box,
     Gather(Gather),

@@ -87,6 +87,7 @@ fn bound(constant: ConstantName) -> Bound {
         C::GatherIndexed => Most(2),
         C::LocateDepth => Size(8),
         C::ScatterKind => Most(8),
+        C::ResizeMode => Most(3),
         C::PoolKind => Most(4),
         C::PoolAdaptive => Flag,
         C::GenerateKind | C::PlaceFit => Most(3),

@@ -21,5 +21,6 @@ pub(crate) mod matmul;
 pub(crate) mod modules;
 pub(crate) mod pack;
 pub(crate) mod pool;
+pub(crate) mod resize;
 pub(crate) mod together;
 pub(crate) mod variant;

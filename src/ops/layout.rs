@@ -85,6 +85,36 @@ impl Recording {
         self.view(op, id, layout::slice(shape, &ranges.into())?)
     }
 
+    /// A box of the operand as by [`slice`](Recording::slice), of which every `steps[d]`-th element counts; dimensions left
+    /// out count each. With a negative step it goes from the last element of the range to the first: −1 reverses. Bits pass as
+    /// in [`permute`](Recording::permute).
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let x = gpu.upload(&[0u32, 1, 2, 3, 4, 5, 6], [7])?;
+    /// let (third, back) =
+    ///     gpu.run(|r| Ok((r.slice_step(&x, 0..7, &[3])?, r.slice_step(&x, 1..6, &[-2])?)))?;
+    /// assert_eq!((third.read::<u32>()?, back.read::<u32>()?), (vec![0, 3, 6], vec![5, 3, 1]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] as [`slice`](Recording::slice), [`Error::Parameter`] if a step is 0 or there are more steps than
+    /// dimensions.
+    pub fn slice_step<'a>(
+        &self,
+        operand: impl IntoOperand<'a>,
+        ranges: impl Into<Ranges>,
+        steps: &[isize],
+    ) -> Result<Value> {
+        let op = "slice_step";
+        let id = self.resolve(op, operand)?;
+        let (shape, _) = self.kind(id);
+        self.view(op, id, layout::slice_step(shape, &ranges.into(), steps)?)
+    }
+
     /// The operand repeated to a larger shape by NumPy's rules: dimensions of one element stretch, missing ones are
     /// added in front. Bits pass as in [`permute`](Recording::permute).
     ///

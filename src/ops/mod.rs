@@ -17,6 +17,7 @@ pub(crate) mod matmul;
 pub(crate) mod norm;
 mod pool;
 mod reduce;
+mod resize;
 mod scalar;
 mod softmax;
 mod unary;

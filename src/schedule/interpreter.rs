@@ -177,6 +177,7 @@ impl Interpreter<'_> {
             | Op::Scatter(_)
             | Op::Histogram(_)
             | Op::Pool(_)
+            | Op::Resize(_)
             | Op::Generate(_)
             | Op::Fill(_)
             | Op::Dispatch(_) => panic!("no random graph has these"),

@@ -56,7 +56,10 @@ pub(crate) fn transposed(rank: usize) -> SmallVec<[usize; MAX_RANK]> {
 }
 
 pub(crate) fn slice(shape: Shape, ranges: &Ranges) -> Result<Strided> {
-    let op = "slice";
+    slice_as("slice", shape, ranges)
+}
+
+fn slice_as(op: &'static str, shape: Shape, ranges: &Ranges) -> Result<Strided> {
     let strides = dense_strides(&shape);
     let mut extents = Extents::from_slice(shape.dims());
     let mut offset = 0usize;
@@ -68,6 +71,30 @@ pub(crate) fn slice(shape: Shape, ranges: &Ranges) -> Result<Strided> {
         }
         extents[d] = range.end - range.start;
         offset = offset.wrapping_add(strides[d].wrapping_mul(range.start));
+    }
+    Ok(Strided { shape: shape_of(op, &extents)?, strides, offset })
+}
+
+/// A box of which every `steps[d]`-th element counts; from the end of the range on where the step is negative.
+pub(crate) fn slice_step(shape: Shape, ranges: &Ranges, steps: &[isize]) -> Result<Strided> {
+    let op = "slice_step";
+    let Strided { shape: inside, mut strides, mut offset } = slice_as(op, shape, ranges)?;
+    if steps.len() > shape.rank() {
+        let rule = format!("be no more than {}, the dimensions of {shape}", shape.rank());
+        return Err(Error::Parameter { op, name: "the number of steps", value: steps.len() as f64, rule });
+    }
+    let mut extents = Extents::from_slice(inside.dims());
+    for (d, &step) in steps.iter().enumerate() {
+        if step == 0 {
+            let rule = "not be 0".to_owned();
+            return Err(Error::Parameter { op, name: "a step", value: 0.0, rule });
+        }
+        if step < 0 {
+            offset = offset.wrapping_add(strides[d].wrapping_mul(extents[d].saturating_sub(1)));
+        }
+        extents[d] = extents[d].div_ceil(step.unsigned_abs());
+        // Strides wrap: a negative one is added as its complement.
+        strides[d] = strides[d].wrapping_mul(step as usize);
     }
     Ok(Strided { shape: shape_of(op, &extents)?, strides, offset })
 }

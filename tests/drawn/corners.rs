@@ -292,6 +292,15 @@ pub const CORNERS: &[Corner] = &[
         let (once, again) = (t.concat(std::slice::from_ref(&x), 0)?, t.concat(&[x], 0)?);
         t.binary("add", &once, &again)
     }),
+    corner("default variants", "one resizing twice", |t| {
+        let x = t.tensor(&[3, 20])?;
+        let (once, again) = (t.doubled(&x)?, t.doubled(&x)?);
+        t.binary("add", &once, &again)
+    }),
+    corner("default variants", "resizing of nothing", |t| {
+        let x = t.tensor(&[0, 20])?;
+        t.doubled(&x)
+    }),
     corner("default variants", "one pooling twice", |t| {
         let x = t.tensor(&[3, 20])?;
         let (once, again) = (t.pairs(&x)?, t.pairs(&x)?);

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use tidemill::{
-    Accelerator, Axes, Conv2d, DType, F16, Matmul, Operand, Pool, Recording, Result, Shape, Tensor, Value,
+    Accelerator, Axes, Conv2d, Coordinates, DType, F16, Interpolation, Matmul, Operand, Pool, Recording,
+    Result, Shape, Tensor, Value,
 };
 use tidemill_cases::reference;
 use tidemill_cases::reference::convolution::Convolution;
@@ -286,6 +287,18 @@ impl<'a> Twin<'a> {
         let larger = |row: &[f32]| row.chunks_exact(2).map(|pair| pair[0].max(pair[1])).collect::<Vec<_>>();
         let data = x.data.chunks(width.max(1)).flat_map(larger).collect();
         Ok(self.known(format!("pairs(%{})", x.number), value, dims, data))
+    }
+
+    /// Each element twice.
+    pub fn doubled(&mut self, x: &Known) -> Made {
+        let mut dims = x.dims.clone();
+        let width = 2 * dims.last().copied().unwrap_or(1);
+        if let Some(last) = dims.last_mut() {
+            *last = width;
+        }
+        let value = self.r.resize(x.value, &[width], Interpolation::Nearest, Coordinates::HalfPixel)?;
+        let data = x.data.iter().flat_map(|x| [*x, *x]).collect();
+        Ok(self.known(format!("doubled(%{})", x.number), value, dims, data))
     }
 
     /// The dot product of two vectors.

@@ -12,6 +12,7 @@ pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
     ("max_pool_64x112_3x3s2", |gpu| against_copy(gpu, "max_pool_64x112_3x3s2", 112)),
     ("layer_norm_4096x1024", |gpu| beside_add(gpu, "layer_norm_4096x1024", 0.55)),
     ("rms_norm_4096x1024", |gpu| beside_add(gpu, "rms_norm_4096x1024", 0.55)),
+    ("resize_linear_3x512_1024", |gpu| against_copy(gpu, "resize_linear_3x512_1024", 1024)),
 ];
 
 /// Against our own copy of as many bytes.

@@ -67,9 +67,14 @@ impl Space {
 
     /// Which elements of an input are read: from the first to behind the last.
     pub(super) fn reach(&self, k: usize, offset: u32) -> Range<u64> {
-        let far = |(extent, stride): (&u32, &u32)| u64::from(extent - 1) * u64::from(*stride);
-        let last = u64::from(offset) + self.extents.iter().zip(&self.strides[k]).map(far).sum::<u64>();
-        u64::from(offset)..last + 1
+        // A negative stride is its complement.
+        let far = |(extent, stride): (&u32, &u32)| i64::from(extent - 1) * i64::from(*stride as i32);
+        let (mut first, mut last) = (i64::from(offset), i64::from(offset));
+        for distance in self.extents.iter().zip(&self.strides[k]).map(far) {
+            first += distance.min(0);
+            last += distance.max(0);
+        }
+        first.max(0) as u64..last.max(0) as u64 + 1
     }
 
     pub(super) fn mode(&self, k: usize, offset: u32) -> Mode {
@@ -164,6 +169,8 @@ mod tests {
         let column = MapInput { value: 0, strides: [10, 1, 0, 0], offset: 3 };
         let reach = |shape: Shape, input: MapInput| Space::collapse(&shape, &[input]).reach(0, input.offset);
         assert_eq!(reach([4, 2].into(), column), 3..3 + 30 + 1 + 1);
+        let backwards = MapInput { value: 0, strides: [10, 2u32.wrapping_neg(), 0, 0], offset: 8 };
+        assert_eq!(reach([4, 3].into(), backwards), 4..8 + 30 + 1);
         assert_eq!(reach([1].into(), MapInput { value: 0, strides: [0; 4], offset: 77 }), 77..78);
     }
 }
