@@ -162,7 +162,7 @@ fn case(mode: Interpolation, coordinates: Coordinates, dims: &[usize], extents: 
     const EPS: f64 = 1.0 / (1u64 << 24) as f64;
     let bound = match mode {
         Interpolation::Linear => Bound::Scaled(12.0 * EPS),
-        Interpolation::Cubic => Bound::Scaled(32.0 * EPS),
+        Interpolation::Cubic => Bound::Scaled(64.0 * EPS),
         _ => Bound::Exact,
     };
     let taps = match mode {

@@ -81,7 +81,7 @@ impl Recording {
     /// # Accuracy
     ///
     /// Nearest and floor are exact: they move elements. Linear: at most 8 · 2⁻²⁴ · max|x| over the neighbours in one or two
-    /// dimensions, 12 in three; cubic: 32 · 2⁻²⁴ · Σ|w · x|. The fraction comes of a division, for which Vulkan guarantees 2.5 ULP.
+    /// dimensions, 12 in three; cubic: 64 · 2⁻²⁴ · Σ|w · x|. The fraction comes of a division, for which Vulkan guarantees 2.5 ULP.
     ///
     /// # Errors
     ///
