@@ -114,8 +114,10 @@ pub use vk::raw as interop;
 /// What arguments may be: the traits and types that calls convert to, which are seldom named.
 pub mod args {
     pub use crate::ops::conv2d::ConvWeights;
+    pub use crate::ops::sort::Unique;
     pub use crate::runtime::operand::{IntoOperand, Scalar};
     pub use crate::runtime::outputs::Outputs;
+    pub use crate::shape::along::{Along, Sort};
     pub use crate::shape::ranges::Ranges;
 }
 

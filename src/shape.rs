@@ -1,5 +1,6 @@
 //! Shapes and element types.
 
+pub(crate) mod along;
 pub(crate) mod axes;
 pub(crate) mod broadcast;
 mod convert;

@@ -377,6 +377,9 @@ typedef struct {
 // What an update does to the place that its index names: TM_SCATTER_SET and so on.
 typedef uint32_t tm_scatter_op;
 
+// A scan: TM_CUMSUM and so on.
+typedef uint32_t tm_scan_op;
+
 // What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
 typedef struct {
     // The input; all zeros for an output.
@@ -977,6 +980,18 @@ typedef uint32_t tm_link;
 
 // The smaller of the two.
 #define TM_SCATTER_MIN 3
+
+// Running sums.
+#define TM_CUMSUM 0
+
+// Running products.
+#define TM_CUMPROD 1
+
+// The largest element so far.
+#define TM_CUMMAX 2
+
+// The smallest element so far.
+#define TM_CUMMIN 3
 
 // What each side is predicted to take.
 #define TM_POLICY_AUTO 0
@@ -1686,6 +1701,70 @@ tm_status tm_one_hot(const tm_recording *recording, tm_value indices, size_t cla
 
 // How many of the indices lie outside an axis of this extent, as a u32 scalar.
 tm_status tm_count_outside(const tm_recording *recording, tm_value indices, size_t extent, tm_value *out);
+
+// A scan along an axis; negative ones count from the end. An exclusive one leaves the element at each result's own place out; a
+// reverse one begins at the end.
+tm_status tm_scan(const tm_recording *recording,
+                  tm_scan_op op,
+                  tm_value x,
+                  int32_t axis,
+                  bool exclusive,
+                  bool reverse,
+                  tm_value *out);
+
+// The elements in order along an axis. Equal ones keep their order; a NaN is larger than all numbers.
+tm_status tm_sort(const tm_recording *recording, tm_value x, int32_t axis, bool descending, tm_value *out);
+
+// The places along an axis that the elements in order come from, as u32.
+tm_status tm_argsort(const tm_recording *recording, tm_value x, int32_t axis, bool descending, tm_value *out);
+
+// The keys in order along an axis, and the values in the order of their keys.
+tm_status tm_sort_by_key(const tm_recording *recording,
+                         tm_value keys,
+                         tm_value values,
+                         int32_t axis,
+                         bool descending,
+                         tm_value *out_keys,
+                         tm_value *out_values);
+
+// The k largest elements along an axis, the largest first, and their places as u32.
+tm_status tm_topk(const tm_recording *recording,
+                  tm_value x,
+                  size_t k,
+                  int32_t axis,
+                  tm_value *out,
+                  tm_value *out_places);
+
+// For each value, how many elements of a sorted list come before it, as u32; with `behind`, how many are not above it.
+tm_status tm_searchsorted(const tm_recording *recording,
+                          tm_value sorted,
+                          tm_value values,
+                          bool behind,
+                          tm_value *out);
+
+// The slices along the first axis whose mask is not zero, one behind the other and zeros behind them, and how many there are as a
+// u32 scalar.
+tm_status tm_compact(const tm_recording *recording,
+                     tm_value x,
+                     tm_value mask,
+                     tm_value *out,
+                     tm_value *out_count);
+
+// The places of the elements that are not zero, counted through the whole tensor, with zeros behind them, and how many there are
+// as a u32 scalar.
+tm_status tm_nonzero(const tm_recording *recording,
+                     tm_value x,
+                     tm_value *out,
+                     tm_value *out_count);
+
+// The different elements in ascending order and how often each occurs, with zeros behind them; for each element of x its place
+// among them; and how many different ones there are as a u32 scalar.
+tm_status tm_unique(const tm_recording *recording,
+                    tm_value x,
+                    tm_value *out,
+                    tm_value *out_counts,
+                    tm_value *out_inverse,
+                    tm_value *out_count);
 
 // An argument that the kernel reads.
 tm_argument tm_input(tm_value x);

@@ -59,6 +59,8 @@ mod layout;
 
 mod index;
 
+mod sort;
+
 mod kernel;
 
 mod plan;

@@ -21,6 +21,7 @@ pub mod reference;
 pub mod report;
 mod resize;
 mod softmax;
+mod sort;
 mod twin;
 mod unary;
 
@@ -242,6 +243,7 @@ pub fn all() -> Vec<Case> {
     resize::cases(&mut cases);
     layout::cases(&mut cases);
     index::cases(&mut cases);
+    sort::cases(&mut cases);
     generate::cases(&mut cases);
     reduce::cases(&mut cases);
     softmax::cases(&mut cases);

@@ -27,6 +27,8 @@ pub(crate) enum Update {
     MinF32 = 6,
     /// The place gets one more than the last slot that names it.
     Last = 7,
+    /// No two slots name one place.
+    Store = 8,
 }
 
 /// Updates go to places that indices name, in a result that has contents before. What lies outside is dropped.

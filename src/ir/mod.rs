@@ -24,5 +24,6 @@ pub(crate) mod pipeline_key;
 pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod resize;
+pub(crate) mod scan;
 pub(crate) mod softmax;
 pub(crate) mod value;

@@ -11,6 +11,7 @@ use crate::ir::norm::Norm;
 use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
 use crate::ir::resize::Resize;
+use crate::ir::scan::{Scan, Search, SegmentSum, Sort};
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
 
@@ -37,6 +38,10 @@ pub(crate) enum Op {
     Locate(Locate),
     Scatter(Scatter),
     Histogram(Histogram),
+    Scan(Scan),
+    Sort(Sort),
+    Search(Search),
+    SegmentSum(SegmentSum),
     Generate(Generate),
     Fill(Fill),
     /// A kernel of a user's own.
@@ -117,6 +122,23 @@ impl Op {
                 note(histogram.numbers, false);
                 note(histogram.output, true);
             }
+            Op::Scan(scan) => {
+                note(scan.input, false);
+                note(scan.output, true);
+            }
+            Op::Sort(sort) => {
+                note(sort.input, false);
+                [sort.sorted, sort.places].into_iter().flatten().for_each(|output| note(output, true));
+            }
+            Op::Search(search) => {
+                note(search.sorted, false);
+                note(search.wanted, false);
+                note(search.output, true);
+            }
+            Op::SegmentSum(sum) => {
+                [sum.ids, sum.places, sum.updates].into_iter().for_each(|input| note(input, false));
+                note(sum.output, true);
+            }
             Op::Generate(generate) => note(generate.output, true),
             Op::Fill(fill) => note(fill.output, true),
             Op::Dispatch(dispatch) => {
@@ -165,6 +187,10 @@ from_own_type! {
     Locate(Locate),
     Scatter(Scatter),
     Histogram(Histogram),
+    Scan(Scan),
+    Sort(Sort),
+    Search(Search),
+    SegmentSum(SegmentSum),
     Generate(Generate),
     Fill(Fill),
     Dispatch(KernelDispatch) by Box,

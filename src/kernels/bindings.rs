@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::error::{Error, Result};
+use crate::ir::branches::branch;
 use crate::ir::value::{Access, ValueId, Values};
 use crate::vk::physical::Limits;
 
@@ -18,6 +20,20 @@ pub(crate) fn texel_bytes_fit(bytes: u64, limits: &Limits) -> bool {
 /// The bytes that a window may have wherever it begins: its binding begins up to one alignment early.
 pub(crate) fn window_bytes(limits: &Limits) -> u64 {
     limits.storage_range_bytes - limits.offset_alignment
+}
+
+/// Refuses a value of which all must be bound at once, if no single binding can span it.
+pub(crate) fn check_binding(
+    op: &'static str,
+    value: ValueId,
+    values: &Values,
+    limits: &Limits,
+) -> Result<()> {
+    let (limit, (shape, bytes)) = (limits.storage_range_bytes, values.binding(value));
+    if branch!("bindings: beyond one", bytes > limit) {
+        return Err(Error::BindingTooLarge { op, shape, bytes, limit });
+    }
+    Ok(())
 }
 
 /// The binding of some bytes of a value. It begins where bindings may; the second number is how many bytes too early that is.

@@ -84,7 +84,12 @@ fn bound(constant: ConstantName) -> Bound {
         C::NormRowsWeights => Most(2),
 
         C::GatherAligned | C::GatherSingle | C::HistogramSharedBins => Flag,
-        C::GatherIndexed => Most(2),
+        C::GatherIndexed | C::ScanWalk | C::ScanPass => Most(2),
+        C::ScanMonoid => Most(5),
+        C::ScanKey | C::RadixKey | C::SearchKey => Most(2),
+        C::ScanExclusive | C::ScanReverse | C::SearchBehind | C::SegmentsChunks => Flag,
+        C::RadixEncode | C::RadixDescending | C::RadixAligned => Flag,
+        C::RadixPlaceLast | C::RadixPlaceWithKeys | C::RadixPlaceWithPlaces => Flag,
         C::LocateDepth => Size(8),
         C::ScatterKind => Most(8),
         C::ResizeMode => Most(3),

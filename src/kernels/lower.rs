@@ -38,6 +38,10 @@ fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut V
         Op::Locate(locate) => locate.lower(&label, values, catalog, commands)?,
         Op::Scatter(scatter) => scatter.lower(&label, values, catalog, commands)?,
         Op::Histogram(histogram) => histogram.lower(&label, values, catalog, commands)?,
+        Op::Scan(scan) => scan.lower(&label, values, catalog, commands)?,
+        Op::Sort(sort) => sort.lower(&label, values, catalog, commands)?,
+        Op::Search(search) => search.lower(&label, values, catalog, commands)?,
+        Op::SegmentSum(sum) => sum.lower(&label, values, catalog, commands)?,
         Op::Generate(generate) => generate.lower(&label, values, catalog, commands)?,
         Op::Copy(copy) => {
             let accesses = smallvec![values.whole(copy.input, false), values.whole(copy.output, true)];
@@ -76,6 +80,10 @@ pub(crate) fn check(node: &Node, values: &Values, catalog: &Catalog) -> Result<(
         Op::Locate(locate) => locate.check(name, values, catalog),
         Op::Scatter(scatter) => scatter.check(name, values, catalog),
         Op::Histogram(histogram) => histogram.check(name, values, catalog),
+        Op::Scan(scan) => scan.check(name, values, catalog),
+        Op::Sort(sort) => sort.check(name, values, catalog),
+        Op::Search(search) => search.check(name, values, catalog),
+        Op::SegmentSum(sum) => sum.check(name, values, catalog),
         // Whoever records a user's kernel has checked its arguments; the others are cut as they need be.
         Op::Dispatch(_) | Op::Copy(_) | Op::CopyBox(_) | Op::Generate(_) | Op::Fill(_) => Ok(()),
     }

@@ -22,5 +22,6 @@ pub(crate) mod modules;
 pub(crate) mod pack;
 pub(crate) mod pool;
 pub(crate) mod resize;
+pub(crate) mod sort;
 pub(crate) mod together;
 pub(crate) mod variant;

@@ -6,9 +6,11 @@ use super::layout::check_words;
 use crate::error::{Error, Result};
 use crate::ir::copy::Gather;
 use crate::ir::index::{Histogram, Locate, Scatter, Update};
+use crate::ir::scan::SegmentSum;
 use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
+use crate::shape::along::Sort;
 use crate::shape::axes::{Axes, Geometry, resolve_axis};
 use crate::shape::{DType, Shape, layout};
 
@@ -200,7 +202,10 @@ impl Recording {
     }
 
     /// The operand with updates added to slices along an axis: `out[a…, indices[i…], b…] += updates[a…, i…, b…]` for each `i…`.
-    /// The updates have the shape that [`gather`](Recording::gather) gives with these indices. i32, u32; sums wrap.
+    /// The updates have the shape that [`gather`](Recording::gather) gives with these indices. f32, i32, u32; integers wrap.
+    ///
+    /// Sums of floats have a fixed order, by a stable sort of the indices: the same operands give the same bits every time, on
+    /// one device with one choice of kernel variants. Of n updates of one place the error is at most n · 2⁻²⁴ · Σ|x|.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -225,8 +230,16 @@ impl Recording {
     ) -> Result<Value> {
         let op = "scatter_add";
         let all = self.scattering(op, [operand.into(), indices.into(), updates.into()], axis)?;
-        check_integers(op, "operand", all.dtype)?;
-        self.all_or_nothing(|r| r.updated(op, all, Update::Add))
+        self.all_or_nothing(|r| {
+            if all.dtype != DType::F32 {
+                return r.updated(op, all, Update::Add);
+            }
+            if all.changes_nothing(r) {
+                return r.copy(r.handle(all.base));
+            }
+            let sums = r.float_sums(op, all.shape, all.geometry, [all.indices, all.updates])?;
+            r.add(r.handle(all.base), sums)
+        })
     }
 
     /// The operand with each place the largest of what it was and of the updates that go there:
@@ -267,7 +280,8 @@ impl Recording {
     }
 
     /// Sums of slices along the first axis, by segment: `out[s, b…] = Σ x[i, b…]` over all `i` with `ids[i] = s`. The ids need not be
-    /// in order; a slice whose id is not below `segments` is dropped, and the sum of an empty segment is 0. i32, u32; sums wrap.
+    /// in order; a slice whose id is not below `segments` is dropped, and the sum of an empty segment is 0. f32, i32, u32; integers wrap, and sums of floats are those of
+    /// [`scatter_add`](Recording::scatter_add).
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -470,6 +484,23 @@ impl Recording {
         })
     }
 
+    /// Sums of floats by the places that indices name, in the order of the indices.
+    fn float_sums(
+        &self,
+        op: &'static str,
+        shape: Shape,
+        geometry: Geometry,
+        [indices, updates]: [ValueId; 2],
+    ) -> Result<Value> {
+        let bits = self.cast(self.handle(indices), DType::U32)?;
+        let line = self.reshape(bits, [self.kind(indices).0.elements()])?;
+        let (sorted, places) = self.sorted(op, line.into(), Sort::along(0), [true, true])?;
+        let (ids, places) = (self.resolve(op, sorted)?, self.resolve(op, places)?);
+        let output = self.produce(op, shape, DType::F32)?;
+        self.push(self.label(op, updates), SegmentSum { ids, places, updates, geometry, output })?;
+        Ok(self.handle(output))
+    }
+
     /// Sums of slices along the first axis by the ids of their segments.
     fn summed(
         &self,
@@ -480,9 +511,14 @@ impl Recording {
     ) -> Result<Value> {
         let (updates, indices) = (self.words(op, "operand", operand)?, self.indices(op, ids)?);
         let (of, dtype) = self.kind(updates);
-        check_integers(op, "operand", dtype)?;
         let shape = layout::segments(op, of, self.kind(indices).0, segments)?;
         self.all_or_nothing(|r| {
+            if dtype == DType::F32 {
+                if shape.elements() == 0 || of.elements() == 0 {
+                    return r.fill(shape, 0.0f32);
+                }
+                return r.float_sums(op, shape, Geometry::along(&shape, 0), [indices, updates]);
+            }
             let zeros = if dtype == DType::I32 { r.fill(shape, 0i32)? } else { r.fill(shape, 0u32)? };
             if shape.elements() > 0 && of.elements() > 0 {
                 let (output, geometry) = (r.resolve(op, zeros)?, Geometry::along(&shape, 0));
@@ -494,7 +530,7 @@ impl Recording {
     }
 }
 
-fn check_integers(op: &'static str, operand: &str, got: DType) -> Result<()> {
+pub(super) fn check_integers(op: &'static str, operand: &str, got: DType) -> Result<()> {
     let takes = [DType::U32, DType::I32];
     if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, &takes, got)) }
 }

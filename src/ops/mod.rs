@@ -19,5 +19,7 @@ mod pool;
 mod reduce;
 mod resize;
 mod scalar;
+mod scan;
 mod softmax;
+pub(crate) mod sort;
 mod unary;

@@ -178,6 +178,10 @@ impl Interpreter<'_> {
             | Op::Histogram(_)
             | Op::Pool(_)
             | Op::Resize(_)
+            | Op::Scan(_)
+            | Op::Sort(_)
+            | Op::Search(_)
+            | Op::SegmentSum(_)
             | Op::Generate(_)
             | Op::Fill(_)
             | Op::Dispatch(_) => panic!("no random graph has these"),

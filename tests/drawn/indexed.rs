@@ -10,11 +10,14 @@ impl Twin<'_> {
         let outer = self.random.near_one_of(&[1, 3]);
         let (extent, inner) = (self.random.near_one_of(&[5, 40]), self.random.near_one_of(&[1, 4, 64]));
         let count = self.random.near_one_of(&[1, 33, 300]);
-        match self.random.below(5) {
+        match self.random.below(8) {
             0 => self.gather_along([outer, extent, inner], count),
             1 => self.gather_each([outer, extent, inner], count),
             2 => self.scatter_largest([outer, extent, inner], count),
             3 => self.replace([outer, extent, inner], count),
+            4 => self.running([outer, extent * count, inner]),
+            6 => self.add_up([outer, extent, inner], count),
+            5 => self.in_order([outer * extent, count * inner]),
             _ => self.count_numbers(100 * count, extent * inner),
         }
     }
@@ -87,12 +90,43 @@ impl Twin<'_> {
         Ok(self.known(format!("scatter_max({dims:?}, {count})"), value, dims.to_vec(), data))
     }
 
+    /// The sum of what was there and what goes there.
+    pub fn add_up(&mut self, dims: [usize; 3], count: usize) -> Made {
+        let x = self.tensor(&dims)?;
+        let (tensor, updates, data) = self.updated(&x, count, |a, b| a + b)?;
+        let value = self.r.scatter_add(x.value, &tensor, updates.value, 1)?;
+        Ok(self.known(format!("scatter_add({dims:?}, {count})"), value, dims.to_vec(), data))
+    }
+
     /// The last of what goes there.
     pub fn replace(&mut self, dims: [usize; 3], count: usize) -> Made {
         let x = self.tensor(&dims)?;
         let (tensor, updates, data) = self.updated(&x, count, |_, update| update)?;
         let value = self.r.scatter(x.value, &tensor, updates.value, 1)?;
         Ok(self.known(format!("scatter({dims:?}, {count})"), value, dims.to_vec(), data))
+    }
+
+    /// Sums along the middle axis.
+    pub fn running(&mut self, dims: [usize; 3]) -> Made {
+        let [_, extent, inner] = dims;
+        let x = self.tensor(&dims)?;
+        let value = self.r.cumsum(x.value, 1)?;
+        let mut data = Vec::clone(&x.data);
+        for at in 0..data.len() {
+            if at / inner % extent > 0 {
+                data[at] += data[at - inner];
+            }
+        }
+        Ok(self.known(format!("cumsum({dims:?})"), value, dims.to_vec(), data))
+    }
+
+    /// Rows in order.
+    pub fn in_order(&mut self, dims: [usize; 2]) -> Made {
+        let x = self.tensor(&dims)?;
+        let value = self.r.sort(x.value, 1)?;
+        let mut data = Vec::clone(&x.data);
+        data.chunks_mut(dims[1].max(1)).for_each(|row| row.sort_by(f32::total_cmp));
+        Ok(self.known(format!("sort({dims:?})"), value, dims.to_vec(), data))
     }
 
     /// How often each number occurs.

@@ -13,7 +13,7 @@ use tidemill::{Config, Prewarm};
 use tidemill_cases as table;
 
 /// The kernels of operations: all but `peak`, which `profile.rs` runs.
-const KERNELS: [&str; 12] = [
+const KERNELS: [&str; 16] = [
     "product_",
     "conv_",
     "map.",
@@ -26,6 +26,10 @@ const KERNELS: [&str; 12] = [
     "locate.",
     "scatter.",
     "histogram.",
+    "scan.",
+    "radix_",
+    "search.",
+    "segments.",
 ];
 
 /// The modules that `glsl/` asks for, of kernels whose names begin like that.
@@ -104,7 +108,7 @@ fn operations(source: &str) -> Vec<&str> {
 
 #[test]
 fn every_operation_has_cases() {
-    const SOURCES: [&str; 11] = [
+    const SOURCES: [&str; 13] = [
         include_str!("../../src/ops/activation.rs"),
         include_str!("../../src/ops/binary.rs"),
         include_str!("../../src/ops/cast.rs"),
@@ -115,7 +119,9 @@ fn every_operation_has_cases() {
         include_str!("../../src/ops/norm.rs"),
         include_str!("../../src/ops/reduce.rs"),
         include_str!("../../src/ops/scalar.rs"),
+        include_str!("../../src/ops/scan.rs"),
         include_str!("../../src/ops/softmax.rs"),
+        include_str!("../../src/ops/sort.rs"),
     ];
     let mut names: Vec<&str> = SOURCES.iter().flat_map(|source| operations(source)).collect();
     assert!(names.len() >= 50 && names.contains(&"gt_scalar") && names.contains(&"elu"), "{names:?}");

@@ -9,7 +9,7 @@ static const float XS[4] = {0.5f, -1.5f, 2.0f, 0.25f};
 static tm_tensor *x, *y, *ints;
 
 // Keeps a value and compares it, when everything is recorded.
-enum { MOST = 224 };
+enum { MOST = 256 };
 static struct {
     tm_tensor *tensor;
     size_t count;
@@ -385,6 +385,35 @@ static void layouts(void) {
     EXPECT("scatter_max", out, 1, 1, 5);
     OK(tm_scatter(r, TM_SCATTER_MIN, tm_of(rows), tm_of(rows), tm_of(rows), 0, &out));
     EXPECT("scatter_min", out, 0, 0, 5);
+    // Of 1, 0, 5.
+    tm_value second, third, fourth;
+    OK(tm_scan(r, TM_CUMSUM, tm_of(rows), 0, false, false, &out));
+    EXPECT("cumsum", out, 1, 1, 6);
+    OK(tm_scan(r, TM_CUMPROD, tm_of(rows), 0, true, false, &out));
+    EXPECT("cumprod", out, 1, 1, 0);
+    OK(tm_scan(r, TM_CUMMAX, tm_of(rows), 0, false, false, &out));
+    EXPECT("cummax", out, 1, 1, 5);
+    OK(tm_scan(r, TM_CUMMIN, tm_of(rows), 0, false, true, &out));
+    EXPECT("cummin", out, 0, 0, 5);
+    OK(tm_sort(r, tm_of(rows), 0, true, &out));
+    EXPECT("sort", out, 5, 1, 0);
+    OK(tm_argsort(r, tm_of(rows), 0, false, &out));
+    EXPECT("argsort", out, 1, 0, 2);
+    OK(tm_sort_by_key(r, tm_of(rows), tm_of(rows), 0, false, &out, &second));
+    EXPECT("sort_by_key", second, 0, 1, 5);
+    OK(tm_topk(r, tm_of(rows), 2, 0, &out, &second));
+    EXPECT("topk", out, 5, 1);
+    EXPECT("places of topk", second, 2, 0);
+    OK(tm_compact(r, tm_of(rows), tm_of(rows), &out, &second));
+    EXPECT("compact", out, 1, 5, 0);
+    EXPECT("count of compact", second, 2);
+    OK(tm_nonzero(r, tm_of(rows), &out, &second));
+    EXPECT("nonzero", out, 0, 2, 0);
+    OK(tm_unique(r, tm_of(rows), &out, &second, &third, &fourth));
+    EXPECT("unique", out, 0, 1, 5);
+    EXPECT("inverse of unique", third, 1, 0, 2);
+    OK(tm_searchsorted(r, out, tm_of(rows), true, &second));
+    EXPECT("searchsorted", second, 2, 1, 3);
     size_t pair_of_rows[2] = {1, 2};
     tm_tensor *place;
     OK(tm_upload(gpu, TM_U32, pair_of_rows, 2, numbers, 2 * sizeof *numbers, &place));

@@ -10,6 +10,7 @@ mod matmul;
 mod nn;
 mod ops;
 mod overhead;
+mod primitives;
 mod reduce;
 mod report;
 mod runner;
@@ -58,6 +59,7 @@ static GROUPS: &[Group] = &[
     group("overhead", overhead::BENCHMARKS),
     group("elementwise", elementwise::BENCHMARKS),
     group("reduce", reduce::BENCHMARKS),
+    group("primitives", primitives::BENCHMARKS),
     group("matmul", matmul::BENCHMARKS),
     group("graph", graph::BENCHMARKS),
     group("stream", stream::BENCHMARKS),

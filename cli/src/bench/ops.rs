@@ -133,6 +133,18 @@ const OTHERS: &[Row] = benchmarks! {
     "bincount_weighted": |x, o| bins(x[0].of(), o.of_mut(), |i| x[1].of::<u32>()[i]);
     "one_hot": |x, o| one_hot(x[0].of(), o.of_mut());
     "count_outside": |x, o| o.of_mut()[0] = x[0].of::<u32>().iter().filter(|x| **x >= 1000).count() as u32;
+    "cumsum": |x, o| running(x, o, 0.0, |a, b| a + b);
+    "cumprod": |x, o| running(x, o, 1.0, |a, b| a * b);
+    "cummax": |x, o| running(x, o, f32::NEG_INFINITY, running_max);
+    "cummin": |x, o| running(x, o, f32::INFINITY, running_min);
+    "sort": |x, o| sort_rows(x[0].of(), o.of_mut());
+    "argsort": |x, o| argsort(x[0].of(), o.of_mut());
+    "sort_by_key": |x, o| sort_by_key(x[0].of(), x[1].of(), o.of_mut());
+    "topk": |x, o| topk(x[0].of(), o.of_mut(), SIDE, 10);
+    "searchsorted": searchsorted;
+    "compact": |x, o| compact(x[0].of(), x[1].of(), o.of_mut());
+    "nonzero": |x, o| nonzero(x[0].of(), o.of_mut());
+    "unique": |x, o| unique(x[0].of(), o.of_mut());
     "random_uniform": |_, o| random(o.of_mut(), |u, v| [unit(u), unit(v)]);
     "random_normal": |_, o| random(o.of_mut(), normal);
     "transpose": |x, o| strided::<u32>(x, o, |i, j| j * SIDE + i);

@@ -2,13 +2,12 @@
 
 use smallvec::smallvec;
 
-use super::scatter::refuse_large_result;
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
 use crate::ir::index::Histogram;
 use crate::ir::value::{Access, Label, Values};
-use crate::kernels::bindings::grid;
+use crate::kernels::bindings::{check_binding, grid};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::modules::histogram;
@@ -35,7 +34,7 @@ impl Histogram {
 
     /// Refuses what no binding can span.
     pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
-        refuse_large_result(op, self.output, values, catalog)?;
+        check_binding(op, self.output, values, &catalog.limits)?;
         self.linear(values, catalog).check_inputs(op, &[values.value(self.numbers).shape])
     }
 

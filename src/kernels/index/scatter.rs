@@ -2,11 +2,11 @@
 
 use smallvec::smallvec;
 
-use crate::error::{Error, Result};
-use crate::ir::branches::branch;
+use crate::error::Result;
 use crate::ir::command::Command;
 use crate::ir::index::Scatter;
-use crate::ir::value::{Label, ValueId, Values};
+use crate::ir::value::{Label, Values};
+use crate::kernels::bindings::check_binding;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::division;
@@ -37,7 +37,7 @@ impl Scatter {
 
     /// Refuses what no binding can span: updates go anywhere, so that all of the result is bound.
     pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
-        refuse_large_result(op, self.output, values, catalog)?;
+        check_binding(op, self.output, values, &catalog.limits)?;
         let shapes = [self.indices, self.updates].map(|input| values.value(input).shape);
         self.linear(values, catalog).check_inputs(op, &shapes)
     }
@@ -85,18 +85,4 @@ impl Scatter {
         }
         Ok(())
     }
-}
-
-/// Refuses a result that no single storage binding can span.
-pub(super) fn refuse_large_result(
-    op: &'static str,
-    output: ValueId,
-    values: &Values,
-    catalog: &Catalog,
-) -> Result<()> {
-    let (limit, (shape, bytes)) = (catalog.limits.storage_range_bytes, values.binding(output));
-    if branch!("scatter: result beyond a binding", bytes > limit) {
-        return Err(Error::BindingTooLarge { op, shape, bytes, limit });
-    }
-    Ok(())
 }

@@ -62,3 +62,109 @@ pub(super) fn one_hot(x: &[u32], out: &mut [u32]) {
         }
     }
 }
+
+pub(super) fn running(x: &[Array], out: &mut Array, first: f32, join: impl Fn(f32, f32) -> f32) {
+    let mut state = first;
+    for (out, x) in out.of_mut::<f32>().iter_mut().zip(x[0].of::<f32>()) {
+        state = join(state, *x);
+        *out = state;
+    }
+}
+
+/// From a NaN on, all are.
+pub(super) fn running_max(a: f32, b: f32) -> f32 {
+    if a.is_nan() || b.is_nan() {
+        f32::NAN
+    } else if b.total_cmp(&a).is_gt() {
+        b
+    } else {
+        a
+    }
+}
+
+pub(super) fn running_min(a: f32, b: f32) -> f32 {
+    if a.is_nan() || b.is_nan() {
+        f32::NAN
+    } else if b.total_cmp(&a).is_lt() {
+        b
+    } else {
+        a
+    }
+}
+
+/// NaNs of either sign behind all else.
+fn key(x: f32) -> i32 {
+    let bits = x.to_bits() as i32;
+    if x.is_nan() { i32::MAX } else { bits ^ ((bits >> 31) as u32 >> 1) as i32 }
+}
+
+pub(super) fn sort_rows(x: &[f32], out: &mut [f32]) {
+    out.copy_from_slice(x);
+    out.chunks_exact_mut(SIDE).for_each(|row| row.sort_unstable_by_key(|x| key(*x)));
+}
+
+pub(super) fn argsort(x: &[f32], out: &mut [u32]) {
+    out.iter_mut().zip(0..).for_each(|(out, i)| *out = i);
+    out.sort_by_key(|&i| key(x[i as usize]));
+}
+
+pub(super) fn sort_by_key(keys: &[u32], values: &[u32], out: &mut [u32]) {
+    let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+    order.sort_by_key(|&i| keys[i as usize]);
+    out.iter_mut().zip(order).for_each(|(out, i)| *out = values[i as usize]);
+}
+
+/// The largest of each row, and behind all of them their places.
+pub(super) fn topk(x: &[u32], out: &mut [u32], width: usize, k: usize) {
+    let (largest, places) = out.split_at_mut(x.len() / width * k);
+    let rows = x.chunks_exact(width).zip(largest.chunks_exact_mut(k).zip(places.chunks_exact_mut(k)));
+    for (row, (largest, places)) in rows {
+        let mut order: Vec<u32> = (0..width as u32).collect();
+        order.sort_by_key(|&i| std::cmp::Reverse(row[i as usize]));
+        places.copy_from_slice(&order[..k]);
+        largest.iter_mut().zip(order).for_each(|(out, i)| *out = row[i as usize]);
+    }
+}
+
+pub(super) fn searchsorted(x: &[Array], out: &mut Array) {
+    let list = x[0].of::<u32>();
+    for (out, wanted) in out.of_mut::<u32>().iter_mut().zip(x[1].of::<u32>()) {
+        *out = list.partition_point(|x| x < wanted) as u32;
+    }
+}
+
+/// How many there are stands behind them.
+pub(super) fn compact(x: &[u32], mask: &[u32], out: &mut [u32]) {
+    out.fill(0);
+    let mut count = 0;
+    for (x, _) in x.iter().zip(mask).filter(|(_, wanted)| **wanted != 0) {
+        out[count] = *x;
+        count += 1;
+    }
+    out[x.len()] = count as u32;
+}
+
+pub(super) fn nonzero(x: &[u32], out: &mut [u32]) {
+    out.fill(0);
+    let mut count = 0;
+    for (place, _) in x.iter().enumerate().filter(|(_, x)| **x != 0) {
+        out[count] = place as u32;
+        count += 1;
+    }
+    out[x.len()] = count as u32;
+}
+
+pub(super) fn unique(x: &[u32], out: &mut [u32]) {
+    out.fill(0);
+    let n = x.len();
+    let mut values = x.to_vec();
+    values.sort_unstable();
+    values.dedup();
+    out[..values.len()].copy_from_slice(&values);
+    for (i, x) in x.iter().enumerate() {
+        let place = values.partition_point(|v| v < x);
+        out[n + place] += 1;
+        out[2 * n + i] = place as u32;
+    }
+    out[3 * n] = values.len() as u32;
+}
