@@ -203,7 +203,7 @@ impl Element for u32 {
 }
 
 #[cfg(feature = "half")]
-impl sealed::Sealed for half_crate::f16 {
+impl sealed::Sealed for half_float::f16 {
     fn scalar_bits(self) -> u32 {
         F16::from_bits(self.to_bits()).scalar_bits()
     }
@@ -214,7 +214,7 @@ impl sealed::Sealed for half_crate::f16 {
 }
 
 #[cfg(feature = "half")]
-impl Element for half_crate::f16 {
+impl Element for half_float::f16 {
     const DTYPE: DType = DType::F16;
 }
 

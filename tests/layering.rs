@@ -261,6 +261,7 @@ const KNOTS: &[(&str, &[&str])] = &[
             "accelerator",
             "execute",
             "measure",
+            "operand",
             "outputs",
             "plan",
             "recording",

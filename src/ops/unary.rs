@@ -42,7 +42,7 @@ the nearest (ties to even) and keeps NaN and the signs of zeros. Vulkan itself w
 multiplications and conversions correctly rounded but leaves the mode of rounding to the device, and lets it lose a NaN or the sign \
 of a zero, unless a shader asks for float controls (`RoundingModeRTE`, `SignedZeroInfNanPreserve`). Not every device has those, and \
 our shaders don't ask: what must hold everywhere goes by the bits, as integers, and the text then says: on every device.\n\nDenormals \
-are kept where the device offers it ([`Features::preserves_denormals`](crate::device::Features::preserves_denormals)): our shaders ask for it \
+are kept where the device offers it (`device::Features::preserves_denormals`): our shaders ask for it \
 there (`DenormPreserve`). Elsewhere a denormal may be a zero, as an operand, as a result or on the way: lavapipe offers nothing and \
 keeps them up to Mesa 25.0, but not in 26.1.":
             $($(#[$signed_doc])* $signed Codes::signed(OpCode::$f32, OpCode::$i32);)*

@@ -92,7 +92,7 @@ operands! {
 
 #[cfg(feature = "half")]
 operands! {
-    half_crate::f16: number => Operand::Scalar(number.into());
+    half_float::f16: number => Operand::Scalar(number.into());
 }
 
 impl sealed::Sealed for &Tensor {}

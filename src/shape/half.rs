@@ -57,16 +57,16 @@ impl F16 {
 }
 
 #[cfg(feature = "half")]
-impl From<half_crate::f16> for F16 {
-    fn from(number: half_crate::f16) -> F16 {
+impl From<half_float::f16> for F16 {
+    fn from(number: half_float::f16) -> F16 {
         F16(number.to_bits())
     }
 }
 
 #[cfg(feature = "half")]
-impl From<F16> for half_crate::f16 {
-    fn from(number: F16) -> half_crate::f16 {
-        half_crate::f16::from_bits(number.0)
+impl From<F16> for half_float::f16 {
+    fn from(number: F16) -> half_float::f16 {
+        half_float::f16::from_bits(number.0)
     }
 }
 

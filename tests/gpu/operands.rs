@@ -228,7 +228,7 @@ fn a_recording_is_shared_by_a_lock() {
 #[cfg(feature = "half")]
 #[test]
 fn halves_of_the_crate_half_are_elements() {
-    use half_crate::f16;
+    use half_float::f16;
     let gpu = gpu();
     let x = gpu.upload(&[1.0, 2.5].map(f16::from_f32), [2]).unwrap();
     assert_eq!(x.dtype(), DType::F16);
