@@ -648,3 +648,61 @@ fn only_regular_files_up_to_a_size_are_read() {
     std::os::unix::fs::symlink(folder.write("real.comp", &map("x[i]")), folder.0.join("link.comp")).unwrap();
     Glsl::file(folder.0.join("link.comp")).compile().unwrap();
 }
+
+/// A kernel that reads and writes one tensor, and one that has no output at all.
+#[test]
+fn a_kernel_may_update_a_tensor() {
+    let gpu = gpu();
+    let text = "#version 460
+layout(local_size_x = 64) in;
+layout(binding = 0, std430) readonly buffer In { float x[]; };
+layout(binding = 1, std430) buffer State { float t[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < x.length()) t[i] = 2.0 * t[i] + x[i];
+}
+";
+    let kernel = Glsl::source("update", text).compile().unwrap();
+    let (t, x) =
+        (gpu.upload(&[1.0f32, 2.0, 3.0, 4.0], [4]).unwrap(), gpu.upload(&[10.0f32; 3], [3]).unwrap());
+    let r = gpu.begin_recording().unwrap();
+    let before = r.neg(&t).unwrap();
+    assert!(r.dispatch(Dispatch::new(&kernel).input(&x).inout(&t)).unwrap().is_empty());
+    // What the kernel reads of the tensor itself is what was there before.
+    assert!(r.dispatch(Dispatch::new(&kernel).input(&t).inout(&t)).unwrap().is_empty());
+    let after = r.neg(&t).unwrap();
+    let (before, after) = (r.keep(before).unwrap(), r.keep(after).unwrap());
+    let mut plan = r.into_plan().unwrap();
+    let _ = plan.submit().unwrap();
+    assert_eq!(before.read::<f32>().unwrap(), [-1.0, -2.0, -3.0, -4.0]);
+    assert_eq!(after.read::<f32>().unwrap(), [-36.0, -42.0, -48.0, -12.0]);
+    let _ = plan.submit().unwrap();
+    assert_eq!(before.read::<f32>().unwrap(), [-36.0, -42.0, -48.0, -12.0]);
+    assert_eq!(t.read::<f32>().unwrap(), [246.0, 282.0, 318.0, 36.0]);
+
+    let both = Glsl::source(
+        "both",
+        "#version 460
+layout(binding = 0, std430) buffer A { float a[]; };
+layout(binding = 1, std430) buffer B { float b[]; };
+void main() { a[0] = 1.0; b[0] = 2.0; }
+",
+    )
+    .compile()
+    .unwrap();
+    let r = gpu.begin_recording().unwrap();
+    let refused = r.dispatch(Dispatch::new(&both).inout(&t).inout(&t)).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .ends_with("bindings 0 and 1 would both update the same tensor; give one of them a copy")
+    );
+    let refused = r.dispatch(Dispatch::new(&kernel).inout(&x).inout(&t)).unwrap_err();
+    assert!(
+        refused.to_string().contains("binding 0 is readonly in the shader, the argument is updated"),
+        "{refused}"
+    );
+    r.dispatch(Dispatch::new(&both).inout(&t).inout(&x)).unwrap();
+    let _ = r.end_recording().unwrap();
+    assert_eq!((t.read::<f32>().unwrap()[0], x.read::<f32>().unwrap()), (1.0, vec![2.0, 10.0, 10.0]));
+}

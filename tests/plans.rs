@@ -10,6 +10,8 @@ mod in_flight;
 #[path = "plans/random.rs"]
 mod random;
 mod seam;
+#[path = "plans/state.rs"]
+mod state;
 
 use ash::vk;
 use harness::Gpu;

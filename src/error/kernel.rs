@@ -68,6 +68,12 @@ pub enum KernelMismatch {
         /// The device's limit.
         limit: u64,
     },
+    /// A tensor that two bindings would update.
+    #[error("bindings {} and {} would both update the same tensor; give one of them a copy", .bindings[0], .bindings[1])]
+    UpdatedTwice {
+        /// The bindings' numbers.
+        bindings: [u32; 2],
+    },
     /// The number of push-constant bytes.
     #[error("its push constants are {expected} bytes, {got} were given")]
     PushConstants {

@@ -6,9 +6,8 @@
 //! steps of one program become one where programs are joined: `fuse.rs`.) Products and convolutions are merged before fusion
 //! only where a trial shows that this adds nothing.
 //!
-//! Values are written once, and a tensor that the host writes while a recording is open has a value for each of its contents. So
-//! nodes that read the same values read the same words, but for a tensor that the recording itself updates: whoever reads that is
-//! left alone. Two values that are both kept stay two, in two blocks. Users' kernels are run as often as they are recorded.
+//! Values are written once, and a tensor has a value for each of its contents, whoever writes it: the host while a recording is open,
+//! or the recording itself. So nodes that read the same values read the same words. Nodes that update a tensor are left alone. Two values that are both kept stay two, in two blocks. Users' kernels are run as often as they are recorded.
 
 use std::hash::{Hash, Hasher};
 
@@ -186,12 +185,6 @@ impl Merging<'_> {
         if matches!(node.op, Op::Dispatch(_)) {
             return None;
         }
-        // What is updated in between is not the same before and after.
-        let mut updated = false;
-        node.op.touches(|value, write| updated |= !write && self.is_updated(value));
-        if updated {
-            return None;
-        }
         let mut state = FxHasher::default();
         std::mem::discriminant(&node.op).hash(&mut state);
         node.op.touches(|value, write| {
@@ -239,12 +232,6 @@ impl Merging<'_> {
     fn whole(&self, value: ValueId) -> bool {
         let root = self.graph.root(value);
         self.writers[root as usize] == 1 && self.graph.value(root).origin == Origin::Produced
-    }
-
-    /// Whether it is a tensor from outside that a node writes to.
-    fn is_updated(&self, value: ValueId) -> bool {
-        let root = self.graph.root(value);
-        self.writers[root as usize] > 0 && matches!(self.graph.value(root).origin, Origin::Tensor(_))
     }
 
     /// Lets the results of the first node stand for those of the second, or the other way round where those are kept.

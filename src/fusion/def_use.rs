@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
 use crate::ir::graph::{Graph, Node};
-use crate::ir::value::ValueId;
+use crate::ir::op::Op;
+use crate::ir::value::{Origin, StateId, ValueId};
 
 /// Visits every node in order. A visit may join a node before it into this one, and says so by [`DefUse::move_to`]; what was joined is
 /// dropped in the end. The order of nodes is kept otherwise.
@@ -25,20 +26,28 @@ pub(super) struct DefUse {
     readers: Vec<SmallVec<[u32; 2]>>,
     /// The one node that writes a value; none if there are several, or it comes from outside.
     writer: Vec<Option<u32>>,
+    /// For each tensor that is updated, the nodes that write it. No pass moves those.
+    updates: Vec<SmallVec<[u32; 2]>>,
 }
 
 impl DefUse {
-    fn new(graph: &Graph, nodes: &[Node]) -> DefUse {
+    pub(super) fn new(graph: &Graph, nodes: &[Node]) -> DefUse {
         let values = graph.values.len();
         let mut def_use = DefUse {
             moved: (0..nodes.len() as u32).collect(),
             readers: vec![SmallVec::new(); values],
             writer: vec![None; values],
+            updates: vec![SmallVec::new(); graph.values.states().len()],
         };
         let mut written = vec![false; values];
         for (i, node) in nodes.iter().enumerate() {
             node.op.touches(|value, write| {
                 let root = graph.root(value) as usize;
+                if let Origin::State(state) = graph.values[root].origin
+                    && write
+                {
+                    def_use.updates[state as usize].push(i as u32);
+                }
                 if !write {
                     def_use.readers[root].push(i as u32);
                 } else if branch!("fuse: written again", std::mem::replace(&mut written[root], true)) {
@@ -49,6 +58,42 @@ impl DefUse {
             });
         }
         def_use
+    }
+
+    /// Whether an operation finds what it reads and writes the same at both places: none in between updates a tensor of which it
+    /// reads or writes a version.
+    pub(super) fn is_movable(&self, graph: &Graph, op: &Op, from: u32, to: u32) -> bool {
+        if self.updates.is_empty() {
+            return true;
+        }
+        let mut movable = true;
+        op.touches(|value, _| {
+            let updates = graph.values.state_of(value).map(|state| &self.updates[state as usize]);
+            movable &= updates.into_iter().flatten().all(|&update| update <= from || update >= to);
+        });
+        branch!("fuse: past an update", !movable);
+        movable
+    }
+
+    /// The first place behind another at which a tensor is updated.
+    pub(super) fn next_update(&self, state: StateId, after: u32) -> u32 {
+        self.updates[state as usize]
+            .iter()
+            .copied()
+            .filter(|&update| update > after)
+            .min()
+            .unwrap_or(u32::MAX)
+    }
+
+    /// Where the readers of a value are by now.
+    pub(super) fn reader_places(&self, root: ValueId) -> impl Iterator<Item = u32> {
+        self.readers[root as usize].iter().map(|&reader| self.find(reader))
+    }
+
+    /// Readers of one value read another instead.
+    pub(super) fn rename(&mut self, from: ValueId, to: ValueId) {
+        let readers = std::mem::take(&mut self.readers[from as usize]);
+        self.readers[to as usize].extend(readers);
     }
 
     fn find(&self, node: u32) -> u32 {
@@ -69,7 +114,7 @@ impl DefUse {
     }
 
     /// Drops the nodes that were joined into others.
-    fn retain_places(&self, nodes: &mut Vec<Node>) {
+    pub(super) fn retain_places(&self, nodes: &mut Vec<Node>) {
         let mut own = (0..).zip(&self.moved).map(|(i, place)| i == *place);
         nodes.retain(|_| own.next().unwrap_or(true));
     }

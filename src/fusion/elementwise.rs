@@ -55,7 +55,8 @@ fn join_one(
         let movable = place as usize != i
             && branch!("fuse: reads whole", reads_whole_of(graph, program, earlier))
             && branch!("fuse: one shape", shape_of(graph, earlier) == shape_of(graph, program))
-            && branch!("fuse: others wait", earlier.outputs.iter().all(waits));
+            && branch!("fuse: others wait", earlier.outputs.iter().all(waits))
+            && def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32);
         if !movable {
             return None;
         }

@@ -94,6 +94,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
         let head = Head::of(&nodes[place as usize].op).filter(|head| graph.root(head.output) == root)?;
         if branch!("tail: kept", graph.value(root).kept.is_some())
             || branch!("tail: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
+            || !def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32)
         {
             return None;
         }

@@ -7,6 +7,7 @@ pub(crate) mod common;
 mod def_use;
 pub(crate) mod elementwise;
 pub(crate) mod epilogue;
+pub(crate) mod in_place;
 pub(crate) mod needed;
 pub(crate) mod prologue;
 

@@ -4,15 +4,21 @@ use crate::ir::branches::branch;
 use crate::ir::graph::Graph;
 use crate::ir::value::{Origin, ValueInfo};
 
-/// For each node, whether anybody can see what it does: it writes a value that is kept, a tensor from outside, or what such a
-/// node reads. Nothing else has an effect: a kernel, users' own too, writes its outputs alone, and memory of the host's is
-/// written through kept values.
+/// For each node, whether anybody can see what it does: it writes a value that is kept, a tensor that is updated, or what such a
+/// node reads; or it is a user's kernel that writes nothing we know of, which is run for some other effect.
 pub(crate) fn needed(graph: &Graph) -> Vec<bool> {
-    let seen = |value: &ValueInfo| value.kept.is_some() || matches!(value.origin, Origin::Tensor(_));
+    let seen = |value: &ValueInfo| {
+        value.kept.is_some() || matches!(value.origin, Origin::Tensor(_) | Origin::State(_))
+    };
     let mut values: Vec<bool> = graph.values.iter().map(seen).collect();
     let mut nodes = vec![false; graph.nodes.len()];
     for (node, needed) in graph.nodes.iter().zip(&mut nodes).rev() {
-        node.op.touches(|value, write| *needed |= write && values[graph.root(value) as usize]);
+        let mut writes = false;
+        node.op.touches(|value, write| {
+            writes |= write;
+            *needed |= write && values[graph.root(value) as usize];
+        });
+        *needed |= branch!("needed: effects only", !writes);
         if branch!("needed: a node", *needed) {
             // Several nodes may write parts of one value, so what is written stays needed before this one.
             node.op.touches(|value, _| values[graph.root(value) as usize] = true);
@@ -50,8 +56,8 @@ mod tests {
         let catalog = Catalog::new(families::ALL, &DeviceInfo::example(DeviceKind::Cpu), &[])
             .expect("its own variants");
         let kernel = catalog.kernel(generate::Module::Only.into()).expect("there is one").clone();
-        let reads = reads.iter().map(|&value| Argument { value, write: false });
-        let writes = writes.iter().map(|&value| Argument { value, write: true });
+        let reads = reads.iter().map(|&value| Argument { value, write: false, over: None });
+        let writes = writes.iter().map(|&value| Argument { value, write: true, over: None });
         let dispatch = KernelDispatch {
             pipeline: PipelineKey { kernel, specialization: Default::default() },
             push: Default::default(),

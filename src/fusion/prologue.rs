@@ -44,6 +44,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
     let Op::Elementwise(head) = &nodes[place as usize].op else { return None };
     if branch!("head: kept", graph.value(root).kept.is_some())
         || branch!("head: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
+        || !def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32)
         || !makes_one_dense_result(graph, head)
     {
         return None;

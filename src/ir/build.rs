@@ -10,7 +10,7 @@ use crate::ir::matmul::{Factor, Product};
 use crate::ir::op::Op;
 use crate::ir::reduce::{Reduce, Reduction};
 use crate::ir::softmax::Softmax;
-use crate::ir::value::{Label, LabelName, Origin, ValueId};
+use crate::ir::value::{Label, LabelName, Origin, StateId, ValueId};
 use crate::shape::axes::Geometry;
 use crate::shape::{DType, MAX_RANK, Shape};
 
@@ -27,6 +27,18 @@ impl Build {
 
     pub(crate) fn tensor(&mut self, shape: impl Into<Shape>) -> ValueId {
         self.graph.add_value(shape.into(), DType::F32, Origin::Tensor(0))
+    }
+
+    /// A tensor that is updated, of which a version was captured before.
+    pub(crate) fn state(&mut self, captured: ValueId) -> StateId {
+        let version = self.graph.values.len() as u32;
+        self.graph.values[captured as usize].origin = Origin::Tensor(version);
+        self.graph.values.add_state(smallvec![version])
+    }
+
+    /// The tensor after something has written it.
+    pub(crate) fn state_version(&mut self, state: StateId, like: ValueId) -> ValueId {
+        self.graph.add_value(self.shape(like), DType::F32, Origin::State(state))
     }
 
     pub(crate) fn produced(&mut self, shape: impl Into<Shape>) -> ValueId {
@@ -151,7 +163,11 @@ impl Build {
         let mut at = 0;
         for (&input, &length) in parts.iter().zip(&lengths) {
             let corner = [at, 0, 0, 0];
-            self.push("concat", output, CopyBox { input, shape: [length].into(), output, corner });
+            self.push(
+                "concat",
+                output,
+                CopyBox { input, shape: [length].into(), output, corner, over: None },
+            );
             at += length;
         }
         output

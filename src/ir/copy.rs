@@ -20,6 +20,8 @@ pub(crate) struct CopyBox {
     pub(crate) output: ValueId,
     /// Where its first element goes.
     pub(crate) corner: [usize; MAX_RANK],
+    /// The version of a tensor that the output is the next one of: what the box leaves out stays as it is there.
+    pub(crate) over: Option<ValueId>,
 }
 
 /// Slices of a table along an axis by their indices, words all of them; an index outside the axis gives zeros.

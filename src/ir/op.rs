@@ -102,6 +102,7 @@ impl Op {
             }
             Op::CopyBox(copy) => {
                 note(copy.input, false);
+                copy.over.iter().for_each(|&over| note(over, false));
                 note(copy.output, true);
             }
             Op::Gather(gather) => {
@@ -142,6 +143,11 @@ impl Op {
             Op::Generate(generate) => note(generate.output, true),
             Op::Fill(fill) => note(fill.output, true),
             Op::Dispatch(dispatch) => {
+                dispatch
+                    .arguments
+                    .iter()
+                    .filter_map(|argument| argument.over)
+                    .for_each(|over| note(over, false));
                 dispatch.arguments.iter().for_each(|argument| note(argument.value, argument.write));
             }
         }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::shape::{DType, Shape};
 
 /// A value's place among the values of its graph.
@@ -12,6 +14,9 @@ pub(crate) type ValueId = u32;
 /// A tensor from outside with the contents that it had when it was first named: a number that the recording gives, by which it finds
 /// the block that holds them. What writes the tensor later gives it another block, or waits; either way it is another version.
 pub(crate) type TensorVersion = u32;
+
+/// A tensor from outside that operations of the graph update: its place among those.
+pub(crate) type StateId = u32;
 
 /// What is known of a value before it has memory.
 #[derive(Clone, Debug)]
@@ -28,6 +33,9 @@ pub(crate) struct ValueInfo {
 pub(crate) enum Origin {
     /// A tensor from outside, in one version.
     Tensor(TensorVersion),
+    /// A tensor that this graph updates, in the tensor's own memory: as the submission finds it, or after an operation has written it.
+    /// Each operation that writes it makes another value, and the one before is gone then.
+    State(StateId),
     /// Written by operations of this graph, or by commands that it was lowered to.
     Produced,
     /// Another value's memory, seen with another shape. Never an alias itself.
@@ -36,26 +44,53 @@ pub(crate) enum Origin {
 
 /// The values of a graph, recorded or lowered.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Values(Vec<ValueInfo>);
+pub(crate) struct Values {
+    list: Vec<ValueInfo>,
+    /// For each tensor that is updated: the versions of it that were captured before. They may be in the same memory.
+    states: Vec<SmallVec<[TensorVersion; 1]>>,
+}
 
 impl Deref for Values {
     type Target = Vec<ValueInfo>;
 
     fn deref(&self) -> &Vec<ValueInfo> {
-        &self.0
+        &self.list
     }
 }
 
 impl DerefMut for Values {
     fn deref_mut(&mut self) -> &mut Vec<ValueInfo> {
-        &mut self.0
+        &mut self.list
     }
 }
 
 impl Values {
     /// No values, with room for so many.
     pub(crate) fn with_room(values: usize) -> Values {
-        Values(Vec::with_capacity(values))
+        Values { list: Vec::with_capacity(values), states: Vec::new() }
+    }
+
+    /// One more tensor that is updated, of which these versions were captured before.
+    pub(crate) fn add_state(&mut self, captured: SmallVec<[TensorVersion; 1]>) -> StateId {
+        self.states.push(captured);
+        (self.states.len() - 1) as StateId
+    }
+
+    /// The captured versions of each tensor that is updated.
+    pub(crate) fn states(&self) -> &[SmallVec<[TensorVersion; 1]>] {
+        &self.states
+    }
+
+    /// The tensor that is updated whose contents the value is, or was when it was captured.
+    pub(crate) fn state_of(&self, id: ValueId) -> Option<StateId> {
+        match self.value(self.root(id)).origin {
+            Origin::State(state) => Some(state),
+            Origin::Tensor(version) => {
+                let state = self.states.iter().position(|captured| captured.contains(&version))?;
+                Some(state as StateId)
+            }
+            Origin::Produced | Origin::Alias(_) => None,
+        }
     }
 
     pub(crate) fn add_value(&mut self, shape: Shape, dtype: DType, origin: Origin) -> ValueId {
@@ -71,7 +106,7 @@ impl Values {
     pub(crate) fn root(&self, id: ValueId) -> ValueId {
         match self.value(id).origin {
             Origin::Alias(root) => root,
-            Origin::Tensor(_) | Origin::Produced => id,
+            Origin::Tensor(_) | Origin::State(_) | Origin::Produced => id,
         }
     }
 

@@ -213,7 +213,7 @@ impl Recording {
         for (&input, &shape) in ids.iter().zip(shapes) {
             let mut corner = [0; MAX_RANK];
             corner[axis] = at;
-            self.push(label.clone(), CopyBox { input, shape, output, corner })?;
+            self.push(label.clone(), CopyBox { input, shape, output, corner, over: None })?;
             at = at.saturating_add(shape.dims()[axis]);
         }
         Ok(self.handle(output))
@@ -274,7 +274,7 @@ impl Recording {
         if self.bytes(output) > 0 {
             self.push(label.clone(), Fill { word: element.fill_word(), output })?;
         }
-        self.push(label, CopyBox { input: id, shape, output, corner })?;
+        self.push(label, CopyBox { input: id, shape, output, corner, over: None })?;
         Ok(self.handle(output))
     }
 

@@ -22,4 +22,5 @@ mod scalar;
 mod scan;
 mod softmax;
 pub(crate) mod sort;
+mod state;
 mod unary;

@@ -5,14 +5,16 @@ use std::fmt::{self, Write};
 use crate::schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 
 impl Explanation {
-    /// A name for each value: `x0` and on for inputs, `y0` for what is kept, `t0` for the rest.
+    /// A name for each value: `x0` and on for inputs, `s0` for versions of tensors that are updated, `y0` for what is kept, `t0` for the
+    /// rest.
     pub(super) fn names(&self) -> Vec<String> {
-        let mut counts = [0; 3];
+        let mut counts = [0; 4];
         let name = |value: &ExplainedValue| {
             let (letter, count) = match value.role {
                 Role::Input => ('x', &mut counts[0]),
                 Role::Output => ('y', &mut counts[1]),
                 Role::Temporary => ('t', &mut counts[2]),
+                Role::State => ('s', &mut counts[3]),
             };
             *count += 1;
             format!("{letter}{}", *count - 1)
@@ -44,6 +46,7 @@ impl Explanation {
             let style = match value.role {
                 Role::Input => ", style=filled, fillcolor=lightblue",
                 Role::Output => ", style=filled, fillcolor=lightgreen",
+                Role::State => ", style=filled, fillcolor=lightyellow",
                 Role::Temporary => "",
             };
             let _ = writeln!(out, "  v{i} [label=\"{}\"{style}];", describe(value, &names[i]));

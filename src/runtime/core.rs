@@ -113,6 +113,12 @@ impl Counters {
         self.bytes_moved.fetch_add(amount.bytes, Ordering::Relaxed);
     }
 
+    /// Counts copies of tensors that something else needed as they were: no submission of a user's.
+    pub(crate) fn moved(&self, amount: Amount) {
+        self.dispatches.fetch_add(amount.dispatches, Ordering::Relaxed);
+        self.bytes_moved.fetch_add(amount.bytes, Ordering::Relaxed);
+    }
+
     /// Counts the blocks that a program's temporaries take.
     pub(crate) fn took(&self, temporaries: &[Option<u64>]) {
         let taken = temporaries.iter().flatten();

@@ -1,5 +1,7 @@
 //! Users' own kernels: arguments checked against what the SPIR-V says of itself, before anything is recorded.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::error::{Error, KernelMismatch, Result};
@@ -11,6 +13,7 @@ use crate::ir::value::{Label, LabelName, ValueId};
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::pipelines::{check_device, slots};
 use crate::runtime::recording::{Operand, Recording, Value, check_size};
+use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Element, Shape};
 use crate::spirv::{Binding, BindingKind};
 use crate::vk::kernel::Kernel;
@@ -49,6 +52,7 @@ pub struct Dispatch<'a> {
 enum Argument<'a> {
     Input(Operand<'a>),
     Output(Shape, DType),
+    InOut(&'a Tensor),
 }
 
 impl<'a> Dispatch<'a> {
@@ -74,6 +78,13 @@ impl<'a> Dispatch<'a> {
     /// may read it; a shader that declares it `writeonly` must write all of it.
     pub fn output(mut self, shape: impl Into<Shape>, dtype: DType) -> Dispatch<'a> {
         self.arguments.push(Argument::Output(shape.into(), dtype));
+        self
+    }
+
+    /// The next binding reads and writes this tensor in place, as [`update`](Recording::update) does: what the kernel leaves stays as
+    /// it is. What reads the tensor afterwards sees what the kernel has written; what was recorded before does not.
+    pub fn inout(mut self, tensor: &'a Tensor) -> Dispatch<'a> {
+        self.arguments.push(Argument::InOut(tensor));
         self
     }
 
@@ -138,53 +149,92 @@ impl Recording {
         for argument in &run.arguments {
             inputs.push(match argument {
                 Argument::Input(operand) => Some(self.resolve(op, *operand)?),
+                Argument::InOut(tensor) => {
+                    let state = self.updated_tensor(op, tensor, false)?;
+                    Some(self.current(state))
+                }
                 Argument::Output(shape, dtype) => {
                     check_size(self.core(), op, *shape, *dtype)?;
                     None
                 }
             });
         }
+        let (mut shape, mut dtype) = (Shape::default(), DType::F32);
         for ((argument, binding), input) in run.arguments.iter().zip(&reflection.bindings).zip(&inputs) {
-            let (shape, given) = match (argument, input) {
-                (Argument::Input(_), Some(id)) => self.kind(*id),
+            (shape, dtype) = match (argument, input) {
                 (Argument::Output(shape, dtype), _) => (*shape, *dtype),
+                (Argument::InOut(tensor), _) => (tensor.shape(), tensor.dtype()),
+                (Argument::Input(_), Some(id)) => self.kind(*id),
                 (Argument::Input(_), None) => continue,
             };
-            check_element(run.kernel, binding, given)?;
-            let bytes = given.storage_bytes(shape.elements());
+            check_element(run.kernel, binding, dtype)?;
+            let bytes = dtype.storage_bytes(shape.elements());
             self.check_extent(&run, binding.kind, binding.binding, bytes)?;
         }
-
-        let mut outputs = Vec::new();
-        let mut arguments: SmallVec<[dispatch::Argument; 4]> = SmallVec::new();
-        for ((argument, binding), input) in run.arguments.iter().zip(&reflection.bindings).zip(&inputs) {
-            let (id, write) = match (argument, input) {
-                (Argument::Output(shape, dtype), _) => (self.produce(op, *shape, *dtype)?, true),
-                (Argument::Input(_), Some(id)) => (*id, false),
-                (Argument::Input(_), None) => continue,
-            };
-            if write {
-                outputs.push(self.handle(id));
-                let reads = binding.access.reads() || run.kernel.is_guarded();
-                if reads && self.bytes(id) > 0 {
-                    self.push(self.label("zero", id), Fill { word: 0, output: id })?;
-                }
-            }
-            arguments.push(dispatch::Argument { value: id, write });
-        }
-        let (shape, dtype) = run.arguments.iter().zip(&inputs).next_back().map_or(
-            (Shape::default(), DType::F32),
-            |(argument, input)| match (argument, input) {
-                (Argument::Output(shape, dtype), _) => (*shape, *dtype),
-                (_, Some(id)) => self.kind(*id),
-                (_, None) => (Shape::default(), DType::F32),
-            },
-        );
+        let (arguments, outputs) = self.bind_arguments(&run, &inputs)?;
         let label = Label { op: LabelName::Text(run.kernel.name().into()), shape, dtype };
         let pipeline = PipelineKey { kernel: run.kernel.clone(), specialization: run.specialization };
         let (push, groups, cost) = (run.push, run.groups, run.cost);
+        let updated: SmallVec<[ValueId; 4]> = arguments
+            .iter()
+            .filter(|argument| argument.over.is_some())
+            .map(|argument| argument.value)
+            .collect();
         self.push(label, KernelDispatch { pipeline, push, groups, arguments, cost })?;
+        for version in updated {
+            self.set_current(version);
+        }
         Ok(outputs)
+    }
+
+    /// What stands behind each binding, and the values of the outputs.
+    fn bind_arguments(
+        &self,
+        run: &Dispatch<'_>,
+        inputs: &[Option<ValueId>],
+    ) -> Result<(SmallVec<[dispatch::Argument; 4]>, Vec<Value>)> {
+        let op = "dispatch";
+        let mut outputs = Vec::new();
+        let mut arguments: SmallVec<[dispatch::Argument; 4]> = SmallVec::new();
+        for ((argument, binding), input) in
+            run.arguments.iter().zip(&run.kernel.reflection().bindings).zip(inputs)
+        {
+            arguments.push(match (argument, *input) {
+                (Argument::Output(shape, dtype), _) => {
+                    let id = self.produce(op, *shape, *dtype)?;
+                    outputs.push(self.handle(id));
+                    let reads = binding.access.reads() || run.kernel.is_guarded();
+                    if reads && self.bytes(id) > 0 {
+                        self.push(self.label("zero", id), Fill { word: 0, output: id })?;
+                    }
+                    dispatch::Argument { value: id, write: true, over: None }
+                }
+                (Argument::InOut(tensor), Some(over)) => {
+                    let state = self.updated_tensor(op, tensor, false)?;
+                    let value = self.next_version(state, tensor.shape());
+                    dispatch::Argument { value, write: true, over: Some(over) }
+                }
+                (Argument::Input(_), Some(id)) => {
+                    let value = self.apart_from_updates(run, id)?;
+                    dispatch::Argument { value, write: false, over: None }
+                }
+                (Argument::Input(_) | Argument::InOut(_), None) => continue,
+            });
+        }
+        Ok((arguments, outputs))
+    }
+
+    /// An operand as it is before the run, if the run updates a tensor that it is the contents of.
+    fn apart_from_updates(&self, run: &Dispatch<'_>, id: ValueId) -> Result<ValueId> {
+        for argument in &run.arguments {
+            if let Argument::InOut(tensor) = argument {
+                let apart = self.apart_from(tensor, id)?;
+                if apart != id {
+                    return Ok(apart);
+                }
+            }
+        }
+        Ok(id)
     }
 
     /// Checks what needs no operands: counts, kinds, constants, groups.
@@ -204,10 +254,23 @@ impl Recording {
             let (fits, declared, given) = match argument {
                 Argument::Input(_) => (!binding.access.writes(), "written by the shader", "an input"),
                 Argument::Output(..) => (binding.access.writes(), "readonly in the shader", "an output"),
+                Argument::InOut(_) => (binding.access.writes(), "readonly in the shader", "updated"),
             };
             if !fits {
                 let declared = declared.to_owned();
                 return refuse(KernelMismatch::Binding { binding: binding.binding, declared, given });
+            }
+        }
+        let updated = || {
+            run.arguments.iter().zip(bindings).filter_map(|(argument, binding)| match argument {
+                Argument::InOut(tensor) => Some((tensor, binding.binding)),
+                Argument::Input(_) | Argument::Output(..) => None,
+            })
+        };
+        for (i, (tensor, second)) in updated().enumerate() {
+            let same = |(other, _): &(&&Tensor, u32)| Arc::ptr_eq(&other.storage, &tensor.storage);
+            if let Some((_, first)) = updated().take(i).find(same) {
+                return refuse(KernelMismatch::UpdatedTwice { bindings: [first, second] });
             }
         }
         if reflection.push_constant_bytes as usize != run.push.len() {

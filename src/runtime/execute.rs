@@ -18,6 +18,7 @@ use crate::runtime::pool::Lease;
 use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::profile::profiler::trace;
 use crate::runtime::profile::ticket::{RowPlan, Ticket};
+use crate::runtime::state::{LockedStates, Updated};
 use crate::runtime::tensor::{Contents, Storage};
 use crate::schedule::memory::Home;
 use crate::schedule::program::Program;
@@ -36,18 +37,30 @@ pub(crate) struct Submitted {
     pub(crate) ticket: Option<Arc<Ticket>>,
 }
 
-/// Carries a program out. `leases` are those of the tensors it reads. Kept values become tensors.
+/// The tensors from outside that a program works with.
+pub(crate) struct Outside<'a> {
+    /// Of those that it has captured.
+    pub(crate) leases: Vec<Lease>,
+    /// Those that it updates.
+    pub(crate) states: &'a [Updated],
+}
+
+/// Carries a program out. Kept values become tensors.
 pub(crate) fn execute(
     core: &Arc<Core>,
     mut program: Program,
     kept: &[Arc<Storage>],
-    leases: Vec<Lease>,
+    outside: Outside<'_>,
     request: ProfileRequest,
     sync: HostSync,
 ) -> Result<Submitted> {
     core.open()?;
     let _span = trace::enter("encode");
     let probe = Probe::new(&core.profiler, &core.device, request)?;
+    let Outside { leases, states } = outside;
+    // Locked until they are handed over, so that no one reads contents that are about to be overwritten.
+    let states = LockedStates::of_recording(core, &program, states, &leases, OnShortage::Wait)?;
+    let leases = leases.into_iter().chain(states.tensors.iter().map(|(_, lease)| lease.clone())).collect();
     let blocks = give_memory(core, &mut program, kept, leases, OnShortage::Wait)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
@@ -70,9 +83,13 @@ pub(crate) fn execute(
     let amount = program.amount();
     let has_barrier = amount.barriers > 0 || probe.isolates();
     let commands = Commands::Once(slot);
+    core.move_contents(&states.moved)?;
     let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone(), sync })?;
     core.counters.submitted(amount);
     core.counters.took(&program.temporaries());
+    for (locked, lease) in states.tensors {
+        locked.settle(Some(lease), Contents::Submitted(value));
+    }
     settle(&program, kept, &blocks, Contents::Submitted(value));
     Ok(Submitted { value, ticket })
 }
@@ -83,7 +100,8 @@ pub(crate) fn settle(program: &Program, kept: &[Arc<Storage>], blocks: &[Lease],
         let block = match *home {
             Home::Slot(slot) => program.tensors + slot as usize,
             Home::Tensor(tensor) => tensor as usize,
-            Home::None => continue,
+            // No tensor is a view of one that is updated.
+            Home::State(_) | Home::None => continue,
         };
         if let Some(tensor) = value_info.kept {
             kept[tensor as usize].settle(Some(blocks[block].clone()), contents);
@@ -91,7 +109,7 @@ pub(crate) fn settle(program: &Program, kept: &[Arc<Storage>], blocks: &[Lease],
     }
 }
 
-/// Blocks for everything: those of the tensors, then one per slot. When memory is short, values share more.
+/// Blocks for everything: those of the tensors from outside, then one per slot. When memory is short, values share more.
 pub(crate) fn give_memory(
     core: &Core,
     program: &mut Program,

@@ -7,16 +7,17 @@ use crate::error::{Error, HostError, Result};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::config::Config;
 use crate::runtime::core::{Core, OnShortage};
-use crate::runtime::execute::{encode_commands, give_memory, settle};
+use crate::runtime::execute::{Outside, encode_commands, give_memory, settle};
 use crate::runtime::external::ExternalCommands;
 use crate::runtime::plan::{Plan, make_pipelines};
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::recording::{Recording, Value, check_size, discard, foreign_tensor};
+use crate::runtime::state::LockedStates;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
-use crate::schedule::program::Program;
+use crate::schedule::program::{Program, Usage};
 use crate::shape::{DType, Shape};
 use crate::vk::command::{Barrier, CommandSlot};
 use crate::vk::raw::{HostBuffer, HostCommands, HostDevice, SemaphorePoint, TensorBuffer, TimelinePoint};
@@ -206,7 +207,8 @@ impl Recording {
         let Some(lease) = storage.wrapped() else {
             return Err(HostError::NotWrapped { op }.into());
         };
-        if self.state().leases.iter().any(|read| read.address() == lease.address()) {
+        let read = self.state().leases.iter().any(|read| read.address() == lease.address());
+        if read || self.known_state(storage).is_some() {
             return Err(Error::ReadToo { op, shape });
         }
         let (root, apart) = self.keepable(id);
@@ -251,11 +253,13 @@ impl Recording {
         let graph = std::mem::take(&mut state.graph);
         let (kept, leases) = (std::mem::take(&mut state.kept), std::mem::take(&mut state.leases));
         let (waits, signals) = (state.sync.waits.len(), state.sync.signals.len());
+        let updated = std::mem::take(&mut state.updated);
         let recorded = if waits + signals > 0 {
             Err(HostError::NoSubmission { waits, signals }.into())
         } else {
-            Program::new(self.catalog(), self.core.fusion, graph, leases.len())
-                .and_then(|program| encode_into(&self.core, program, &kept, leases, commands))
+            let outside = Outside { leases, states: &updated };
+            Program::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
+                .and_then(|program| encode_into(&self.core, program, &kept, outside, commands))
         };
         if recorded.is_err() {
             discard(&kept);
@@ -268,14 +272,19 @@ fn encode_into(
     core: &Arc<Core>,
     mut program: Program,
     kept: &[Arc<Storage>],
-    leases: Vec<Lease>,
+    outside: Outside<'_>,
     commands: HostCommands,
 ) -> Result<()> {
     core.open()?;
     // Whatever can fail comes before anything is put into the host's command buffer.
     let (_, _pipelines) = make_pipelines(core, &program.lowered)?;
+    let Outside { leases, states } = outside;
+    let states = LockedStates::of_recording(core, &program, states, &leases, OnShortage::Fail)?;
+    let leases = leases.into_iter().chain(states.tensors.iter().map(|(_, lease)| lease.clone())).collect();
     let blocks = give_memory(core, &mut program, kept, leases, OnShortage::Fail)?;
     core.timeline.check_uploaded(&blocks)?;
+    let old: Vec<Lease> = states.moved.iter().map(|(old, _, _)| old.clone()).collect();
+    core.timeline.check_uploaded(&old)?;
     let probe = Probe::new(
         &core.profiler,
         &core.device,
@@ -283,13 +292,18 @@ fn encode_into(
     )?;
     let mut slot = CommandSlot::adopt(&core.device, commands);
     slot.barrier(Barrier::Enter);
+    states.encode_moves(&mut slot);
     let range = 0..program.lowered.commands.len();
     let _ = encode_commands(core, &mut slot, &program, range, |block| &blocks[block].block().buffer, &probe)?;
     slot.barrier(Barrier::Leave);
-    let uses = blocks.iter().cloned().zip(program.usage.iter().copied()).collect();
+    let old = old.into_iter().map(|old| (old, Usage { reads: true, ..Usage::default() }));
+    let uses = blocks.iter().cloned().zip(program.usage.iter().copied()).chain(old).collect();
     core.timeline.host_submits(ExternalCommands { done: commands.done, uses, _commands: slot });
     core.counters.submitted(program.amount());
     core.counters.took(&program.temporaries());
+    for (locked, lease) in states.tensors {
+        locked.settle(Some(lease), Contents::External);
+    }
     settle(&program, kept, &blocks, Contents::External);
     Ok(())
 }

@@ -28,6 +28,7 @@ pub(crate) mod profile;
 mod quiet;
 pub(crate) mod recording;
 mod staging;
+pub(crate) mod state;
 pub(crate) mod submission;
 pub(crate) mod tensor;
 pub(crate) mod timeline;

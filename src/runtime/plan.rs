@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use self::encoding::{COPIES, Copy, Encoding, Segment};
 use crate::error::{Error, Result};
 use crate::ir::command::Lowered;
-use crate::ir::value::Label;
+use crate::ir::value::{Label, TensorVersion};
 use crate::runtime::commands::{BlockUse, Commands, Job};
-use crate::runtime::core::Core;
+use crate::runtime::core::{Core, OnShortage};
 use crate::runtime::execute::{Submitted, last_labels};
 use crate::runtime::pipelines::PipelineBuildStats;
 use crate::runtime::pipelines::parallel::needed;
@@ -21,6 +21,7 @@ use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::profile::ticket::RowPlan;
 use crate::runtime::recording::foreign_tensor;
+use crate::runtime::state::place;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, LockedOutput, Standing, Storage, Tensor};
 use crate::schedule::memory::Home;
@@ -43,6 +44,9 @@ const SEGMENT_COMMANDS: usize = 32;
 ///   results, and reading them waits for it. Results of an earlier submission are gone, except for whoever already
 ///   works with them (a recording, a read on another thread). To have the results of several submissions side by
 ///   side, [`bind`](Plan::bind) other tensors in between.
+/// - **State**: what the recording [updates](Recording::update) or [assigns](Recording::assign) is changed by each submission in turn, in
+///   its own memory. A kept tensor may also be bound as an input: then each submission reads what the one before has kept, in
+///   memory that changes from one to the next.
 /// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs are
 ///   the same memory for all, so that submissions of one plan run one after the other.
 ///
@@ -106,10 +110,30 @@ struct PlanTensor {
     shape: Shape,
 }
 
+/// A tensor that a plan writes.
 struct Output {
     binding: PlanTensor,
     block: usize,
     bytes: u64,
+    /// Of a tensor that is updated; one that was kept has none.
+    state: Option<StatePlace>,
+}
+
+struct StatePlace {
+    /// The blocks of the versions that were captured before.
+    captured: SmallVec<[TensorVersion; 1]>,
+    /// Something of what a submission finds there is left or read.
+    reads_old: bool,
+}
+
+/// The blocks of a submission.
+struct Gathered<'a> {
+    uses: Vec<BlockUse>,
+    /// By their numbers, but for the plan's own.
+    blocks: SmallVec<[Option<Lease>; 16]>,
+    outputs: SmallVec<[(LockedOutput<'a>, usize); 4]>,
+    /// What is to be copied first: from the old memory of a tensor to the new.
+    moved: SmallVec<[(Lease, Lease, u64); 1]>,
 }
 
 impl fmt::Debug for Plan {
@@ -129,7 +153,7 @@ impl Plan {
         core: &Arc<Core>,
         mut program: Program,
         kept: &[Arc<Storage>],
-        tensors: Vec<(Arc<Storage>, Shape)>,
+        (tensors, states): (Vec<(Arc<Storage>, Shape)>, Vec<(Arc<Storage>, Shape)>),
         profiling: Option<Profiling>,
         sync: HostSync,
     ) -> Result<Plan> {
@@ -152,12 +176,20 @@ impl Plan {
                     let binding = PlanTensor::new(storage.clone(), value.shape);
                     let (block, bytes) =
                         (program.tensors + slot as usize, program.lowered.values.bytes(id as u32));
-                    outputs.push(Output { binding, block, bytes });
+                    outputs.push(Output { binding, block, bytes, state: None });
                 }
                 Home::Tensor(tensor) => aliases.push((storage.clone(), tensor as usize)),
-                Home::None => {}
+                // No tensor is a view of one that is updated.
+                Home::State(_) | Home::None => {}
             }
             storage.promise();
+        }
+        let captured = program.lowered.values.states().iter().cloned().zip(&program.reads_old);
+        for (i, ((storage, shape), (captured, &reads_old))) in states.into_iter().zip(captured).enumerate() {
+            let bytes = storage.dtype.storage_bytes(shape.elements());
+            let state = Some(StatePlace { captured, reads_old });
+            let binding = PlanTensor::new(storage, shape);
+            outputs.push(Output { binding, block: program.captured + i, bytes, state });
         }
         sort(&mut outputs);
         let commands = program.lowered.commands.len();
@@ -212,30 +244,8 @@ impl Plan {
             &self.core.device,
             ProfileRequest { mode, host_only: false, begun_ns: None },
         )?;
-        let external = self.inputs.len() + self.outputs.len();
-        let mut uses = Vec::with_capacity(external);
-        let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, self.program.usage.len());
-        let mut note = |block: usize, lease: Lease| {
-            uses.push(BlockUse::new(&lease, probe.usage(self.program.usage[block])));
-            blocks[block] = Some(lease);
-        };
-        for (block, input) in self.inputs.iter().enumerate() {
-            note(block, input.storage().settled("submit", input.shape)?.0);
-        }
-        // Locked from here on, so that nobody begins to read contents that are about to be overwritten.
-        let mut outputs: SmallVec<[(LockedOutput<'_>, usize); 4]> = SmallVec::new();
-        for output in &self.outputs {
-            let locked = output.binding.storage().lock_output("submit", output.binding.shape)?;
-            let lease = match locked.replaceable() {
-                Some(lease) => lease,
-                None => self.core.acquire(MemoryKind::Device, output.bytes)?,
-            };
-            note(output.block, lease);
-            outputs.push((locked, output.block));
-        }
-        if let Some(output) = self.outputs.iter().find(|output| is_read_too(&blocks, output.block)) {
-            return Err(Error::BoundTwice { op: "submit", shape: output.binding.shape });
-        }
+        let Gathered { uses, mut blocks, outputs, moved } =
+            gather(&self.core, &self.program, (&self.inputs, &self.outputs), &probe)?;
         let encoding = Encoding {
             core: &self.core,
             program: &self.program,
@@ -260,6 +270,7 @@ impl Plan {
             ticket: ticket.clone(),
             sync: self.sync.clone(),
         };
+        self.core.move_contents(&moved)?;
         let value = self.core.submit(job)?;
         self.sync = HostSync::default();
         self.core.counters.submitted(self.amount);
@@ -302,7 +313,7 @@ impl Plan {
     /// # Errors
     ///
     /// [`Error::NotInPlan`] if the plan has no such place; [`Error::Type`] and [`Error::Shapes`] if the tensor is not
-    /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and one of the two is an output;
+    /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and both are outputs or one is updated;
     /// [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which is in no place of its own;
     /// [`Error::ForeignTensor`].
     pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
@@ -325,7 +336,8 @@ impl Plan {
             Arc::ptr_eq(storage, &tensor.storage) || storage.shares_host_memory(&tensor.storage)
         };
         let stands = |binding: &PlanTensor| same(binding.storage()) && !named(binding);
-        let as_output = self.outputs.iter().any(|output| named(&output.binding));
+        let place = self.outputs.iter().find(|output| named(&output.binding));
+        let (as_output, as_kept) = (place.is_some(), place.is_some_and(|output| output.state.is_none()));
         let is_view =
             |storage: &Arc<Storage>| self.aliases.iter().any(|(view, _)| Arc::ptr_eq(view, storage));
         if is_view(&recorded.storage) {
@@ -335,8 +347,15 @@ impl Plan {
             let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
             return Err(Error::NotInPlan { op, shape: recorded.shape(), inputs, outputs });
         }
-        let clash = self.outputs.iter().any(|output| stands(&output.binding))
-            || (as_output && (self.inputs.iter().any(stands) || is_view(&tensor.storage)));
+        // What is kept may be read, too: by then it is what the submission before has kept. The host's memory has no such versions.
+        let versions =
+            tensor.storage.wrapped().is_none() && !tensor.storage.shares_host_memory(&tensor.storage);
+        let clash = self
+            .outputs
+            .iter()
+            .any(|output| stands(&output.binding) && (as_output || output.state.is_some() || !versions))
+            || (as_output && is_view(&tensor.storage))
+            || (as_output && !(as_kept && versions) && self.inputs.iter().any(stands));
         if clash {
             return Err(Error::BoundTwice { op, shape: tensor.shape() });
         }
@@ -344,11 +363,11 @@ impl Plan {
         for binding in self.inputs.iter_mut().chain(outputs).filter(|binding| named(binding)) {
             let before = std::mem::replace(&mut binding.tensor, Standing::new(tensor.storage.clone()));
             // No longer the plan's to write, until it is bound again.
-            if as_output && !Arc::ptr_eq(before.storage(), &tensor.storage) {
+            if as_kept && !Arc::ptr_eq(before.storage(), &tensor.storage) {
                 before.storage().release();
             }
         }
-        if as_output && Arc::ptr_eq(&recorded.storage, &tensor.storage) {
+        if as_kept && Arc::ptr_eq(&recorded.storage, &tensor.storage) {
             recorded.storage.promise_again();
         }
         sort(&mut self.outputs);
@@ -382,8 +401,8 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        let outputs = self.outputs.iter().map(|output| &output.binding.named);
-        outputs
+        let kept = self.outputs.iter().filter(|output| output.state.is_none());
+        kept.map(|output| &output.binding.named)
             .chain(self.aliases.iter().map(|(storage, _)| storage))
             .for_each(|storage| storage.break_promise());
     }
@@ -399,12 +418,90 @@ impl PlanTensor {
     }
 }
 
+/// The blocks of this submission. Outputs and tensors that are updated are locked from here on, so that no one begins to read contents
+/// that are about to be overwritten.
+fn gather<'a>(
+    core: &Core,
+    program: &Program,
+    (inputs, outputs): (&[PlanTensor], &'a [Output]),
+    probe: &Probe,
+) -> Result<Gathered<'a>> {
+    let op = "submit";
+    let mut uses = Vec::with_capacity(inputs.len() + outputs.len());
+    let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, program.usage.len());
+    let mut note = |block: usize, lease: Lease| {
+        uses.push(BlockUse::new(&lease, probe.usage(program.usage[block])));
+        blocks[block] = Some(lease);
+    };
+    for (block, input) in inputs.iter().enumerate() {
+        let (lease, _) = input.storage().settled(op, input.shape)?;
+        // What is updated, too, is read in the memory that it has when it is locked.
+        if !is_updated(program, block) {
+            note(block, lease);
+        }
+    }
+    let mut moved = SmallVec::new();
+    let mut all: SmallVec<[(LockedOutput<'a>, usize); 4]> = SmallVec::new();
+    for (output, locked) in outputs.iter().zip(lock_outputs(op, outputs)?) {
+        let lease = match (&output.state, locked.replaceable()) {
+            (None, Some(lease)) => lease,
+            (None, None) => core.acquire(MemoryKind::Device, output.bytes)?,
+            (Some(state), _) => {
+                let wanted = (output.bytes, 0, state.reads_old);
+                let (lease, old) = place(core, &locked, wanted, OnShortage::Wait)?;
+                moved.extend(old.map(|old| (old, lease.clone(), output.bytes)));
+                let captured = state.captured.iter().zip(std::iter::repeat(locked.lease()));
+                captured.for_each(|(&block, lease)| {
+                    lease.into_iter().for_each(|lease| note(block as usize, lease.clone()));
+                });
+                lease
+            }
+        };
+        note(output.block, lease);
+        all.push((locked, output.block));
+    }
+    if let Some(output) = outputs.iter().find(|output| is_read_too(&blocks, output)) {
+        return Err(Error::BoundTwice { op, shape: output.binding.shape });
+    }
+    Ok(Gathered { uses, blocks, outputs: all, moved })
+}
+
+/// Whether a tensor that was captured is updated, too.
+fn is_updated(program: &Program, block: usize) -> bool {
+    let states = program.lowered.values.states().iter();
+    states.flatten().any(|&version| version as usize == block)
+}
+
+/// Locks all outputs. Waits for writes on other threads to tensors that are updated while nothing is locked.
+fn lock_outputs<'a>(op: &'static str, outputs: &'a [Output]) -> Result<SmallVec<[LockedOutput<'a>; 4]>> {
+    'again: loop {
+        let mut locked = SmallVec::new();
+        for Output { binding, state, .. } in outputs {
+            let storage = binding.storage();
+            let Some(state) = state else {
+                locked.push(storage.lock_output(op, binding.shape)?);
+                continue;
+            };
+            let reads_old = state.reads_old || !state.captured.is_empty();
+            let Some(one) = storage.try_lock_state(op, binding.shape, reads_old)? else {
+                drop(locked);
+                storage.wait_written();
+                continue 'again;
+            };
+            locked.push(one);
+        }
+        return Ok(locked);
+    }
+}
+
 /// Whether what is written to is the host's memory and has another number, too: a tensor that was bound as an input has
 /// become a view of it. No barrier stands between the two.
-fn is_read_too(blocks: &[Option<Lease>], output: usize) -> bool {
-    let Some(lease) = blocks[output].as_ref().filter(|lease| lease.is_pinned()) else { return false };
+fn is_read_too(blocks: &[Option<Lease>], output: &Output) -> bool {
+    let Some(lease) = blocks[output.block].as_ref().filter(|lease| lease.is_pinned()) else { return false };
+    // The captured versions of a tensor that is updated are its own.
+    let own = output.state.as_ref().map_or(0, |state| state.captured.len());
     let same = |other: &Option<Lease>| other.as_ref().is_some_and(|other| other.address() == lease.address());
-    blocks.iter().filter(|other| same(other)).count() > 1
+    blocks.iter().filter(|other| same(other)).count() > 1 + own
 }
 
 /// Two plans that lock the same tensors lock them in the same order.

@@ -16,12 +16,13 @@ use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::lower;
 use crate::runtime::core::Core;
-use crate::runtime::execute::execute;
 use crate::runtime::operand::{IntoOperand, Scalar};
+use crate::runtime::execute::{Outside, execute};
 use crate::runtime::plan::Plan;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::ProfileRequest;
+use crate::runtime::state::Updated;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
 use crate::schedule::explain::Explanation;
@@ -72,7 +73,11 @@ pub(super) struct State {
     pub(super) kept: Vec<Arc<Storage>>,
     pub(super) leases: Vec<Lease>,
     /// The tensor of each lease.
-    tensors: Vec<(Arc<Storage>, Shape)>,
+    pub(super) tensors: Vec<(Arc<Storage>, Shape)>,
+    /// The tensors that are updated.
+    pub(super) updated: Vec<Updated>,
+    /// Nodes that were inserted before others.
+    pub(super) inserted: usize,
     /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and tensors
     /// that share one now may part before a plan is submitted.
     known: FxHashMap<(usize, usize), ValueId>,
@@ -103,6 +108,8 @@ impl Recording {
             kept: Vec::new(),
             leases: Vec::new(),
             tensors: Vec::new(),
+            updated: Vec::new(),
+            inserted: 0,
             known: FxHashMap::default(),
             promised: SmallVec::new(),
             sync: HostSync::default(),
@@ -159,7 +166,8 @@ impl Recording {
     pub fn keep(&self, value: Value) -> Result<Tensor> {
         let id = self.own("keep", value)?;
         let root = self.graph().root(id);
-        if self.graph().value(root).kept.is_some() {
+        // Neither can a tensor be a view of one that is updated.
+        if self.graph().value(root).kept.is_some() || self.graph().values.state_of(root).is_some() {
             return self.keep(self.copy(value)?);
         }
         let (shape, dtype) = self.kind(id);
@@ -178,10 +186,11 @@ impl Recording {
         let state = self.state_mut();
         let (graph, request) = (std::mem::take(&mut state.graph), state.request);
         let (kept, leases) = (std::mem::take(&mut state.kept), std::mem::take(&mut state.leases));
-        let sync = std::mem::take(&mut state.sync);
+        let (sync, updated) = (std::mem::take(&mut state.sync), std::mem::take(&mut state.updated));
         self.core.recorded.store(graph.nodes.len(), Ordering::Relaxed);
-        let submitted = Program::new(self.catalog(), self.core.fusion, graph, leases.len())
-            .and_then(|program| execute(&self.core, program, &kept, leases, request, sync));
+        let outside = Outside { leases, states: &updated };
+        let submitted = Program::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
+            .and_then(|program| execute(&self.core, program, &kept, outside, request, sync));
         if submitted.is_err() {
             discard(&kept);
         }
@@ -201,8 +210,10 @@ impl Recording {
         let (graph, profiling) = (std::mem::take(&mut state.graph), state.profiling);
         let kept = std::mem::take(&mut state.kept);
         let (tensors, sync) = (std::mem::take(&mut state.tensors), std::mem::take(&mut state.sync));
+        let updated = std::mem::take(&mut state.updated);
+        let updated = updated.into_iter().map(|updated| (updated.storage, updated.shape)).collect();
         let plan = Program::new(self.catalog(), self.core.fusion, graph, tensors.len())
-            .and_then(|program| Plan::new(&self.core, program, &kept, tensors, profiling, sync));
+            .and_then(|program| Plan::new(&self.core, program, &kept, (tensors, updated), profiling, sync));
         if plan.is_err() {
             discard(&kept);
         }
@@ -311,6 +322,10 @@ impl Recording {
         &self.core
     }
 
+    pub(super) fn shared_core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     pub(super) fn state(&self) -> Ref<'_, State> {
         self.state.borrow()
     }
@@ -323,7 +338,7 @@ impl Recording {
         self.state.get_mut()
     }
 
-    fn graph(&self) -> Ref<'_, Graph> {
+    pub(super) fn graph(&self) -> Ref<'_, Graph> {
         Ref::map(self.state(), |state| &state.graph)
     }
 
@@ -349,16 +364,21 @@ impl Recording {
     /// The operand as a value of this recording.
     pub(crate) fn resolve<'a>(&self, op: &'static str, operand: impl IntoOperand<'a>) -> Result<ValueId> {
         let tensor = match operand.into() {
-            Operand::Value(value) => return self.own(op, value),
+            Operand::Value(value) => return self.as_of_call(self.own(op, value)?),
             Operand::Tensor(tensor) => tensor,
             Operand::Scalar(scalar) => return self.scalar(op, scalar),
         };
         if !Arc::ptr_eq(&tensor.storage.core, &self.core) {
             return Err(foreign_tensor(op, &tensor.storage.core, &self.core));
         }
+        if let Some(state) = self.known_state(&tensor.storage) {
+            return Ok(self.shaped(self.current(state), tensor.shape()));
+        }
         let (lease, _) = tensor.storage.settled(op, tensor.shape())?;
         let (shape, dtype) = (tensor.shape(), tensor.dtype());
-        let State { graph, leases, tensors, known, promised, .. } = &mut *self.edit();
+        self.check_views(op, &tensor.storage, &lease, shape)?;
+        let mut state = self.edit();
+        let State { graph, leases, tensors, known, promised, .. } = &mut *state;
         if promised.iter().any(|promised| promised.address() == lease.address()) {
             return Err(Error::NotSubmitted { op, shape });
         }
@@ -368,10 +388,19 @@ impl Recording {
             tensors.push((tensor.storage.clone(), shape));
             graph.add_value(shape, dtype, Origin::Tensor((leases.len() - 1) as u32))
         });
-        if graph.value(id).shape == shape {
-            return Ok(id);
+        drop(state);
+        Ok(self.shaped(id, shape))
+    }
+
+    /// A value that is no alias, in a shape of as many elements.
+    pub(super) fn shaped(&self, id: ValueId, shape: Shape) -> ValueId {
+        let graph = &mut self.edit().graph;
+        let info = graph.value(id);
+        if info.shape == shape {
+            return id;
         }
-        Ok(graph.add_value(shape, dtype, Origin::Alias(id)))
+        let dtype = info.dtype;
+        graph.add_value(shape, dtype, Origin::Alias(id))
     }
 
     /// A scalar as a value of shape `[]`.
@@ -428,10 +457,12 @@ impl Recording {
 
     /// For what appends several nodes: if it fails, none of them stays.
     pub(crate) fn all_or_nothing<R>(&self, record: impl FnOnce(&Recording) -> Result<R>) -> Result<R> {
-        let nodes = self.graph().nodes.len();
+        let before = self.graph().nodes.len() - self.state().inserted;
         let result = record(self);
         if result.is_err() {
-            self.edit().graph.nodes.truncate(nodes);
+            // What was inserted among earlier nodes stays.
+            let State { graph, inserted, .. } = &mut *self.edit();
+            graph.nodes.truncate(before + *inserted);
         }
         result
     }

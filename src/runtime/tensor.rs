@@ -19,8 +19,9 @@ use crate::vk::process;
 /// A dense, row-major tensor in device memory.
 ///
 /// A handle: clones and reshapes share the contents, and the memory goes back to the pool when the last of them and
-/// the last submission that uses it are gone. Ops never change a tensor; [`write`](Tensor::write) does, and what was
-/// recorded before the write sees the old contents.
+/// the last submission that uses it are gone. Ops on a tensor never change it. [`write`](Tensor::write) does, and so do
+/// [`Recording::update`](crate::Recording::update) and [`Recording::assign`](crate::Recording::assign): what was recorded before sees
+/// the old contents.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -105,14 +106,36 @@ impl Storage {
         while matches!(state.contents, Contents::Writing(thread) if thread != thread::current().id()) {
             self.written.wait(&mut state);
         }
-        match (state.contents, &state.lease) {
-            (
-                Contents::Host | Contents::Queued | Contents::Submitted(_) | Contents::External,
-                Some(lease),
-            ) => Ok((lease.clone(), state.contents)),
-            (Contents::Recorded | Contents::Planned, _) => Err(Error::NotSubmitted { op, shape }),
-            (Contents::Discarded, _) => Err(Error::Discarded { op, shape }),
-            _ => Err(Error::NotWritten { op, shape }),
+        state.settled(op, shape).map(|lease| (lease.clone(), state.contents))
+    }
+
+    /// An error if the tensor can't be given new contents: an open recording, or a plan, is to write them first.
+    pub(crate) fn check_assignable(&self, op: &'static str, shape: Shape) -> Result<()> {
+        process::check()?;
+        self.state.lock().check_assignable(op, shape)
+    }
+
+    /// Locks the tensor to update it; `None` while another thread writes it. Its old contents must be there if they are read.
+    pub(crate) fn try_lock_state(
+        &self,
+        op: &'static str,
+        shape: Shape,
+        reads_old: bool,
+    ) -> Result<Option<LockedOutput<'_>>> {
+        let state = self.state.lock();
+        match state.contents {
+            Contents::Writing(thread) if thread != thread::current().id() => return Ok(None),
+            _ if reads_old => drop(state.settled(op, shape)?.block()),
+            _ => state.check_assignable(op, shape)?,
+        }
+        Ok(Some(LockedOutput { state }))
+    }
+
+    /// Waits until no other thread writes the tensor in place.
+    pub(crate) fn wait_written(&self) {
+        let mut state = self.state.lock();
+        while matches!(state.contents, Contents::Writing(thread) if thread != thread::current().id()) {
+            self.written.wait(&mut state);
         }
     }
 
@@ -213,6 +236,26 @@ impl Drop for InPlace<'_> {
 }
 
 impl State {
+    /// The memory, if there are contents.
+    fn settled(&self, op: &'static str, shape: Shape) -> Result<&Lease> {
+        match (self.contents, &self.lease) {
+            (
+                Contents::Host | Contents::Queued | Contents::Submitted(_) | Contents::External,
+                Some(lease),
+            ) => Ok(lease),
+            (Contents::Recorded | Contents::Planned, _) => Err(Error::NotSubmitted { op, shape }),
+            (Contents::Discarded, _) => Err(Error::Discarded { op, shape }),
+            _ => Err(Error::NotWritten { op, shape }),
+        }
+    }
+
+    fn check_assignable(&self, op: &'static str, shape: Shape) -> Result<()> {
+        match self.contents {
+            Contents::Recorded | Contents::Planned => Err(Error::NotSubmitted { op, shape }),
+            _ => Ok(()),
+        }
+    }
+
     fn settle(&mut self, lease: Option<Lease>, contents: Contents) {
         if self.wrapped {
             // The host's memory stays, with what the host has in it if nothing else came.
@@ -288,6 +331,18 @@ impl LockedOutput<'_> {
     /// The memory, if the device may overwrite it.
     pub(crate) fn replaceable(&self) -> Option<Lease> {
         self.state.replaceable().cloned()
+    }
+
+    /// The memory as it is.
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.state.lease.as_ref()
+    }
+
+    /// Whether the device may overwrite the memory though so many other leases on it are the submission's own.
+    pub(crate) fn is_replaceable_beside(&self, own: usize) -> bool {
+        let fits =
+            |lease: &Lease| lease.is_replaceable_beside(own) && (self.state.wrapped || !lease.is_pinned());
+        self.state.lease.as_ref().is_some_and(fits)
     }
 
     /// Says what the tensor holds from now on.

@@ -41,6 +41,8 @@ pub struct Explanation {
 pub enum Role {
     /// A tensor from outside.
     Input,
+    /// A tensor from outside that is updated: each version of it is a value, in the same block.
+    State,
     /// Kept.
     Output,
     /// Neither.
@@ -158,11 +160,16 @@ fn explained_value(program: &Program, blocks: &[Option<usize>], id: ValueId) -> 
     let value = program.lowered.values.value(id);
     let role = match value.origin {
         Origin::Tensor(_) => Role::Input,
+        Origin::State(_) => Role::State,
         Origin::Produced | Origin::Alias(_) if value.kept.is_some() => Role::Output,
         Origin::Produced | Origin::Alias(_) => Role::Temporary,
     };
     let block = match program.assignment.homes[id as usize] {
         Home::Tensor(tensor) => blocks[tensor as usize],
+        Home::State(state) => {
+            let captured = program.lowered.values.states()[state as usize].first();
+            captured.map_or(Some(program.captured + state as usize), |version| blocks[*version as usize])
+        }
         Home::Slot(slot) => Some(program.tensors + slot as usize),
         Home::None => None,
     };

@@ -6,10 +6,12 @@ use smallvec::{SmallVec, smallvec};
 use crate::fusion::common::{adds_nothing, fuse_and_merge};
 use crate::fusion::elementwise::{position_or_push, reads_whole};
 use crate::fusion::fuse_all;
+use crate::fusion::in_place::assign_in_place;
 use crate::fusion::needed::drop_unneeded;
 use crate::ir::build::Build;
 use crate::ir::command::{Action, Command, Lowered};
 use crate::ir::conv2d::Convolution;
+use crate::ir::copy::{Copy, CopyBox};
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
 use crate::ir::epilogue::Epilogue;
 use crate::ir::graph::{Graph, Node};
@@ -17,7 +19,7 @@ use crate::ir::matmul::{Factor, Product};
 use crate::ir::op::Op;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
-use crate::ir::value::{Origin, ValueId};
+use crate::ir::value::{Origin, StateId, ValueId};
 use crate::kernels::axis::span::Geometry;
 use crate::kernels::elementwise::modules::map_fits;
 use crate::schedule::interpreter::run;
@@ -30,15 +32,21 @@ struct Growing {
     build: Build,
     state: u64,
     side: usize,
+    /// Tensors that are updated, each with its version so far.
+    updated: Vec<(StateId, ValueId)>,
 }
 
 impl Growing {
     fn new(seed: u64) -> Growing {
-        let mut it = Growing { build: Build::default(), state: seed, side: 2 };
+        let mut it = Growing { build: Build::default(), state: seed, side: 2, updated: Vec::new() };
         it.side += it.below(2);
         for extents in [1, 2, 2, 3] {
             let shape = it.cube(extents);
-            it.build.tensor(shape);
+            let tensor = it.build.tensor(shape);
+            if it.below(3) == 0 {
+                let state = it.build.state(tensor);
+                it.updated.push((state, tensor));
+            }
         }
         it
     }
@@ -53,8 +61,8 @@ impl Growing {
         (self.state >> 33) as usize % n
     }
 
-    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
+    fn one_of<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
     }
 
     fn cube(&self, rank: usize) -> Shape {
@@ -69,9 +77,55 @@ impl Growing {
     fn pick(&mut self, fits: impl Fn(&Growing, ValueId) -> bool) -> Option<ValueId> {
         let late = self.below(3) > 0;
         let all = 0..self.graph().values.len() as ValueId;
-        let found: Vec<ValueId> = all.filter(|&value| fits(self, value)).collect();
+        let found: Vec<ValueId> = all.filter(|&value| self.is_readable(value) && fits(self, value)).collect();
         let skip = if late { found.len().saturating_sub(4) } else { 0 };
         (!found.is_empty()).then(|| found[skip + self.below(found.len() - skip)])
+    }
+
+    /// Versions of tensors that were updated since are gone: recordings read copies of them.
+    fn is_readable(&self, value: ValueId) -> bool {
+        let root = self.graph().root(value);
+        let state = self.graph().values.state_of(root);
+        state.is_none_or(|state| self.updated.contains(&(state, root)))
+    }
+
+    /// Writes a part of a tensor, or all of it.
+    fn update(&mut self) -> Option<()> {
+        if self.updated.is_empty() {
+            return None;
+        }
+        let chosen = self.below(self.updated.len());
+        let (state, over) = self.updated[chosen];
+        let shape = self.shape(over);
+        let apart = |it: &Growing, value| it.graph().values.state_of(value) != Some(state);
+        if self.below(2) == 0 {
+            let fits = |it: &Growing, value| it.shape(value) == shape && apart(it, value);
+            let input = self.pick_words_if(fits)?;
+            let output = self.build.state_version(state, over);
+            self.build.push("assign", output, Copy { input, output });
+            self.updated[chosen].1 = output;
+            return Some(());
+        }
+        // A box of all but the first along one dimension, or of a single element.
+        let inside = |part: &Shape| part.dims().iter().zip(shape.dims()).all(|(part, whole)| part <= whole);
+        let fits = |it: &Growing, value| {
+            let part = it.shape(value);
+            part.rank() == shape.rank() && inside(&part) && apart(it, value)
+        };
+        let input = self.pick_words_if(fits)?;
+        let part = self.shape(input);
+        let mut corner = [0; MAX_RANK];
+        for (d, (part, whole)) in part.dims().iter().zip(shape.dims()).enumerate() {
+            corner[d] = self.below(whole - part + 1);
+        }
+        let output = self.build.state_version(state, over);
+        self.build.push("update", output, CopyBox { input, shape: part, output, corner, over: Some(over) });
+        self.updated[chosen].1 = output;
+        Some(())
+    }
+
+    fn pick_words_if(&mut self, fits: impl Fn(&Growing, ValueId) -> bool) -> Option<ValueId> {
+        self.pick(|it, value| it.graph().value(value).dtype == DType::F32 && fits(it, value))
     }
 
     /// The kernels of everything but programs and products read words.
@@ -260,7 +314,12 @@ impl Growing {
         let node = self.below(self.graph().nodes.len().max(1));
         let mut node = self.graph().nodes.get(node)?.clone();
         // One of two writers would be no whole.
-        if matches!(node.op, Op::CopyBox(_)) {
+        if matches!(node.op, Op::CopyBox(_) | Op::Copy(_)) {
+            return None;
+        }
+        let mut gone = false;
+        node.op.touches(|value, write| gone |= !write && !self.is_readable(value));
+        if gone {
             return None;
         }
         let graph = &mut self.build.graph;
@@ -281,7 +340,8 @@ impl Growing {
     }
 
     fn grow(&mut self) -> Option<()> {
-        match self.below(20) {
+        match self.below(23) {
+            20.. => self.update()?,
             0..8 => self.elementwise()?,
             8..10 => self.again()?,
             10..13 => self.view()?,
@@ -401,6 +461,7 @@ enum Passes {
     Needed,
     Fused,
     Merged,
+    InPlace,
 }
 
 fn passed(seed: u64, passes: Passes) -> Graph {
@@ -411,7 +472,10 @@ fn passed(seed: u64, passes: Passes) -> Graph {
     match passes {
         Passes::None | Passes::Needed => {}
         Passes::Fused => fuse_all(&mut graph),
-        Passes::Merged => fuse_and_merge(&mut graph, fuse_all),
+        Passes::Merged | Passes::InPlace => fuse_and_merge(&mut graph, fuse_all),
+    }
+    if passes == Passes::InPlace {
+        assign_in_place(&mut graph);
     }
     graph
 }
@@ -419,13 +483,13 @@ fn passed(seed: u64, passes: Passes) -> Graph {
 #[test]
 fn random_graphs_mean_the_same_after_fusion_and_in_shared_memory() {
     let mut tally = Tally::default();
-    let (mut dropped, mut merged) = (0, 0);
+    let (mut dropped, mut merged, mut in_place) = (0, 0, 0);
     for seed in 0..7000 {
         let _told = Seed(seed);
         let recorded = random_graph(seed);
         let expected = run(&recorded, None);
-        let [_, needed, fused, both] =
-            [Passes::None, Passes::Needed, Passes::Fused, Passes::Merged].map(|passes| {
+        let [_, needed, fused, both, placed] =
+            [Passes::None, Passes::Needed, Passes::Fused, Passes::Merged, Passes::InPlace].map(|passes| {
                 let graph = passed(seed, passes);
                 if passes == Passes::Merged {
                     tally.count(&graph);
@@ -439,9 +503,11 @@ fn random_graphs_mean_the_same_after_fusion_and_in_shared_memory() {
             });
         dropped += usize::from(needed.nodes.len() < recorded.nodes.len());
         merged += usize::from(both.nodes.len() < fused.nodes.len());
+        in_place += usize::from(placed.nodes.len() < both.nodes.len());
         assert!(adds_nothing(&both, &fused), "merging adds a dispatch or a stored value");
     }
     assert!(dropped > 200 && merged > 200, "{dropped} graphs with unneeded nodes, {merged} with equal ones");
+    assert!(in_place > 200, "{in_place} graphs with assignments in place");
     let Tally { joined, several_results, tails, heads } = tally;
     let least = [joined, several_results, tails, heads].into_iter().min();
     assert!(least > Some(200), "too little is fused for a test: {tally:?}");

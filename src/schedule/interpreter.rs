@@ -8,13 +8,16 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use crate::ir::command::Command;
+use crate::ir::copy::CopyBox;
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
 use crate::ir::epilogue::{Epilogue, Source};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::op::Op;
-use crate::ir::value::{Origin, ValueId};
+use crate::ir::value::{Origin, TensorVersion, ValueId};
 use crate::schedule::memory::{Assignment, Home};
 use crate::shape::{DType, MAX_RANK, Shape};
 
@@ -26,7 +29,11 @@ pub(super) fn run(graph: &Graph, memory: Option<(&Assignment, &[Command])>) -> V
         machine.node(node, memory.map(|(_, commands)| &commands[i]));
     }
     let kept = (0..).zip(graph.values.iter()).filter(|(_, value)| value.kept.is_some());
-    kept.map(|(id, value)| (0..value.shape.elements()).map(|i| machine.read(id, i)).collect()).collect()
+    let kept = kept.map(|(id, value)| (0..value.shape.elements()).map(|i| machine.read(id, i)).collect());
+    // And what is left in the tensors that are updated, whoever has written it last.
+    let words =
+        |memory: &Vec<Option<(ValueId, u32)>>| memory.iter().flatten().map(|(_, word)| *word).collect();
+    kept.chain(machine.states.iter().map(words)).collect()
 }
 
 /// A word that depends on all of these and their order.
@@ -51,6 +58,8 @@ struct Interpreter<'a> {
     assignment: Option<&'a Assignment>,
     /// For each value, and then for each slot: whose element it is, and the word; none if nobody has written it.
     memory: Vec<Vec<Option<(ValueId, u32)>>>,
+    /// The same for each tensor that is updated: all of its versions are there, one after the other.
+    states: Vec<Vec<Option<(ValueId, u32)>>>,
     /// Roots that the current node has read.
     reads: RefCell<BTreeSet<ValueId>>,
 }
@@ -60,28 +69,55 @@ impl Interpreter<'_> {
         let words = (0..).zip(graph.values.iter()).map(|(id, value)| {
             let word = |i: usize| match value.origin {
                 Origin::Tensor(_) => Some((id, hash([id, i as u32]))),
-                Origin::Produced | Origin::Alias(_) => None,
+                Origin::State(_) | Origin::Produced | Origin::Alias(_) => None,
             };
             (0..value.shape.elements()).map(word).collect()
         });
         let slots = assignment.into_iter().flat_map(|assignment| &assignment.slots);
         let slots = slots.map(|bytes| vec![None; *bytes as usize]);
-        let memory = words.chain(slots).collect();
-        Interpreter { graph, assignment, memory, reads: RefCell::default() }
+        let memory: Vec<Vec<_>> = words.chain(slots).collect();
+        // What was captured of a tensor is what the submission finds there.
+        let state = |(state, captured): (usize, &SmallVec<[TensorVersion; 1]>)| {
+            let is_found = |id: &usize| match graph.values[*id].origin {
+                Origin::Tensor(version) => captured.contains(&version),
+                Origin::State(of) => of as usize == state && captured.is_empty(),
+                Origin::Produced | Origin::Alias(_) => false,
+            };
+            let found = (0..graph.values.len()).find(is_found).expect("a version of the tensor");
+            let word = |i| Some((found as ValueId, hash([found as u32, i as u32])));
+            (0..graph.values[found].shape.elements()).map(word).collect()
+        };
+        let states = graph.values.states().iter().enumerate().map(state).collect();
+        Interpreter { graph, assignment, memory, states, reads: RefCell::default() }
+    }
+
+    fn memory(&self, root: ValueId) -> &[Option<(ValueId, u32)>] {
+        match self.graph.values.state_of(root) {
+            Some(state) => &self.states[state as usize],
+            None => &self.memory[self.home(root)],
+        }
+    }
+
+    fn memory_mut(&mut self, root: ValueId) -> &mut [Option<(ValueId, u32)>] {
+        let home = self.home(root);
+        match self.graph.values.state_of(root) {
+            Some(state) => &mut self.states[state as usize],
+            None => &mut self.memory[home],
+        }
     }
 
     /// Where a root's elements are in memory.
     fn home(&self, root: ValueId) -> usize {
         match self.assignment.map(|assignment| assignment.homes[root as usize]) {
             Some(Home::Slot(slot)) => self.graph.values.len() + slot as usize,
-            Some(Home::Tensor(_) | Home::None) | None => root as usize,
+            Some(Home::Tensor(_) | Home::State(_) | Home::None) | None => root as usize,
         }
     }
 
     fn read(&self, value: ValueId, element: usize) -> u32 {
         let root = self.graph.root(value);
         self.reads.borrow_mut().insert(root);
-        match self.memory[self.home(root)].get(element) {
+        match self.memory(root).get(element) {
             Some(Some((owner, word))) if *owner == root => *word,
             Some(Some((owner, _))) => panic!("value {owner} was written over value {root}"),
             Some(None) => panic!("element {element} of value {root} is read before it is written"),
@@ -99,16 +135,30 @@ impl Interpreter<'_> {
         let written = self.results(node);
         let reads = self.reads.borrow().clone();
         let mut writes = BTreeSet::new();
+        // What an update leaves is the next version's from here on.
+        if let Op::CopyBox(copy) = &node.op
+            && let CopyBox { over: Some(over), output, .. } = **copy
+        {
+            let (over, output) = (self.graph.root(over), self.graph.root(output));
+            assert!(self.memory(over).iter().flatten().all(|(owner, _)| *owner == over), "{over} is gone");
+            self.memory_mut(over).iter_mut().flatten().for_each(|(owner, _)| *owner = output);
+        }
         for (value, element, word) in written {
             let root = self.graph.root(value);
             writes.insert(root);
             let half = self.graph.value(root).dtype == DType::F16;
-            let home = self.home(root);
-            self.memory[home][element] = Some((root, if half { narrowed(word) } else { word }));
+            self.memory_mut(root)[element] = Some((root, if half { narrowed(word) } else { word }));
         }
         if let Some(command) = command {
             for (k, read) in command.accesses.iter().enumerate().filter(|(_, access)| !access.write) {
-                let shared = writes.iter().any(|&write| self.home(write) == self.home(read.value));
+                let state = |value| self.graph.values.state_of(value);
+                let one = |write| match (state(write), state(read.value)) {
+                    (None, None) => self.home(write) == self.home(read.value),
+                    // What an update leaves is no read.
+                    (Some(one), Some(other)) => one == other && !matches!(node.op, Op::CopyBox(_)),
+                    _ => false,
+                };
+                let shared = writes.iter().any(|&write| one(write));
                 let in_place = command.in_place & (1 << k) != 0;
                 assert!(!shared || in_place, "{} writes over what it still reads", node.label);
             }
@@ -158,7 +208,14 @@ impl Interpreter<'_> {
                 };
                 (0..extent * geometry.results() as usize).map(result).collect()
             }
+            Op::Copy(copy) => {
+                let word = |i| (copy.output, i, self.read(copy.input, i));
+                (0..self.graph.value(copy.input).shape.elements()).map(word).collect()
+            }
             Op::CopyBox(copy) => {
+                if let Some(over) = copy.over {
+                    self.reads.borrow_mut().insert(self.graph.root(over));
+                }
                 let all = self.graph.value(copy.output).shape;
                 let strides = dense_strides(&all);
                 let to = |i: usize| {
@@ -171,7 +228,6 @@ impl Interpreter<'_> {
             }
             Op::Norm(_)
             | Op::PackWeights(_)
-            | Op::Copy(_)
             | Op::Gather(_)
             | Op::Locate(_)
             | Op::Scatter(_)

@@ -1,6 +1,6 @@
 //! Which values share memory: a pure function from lives to slots.
 //!
-//! Values that are kept get a block of their own. Temporaries share slots where their lives don't overlap. Sharing
+//! Tensors from outside stay where they are, updated ones too. Values that are kept get a block of their own. Temporaries share slots where their lives don't overlap. Sharing
 //! makes the second tenant's writer wait for the first tenant's readers, so a slot is taken over only if a barrier
 //! stands between them in any case; independent branches are never serialised. When memory is short, `tight`
 //! gives that up.
@@ -10,7 +10,7 @@
 //! each count as one here.
 
 use crate::ir::command::Lowered;
-use crate::ir::value::{Access, Origin, ValueId};
+use crate::ir::value::{Access, Origin, StateId, ValueId};
 use crate::schedule::hazard::{BlockAccess, Hazards};
 use crate::schedule::size_class::class_bytes;
 
@@ -21,6 +21,8 @@ pub(crate) enum Home {
     None,
     /// A tensor from outside, by its lease's index.
     Tensor(u32),
+    /// A tensor from outside that is updated, by its place among those.
+    State(StateId),
     /// A slot of the recording's own.
     Slot(u32),
 }
@@ -105,6 +107,7 @@ fn outer_homes(lowered: &Lowered, lives: &Lives) -> Assignment {
     for (id, value) in lowered.values.iter().enumerate() {
         match value.origin {
             Origin::Tensor(lease) => out.homes[id] = Home::Tensor(lease),
+            Origin::State(state) => out.homes[id] = Home::State(state),
             Origin::Produced if value.kept.is_some() => {
                 out.homes[id] = Home::Slot(out.slots.len() as u32);
                 out.slots.push(lowered.values.bytes(id as u32));

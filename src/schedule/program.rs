@@ -6,11 +6,12 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::fusion::common::fuse_and_merge;
 use crate::fusion::fuse_all;
+use crate::fusion::in_place::assign_in_place;
 use crate::fusion::needed::drop_unneeded;
 use crate::ir::branches::branch;
 use crate::ir::command::Lowered;
 use crate::ir::graph::Graph;
-use crate::ir::value::Access;
+use crate::ir::value::{Access, Origin, TensorVersion};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::lower::lower;
 use crate::schedule::hazard::{BlockAccess, Hazards};
@@ -53,7 +54,8 @@ pub(crate) struct Amount {
     pub(crate) bytes: u64,
 }
 
-/// A lowered graph with all that is decided about it. It has no operations any more. Blocks are numbered: the tensors first, then a block per slot.
+/// A lowered graph with all that is decided about it. It has no operations any more. Blocks are numbered: first the tensors
+/// that are read as they were captured, then those that are updated, then a block per slot.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) lowered: Lowered,
@@ -62,13 +64,17 @@ pub(crate) struct Program {
     pub(crate) barriers: Vec<bool>,
     /// For each block.
     pub(crate) usage: Vec<Usage>,
-    /// How many of the blocks are tensors from outside.
+    /// How many of the blocks are tensors as they were captured.
+    pub(crate) captured: usize,
+    /// How many of the blocks are tensors from outside, captured or updated.
     pub(crate) tensors: usize,
+    /// For each tensor that is updated, whether anything of what the submission finds there is left or read.
+    pub(crate) reads_old: Vec<bool>,
 }
 
 impl Program {
-    /// Decides everything for a graph that reads so many tensors.
-    pub(crate) fn new(catalog: &Catalog, fusion: bool, mut graph: Graph, tensors: usize) -> Result<Program> {
+    /// Decides everything for a graph that captured so many tensors.
+    pub(crate) fn new(catalog: &Catalog, fusion: bool, mut graph: Graph, captured: usize) -> Result<Program> {
         drop_unneeded(&mut graph);
         // Together, operations may ask more of bindings than each of them alone, which was checked when it was recorded.
         let limit = catalog.limits.storage_range_bytes;
@@ -77,7 +83,9 @@ impl Program {
         let apart = (fusion && large(&graph)).then(|| graph.clone());
         if fusion {
             fuse_and_merge(&mut graph, fuse_all);
+            assign_in_place(&mut graph);
         }
+        let reads_old = reads_old(&graph);
         let lowered = match (lower(graph, catalog), apart) {
             (Err(Error::BindingTooLarge { .. }), Some(apart)) => {
                 branch!("program: only apart");
@@ -85,17 +93,20 @@ impl Program {
             }
             (lowered, _) => lowered,
         };
-        Ok(Program::of(lowered?, tensors))
+        Ok(Program { reads_old, ..Program::of(lowered?, captured) })
     }
 
     /// Decides everything for commands that are there already.
-    pub(crate) fn of(lowered: Lowered, tensors: usize) -> Program {
+    pub(crate) fn of(lowered: Lowered, captured: usize) -> Program {
+        let states = lowered.values.states().len();
         let mut program = Program {
+            captured,
+            tensors: captured + states,
+            reads_old: vec![true; states],
             lowered,
             assignment: Assignment::default(),
             barriers: Vec::new(),
             usage: Vec::new(),
-            tensors,
         };
         program.place(false);
         program
@@ -113,26 +124,35 @@ impl Program {
                 .iter()
                 .filter_map(|access| {
                     let Access { offset, bytes, write, .. } = *access;
-                    self.block_of(access).map(|block| BlockAccess {
-                        block: block as u32,
-                        offset,
-                        bytes,
-                        write,
-                    })
+                    let block = self.shared_block(self.block_of(access)?);
+                    Some(BlockAccess { block: block as u32, offset, bytes, write })
                 })
                 .collect();
             barriers.push(hazards.node(&accesses));
-            for access in &accesses {
-                self.usage[access.block as usize].note(access.write, hazards.barriers() == 0);
+            for access in &command.accesses {
+                if let Some(block) = self.block_of(access) {
+                    self.usage[block].note(access.write, hazards.barriers() == 0);
+                }
             }
         }
         self.barriers = barriers;
+    }
+
+    /// The block that stands for all that may be the same memory: a tensor as it was captured, and as it is updated.
+    fn shared_block(&self, block: usize) -> usize {
+        let states = self.lowered.values.states().iter();
+        let captured = |versions: &SmallVec<[TensorVersion; 1]>| versions.contains(&(block as TensorVersion));
+        match states.clone().position(captured) {
+            Some(state) if block < self.captured => self.captured + state,
+            _ => block,
+        }
     }
 
     /// The block behind an access.
     pub(crate) fn block_of(&self, access: &Access) -> Option<usize> {
         match self.assignment.homes[access.value as usize] {
             Home::Tensor(tensor) => Some(tensor as usize),
+            Home::State(state) => Some(self.captured + state as usize),
             Home::Slot(slot) => Some(self.tensors + slot as usize),
             Home::None => None,
         }
@@ -159,6 +179,24 @@ impl Program {
         }
         temporaries
     }
+}
+
+/// For each tensor that is updated, whether a node reads what no node has written: what the submission finds there.
+fn reads_old(graph: &Graph) -> Vec<bool> {
+    let mut written = vec![false; graph.values.len()];
+    for node in &graph.nodes {
+        node.op.touches(|value, write| written[graph.root(value) as usize] |= write);
+    }
+    let mut reads = vec![false; graph.values.states().len()];
+    for node in &graph.nodes {
+        node.op.touches(|value, write| {
+            let root = graph.root(value) as usize;
+            if let (Origin::State(state), false, false) = (graph.values[root].origin, write, written[root]) {
+                reads[state as usize] = true;
+            }
+        });
+    }
+    reads
 }
 
 #[cfg(test)]

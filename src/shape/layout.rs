@@ -59,7 +59,8 @@ pub(crate) fn slice(shape: Shape, ranges: &Ranges) -> Result<Strided> {
     slice_as("slice", shape, ranges)
 }
 
-fn slice_as(op: &'static str, shape: Shape, ranges: &Ranges) -> Result<Strided> {
+/// The same, by the name of what the user has called.
+pub(crate) fn slice_as(op: &'static str, shape: Shape, ranges: &Ranges) -> Result<Strided> {
     let strides = dense_strides(&shape);
     let mut extents = Extents::from_slice(shape.dims());
     let mut offset = 0usize;

@@ -151,11 +151,15 @@ fn softmax_and_its_logarithm_are_two() {
 fn reads_before_and_after_an_update_are_two() {
     let mut b = Build::default();
     let x = tensor(&mut b);
+    let state = b.state(x);
     let before = reduce(&mut b, Reduction::Sum, x, None);
-    b.push("fill", x, Fill { word: 0, output: x });
-    let after = reduce(&mut b, Reduction::Sum, x, None);
+    let zeros = b.state_version(state, x);
+    b.push("fill", zeros, Fill { word: 0, output: zeros });
+    let after = reduce(&mut b, Reduction::Sum, zeros, None);
+    let again = reduce(&mut b, Reduction::Sum, zeros, None);
     let both = b.op(OpCode::AddF32, &[before, after]);
-    b.keep(both);
+    let all = b.op(OpCode::AddF32, &[both, again]);
+    b.keep(all);
     assert_eq!(merged(&b).nodes.len(), 4);
 }
 

@@ -18,7 +18,7 @@ use crate::kernels::variant::Class;
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::core::Core;
 use crate::runtime::disk_cache;
-use crate::runtime::execute::execute;
+use crate::runtime::execute::{Outside, execute};
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::guard::{Bandwidth, PeakStore, Peaks};
 use crate::runtime::profile::probe::ProfileRequest;
@@ -101,8 +101,14 @@ impl Ground {
         let lease = |tensor: &Tensor| tensor.storage.settled("peak", tensor.shape()).map(|(lease, _)| lease);
         let leases = vec![lease(&self.set)?, lease(&self.out)?];
         let program = Program::of(lowered, leases.len());
-        let submitted =
-            execute(core, program, &[], leases, ProfileRequest::host_only(), HostSync::default())?;
+        let submitted = execute(
+            core,
+            program,
+            &[],
+            Outside { leases, states: &[] },
+            ProfileRequest::host_only(),
+            HostSync::default(),
+        )?;
         Ok(Submission::new(core.clone(), submitted))
     }
 

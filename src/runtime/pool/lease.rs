@@ -84,8 +84,13 @@ impl Lease {
     /// Whether the device may overwrite it: nobody else wants the contents as they are, or it is the host's. Work in flight is no
     /// hindrance, since the queue has it in front.
     pub(crate) fn is_replaceable(&self) -> bool {
+        self.is_replaceable_beside(0)
+    }
+
+    /// The same where so many other leases are those of the submission that overwrites it, which reads it before.
+    pub(crate) fn is_replaceable_beside(&self, own: usize) -> bool {
         // What the host read under another lease, on another thread, comes before the submission that overwrites it.
-        (self.0.leases.load(Ordering::Acquire) == 1 && !self.is_imported()) || self.is_pinned()
+        (self.0.leases.load(Ordering::Acquire) == 1 + own && !self.is_imported()) || self.is_pinned()
     }
 
     /// Whether it is memory of the host's, which stays in its place whatever uses it.
