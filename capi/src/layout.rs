@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use tidemill::Operand;
 
-use crate::arguments::{Scalar, dtype, elements, shape, tm_dtype, with_type};
+use crate::arguments::{Scalar, dtype, elements, given, shape, tm_dtype, with_type};
 use crate::recording::{Scope, record, tm_recording, tm_value};
-use crate::status::{Failure, tm_status};
+use crate::status::{Failure, guard, tm_status};
+use crate::tensor::tm_tensor;
 
 /// The same contents with another shape of as many elements; nothing is copied.
 #[unsafe(no_mangle)]
@@ -100,6 +101,52 @@ pub unsafe extern "C" fn tm_slice_step(
         let step = unsafe { elements(step, count, "step") }?;
         let ranges: Vec<Range<usize>> = begin.iter().zip(end).map(|(&begin, &end)| begin..end).collect();
         Ok(r.slice_step(x, &ranges[..], step)?)
+    })
+}
+
+/// Writes a value to a box of an existing tensor, in place: from `begin[i]` up to but not including `end[i]` in each of the first `count`
+/// dimensions. What was recorded before reads the old contents.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_update(
+    recording: Option<&tm_recording>,
+    tensor: Option<&tm_tensor>,
+    begin: *const usize,
+    end: *const usize,
+    count: usize,
+    x: tm_value,
+) -> tm_status {
+    guard("tm_update", || {
+        let tensor = given(tensor, "tensor")?;
+        given(recording, "recording")?.record(|r, scope| {
+            // SAFETY: contract 1.
+            let x = unsafe { scope.operand(x, "x") }?;
+            // SAFETY: contract 1.
+            let begin = unsafe { elements(begin, count, "begin") }?;
+            // SAFETY: contract 1.
+            let end = unsafe { elements(end, count, "end") }?;
+            let ranges: Vec<Range<usize>> = begin.iter().zip(end).map(|(&begin, &end)| begin..end).collect();
+            r.update(&tensor.tensor, &ranges[..], x)?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    })
+}
+
+/// Gives an existing tensor a new value, in its own memory. What was recorded before reads the old contents.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_assign(
+    recording: Option<&tm_recording>,
+    tensor: Option<&tm_tensor>,
+    x: tm_value,
+) -> tm_status {
+    guard("tm_assign", || {
+        let tensor = given(tensor, "tensor")?;
+        given(recording, "recording")?.record(|r, scope| {
+            // SAFETY: contract 1.
+            r.assign(&tensor.tensor, unsafe { scope.operand(x, "x") }?)?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
     })
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn needed(graph: &Graph) -> Vec<bool> {
             writes |= write;
             *needed |= write && values[graph.root(value) as usize];
         });
-        *needed |= branch!("needed: effects only", !writes);
+        *needed |= !writes;
         if branch!("needed: a node", *needed) {
             // Several nodes may write parts of one value, so what is written stays needed before this one.
             node.op.touches(|value, _| values[graph.root(value) as usize] = true);

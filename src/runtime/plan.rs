@@ -443,19 +443,18 @@ fn gather<'a>(
     let mut moved = SmallVec::new();
     let mut all: SmallVec<[(LockedOutput<'a>, usize); 4]> = SmallVec::new();
     for (output, locked) in outputs.iter().zip(lock_outputs(op, outputs)?) {
-        let lease = match (&output.state, locked.replaceable()) {
-            (None, Some(lease)) => lease,
-            (None, None) => core.acquire(MemoryKind::Device, output.bytes)?,
-            (Some(state), _) => {
-                let wanted = (output.bytes, 0, state.reads_old);
-                let (lease, old) = place(core, &locked, wanted, OnShortage::Wait)?;
-                moved.extend(old.map(|old| (old, lease.clone(), output.bytes)));
-                let captured = state.captured.iter().zip(std::iter::repeat(locked.lease()));
-                captured.for_each(|(&block, lease)| {
-                    lease.into_iter().for_each(|lease| note(block as usize, lease.clone()));
-                });
-                lease
+        let lease = if let Some(state) = &output.state {
+            let wanted = (output.bytes, 0, state.reads_old);
+            let (lease, old) = place(core, &locked, wanted, OnShortage::Wait)?;
+            moved.extend(old.map(|old| (old, lease.clone(), output.bytes)));
+            for &block in &state.captured {
+                locked.lease().into_iter().for_each(|lease| note(block as usize, lease.clone()));
             }
+            lease
+        } else if let Some(lease) = locked.replaceable() {
+            lease
+        } else {
+            core.acquire(MemoryKind::Device, output.bytes)?
         };
         note(output.block, lease);
         all.push((locked, output.block));

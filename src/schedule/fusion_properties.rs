@@ -450,12 +450,23 @@ impl Drop for Seed {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("seed {}", self.0);
+            for passes in [Passes::None, Passes::Needed, Passes::Fused, Passes::Merged, Passes::InPlace] {
+                let graph = passed(self.0, passes);
+                eprintln!("{passes:?}:");
+                for node in &graph.nodes {
+                    let mut touched = Vec::new();
+                    node.op.touches(|value, write| {
+                        touched.push((value, graph.value(graph.root(value)).origin, write));
+                    });
+                    eprintln!("  {}: {touched:?}", node.label);
+                }
+            }
         }
     }
 }
 
 /// What is done to a random graph before it runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
     None,
     Needed,

@@ -9,6 +9,8 @@
 mod branches;
 mod corners;
 mod devices;
+#[path = "../gpu/fixtures.rs"]
+mod fixtures;
 #[path = "../gpu/harness.rs"]
 mod harness;
 mod indexed;
@@ -17,6 +19,7 @@ mod problems;
 mod random;
 #[path = "../seam/mod.rs"]
 mod seam;
+mod state;
 mod twin;
 mod views;
 
@@ -112,6 +115,8 @@ const MANY: u64 = 12;
 #[test]
 fn problems_come_out_right_and_come_to_every_branch() {
     check(0, FEW);
+    state::come_out_right(&harness::gpu());
+    state::come_out_right(&harness::gpu_with(harness::config().fusion(false)));
     #[cfg(debug_assertions)]
     branches::check_all_taken();
 }

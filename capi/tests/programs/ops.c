@@ -423,6 +423,24 @@ static void layouts(void) {
     EXPECT("gather_elements", out, 2, -1.5);
     tm_tensor_free(place);
     tm_tensor_free(rows);
+    // In place: what was recorded before sees the old contents.
+    tm_tensor *state;
+    OK(tm_upload(gpu, TM_U32, &three, 1, numbers, sizeof numbers, &state));
+    tm_value before_update;
+    OK(tm_copy(r, tm_of(state), &before_update));
+    size_t from = 1, to = 2, one = 1;
+    OK(tm_fill(r, TM_U32, &one, 1, 9.0, &out));
+    OK(tm_update(r, state, &from, &to, 1, out));
+    OK(tm_copy(r, tm_of(state), &out));
+    EXPECT("update", out, 1, 9, 5);
+    EXPECT("before the update", before_update, 1, 0, 5);
+    OK(tm_binary(r, TM_ADD, tm_of(state), tm_of(state), &out));
+    OK(tm_assign(r, state, out));
+    OK(tm_copy(r, tm_of(state), &out));
+    EXPECT("assign", out, 2, 18, 10);
+    OK(tm_fill(r, TM_U32, &three, 1, 9.0, &out));
+    CHECK(tm_update(r, state, &from, &to, 1, out) == TM_SHAPE);
+    tm_tensor_free(state);
     OK(tm_copy(r, tm_of(x), &out));
     EXPECT("copy", out, 0.5, -1.5, 2, 0.25);
     OK(tm_fill(r, TM_I32, &four, 1, -7.0, &out));

@@ -1,0 +1,80 @@
+//! Tensors that are updated: what may be written in place, and what is copied.
+
+use tidemill::{Accelerator, DType, Dispatch, Recording, Result, Tensor, Value};
+
+use crate::fixtures::kernel;
+
+const SIDE: usize = 20;
+
+/// What becomes of a tensor of threes and ones of a square: a way to record it, and the tensor's elements then.
+type Problem = (&'static str, fn(&Recording, &Tensor, &Tensor) -> Result<Option<Value>>, f32);
+
+const PROBLEMS: &[Problem] = &[
+    ("in place", |r, t, x| r.assign(t, r.sub(t, x)?).map(|()| None), 2.0),
+    (
+        "kept, too",
+        |r, t, x| {
+            let sum = r.add(t, x)?;
+            r.assign(t, sum).map(|()| Some(sum))
+        },
+        4.0,
+    ),
+    ("of another tensor", |r, t, x| r.assign(t, x).map(|()| None), 1.0),
+    (
+        "read before",
+        |r, t, x| {
+            let product = r.matmul(x, x)?;
+            let shares = r.softmax(product, -1)?;
+            r.assign(t, product).map(|()| Some(shares))
+        },
+        SIDE as f32,
+    ),
+    (
+        "of a user's kernel",
+        |r, t, x| {
+            let scale = kernel("scale");
+            let groups = [(SIDE * SIDE).div_ceil(64) as u32, 1, 1];
+            let run = Dispatch::new(&scale).input(x).output([SIDE * SIDE], DType::F32).push(&[1.0f32]);
+            let run = run.specialize(0, 64u32).specialize(1, 5.0f32).groups(groups);
+            r.assign(t, r.reshape(r.dispatch(run)?[0], [SIDE, SIDE])?).map(|()| None)
+        },
+        6.0,
+    ),
+    (
+        "with another result that is read before",
+        |r, t, x| {
+            let one = r.neg(x)?;
+            let two = r.abs(one)?;
+            let read = r.softmax(one, -1)?;
+            r.assign(t, two).map(|()| Some(read))
+        },
+        1.0,
+    ),
+    ("of itself, turned", |r, t, x| r.assign(t, r.add(r.transpose(t)?, x)?).map(|()| None), 4.0),
+    ("of itself as a factor", |r, t, x| r.assign(t, r.matmul(t, x)?).map(|()| None), 3.0 * SIDE as f32),
+    ("a product", |r, t, x| r.assign(t, r.matmul(x, x)?).map(|()| None), SIDE as f32),
+    (
+        "read across an update",
+        |r, t, x| {
+            let negative = r.neg(t)?;
+            r.update(t, 0..SIDE, x)?;
+            let sum = r.add(negative, t)?;
+            r.assign(t, sum).map(|()| None)
+        },
+        -2.0,
+    ),
+];
+
+/// Each problem alone, fused and not.
+pub fn come_out_right(gpu: &Accelerator) {
+    for (name, record, expected) in PROBLEMS {
+        let t = gpu.upload(&[3.0f32; SIDE * SIDE], [SIDE, SIDE]).unwrap();
+        let x = gpu.upload(&[1.0f32; SIDE * SIDE], [SIDE, SIDE]).unwrap();
+        let r = gpu.begin_recording().unwrap();
+        let kept = record(&r, &t, &x).unwrap();
+        let kept = kept.map(|value| r.keep(value).unwrap());
+        let _ = r.end_recording().unwrap();
+        assert_eq!(t.read::<f32>().unwrap(), [*expected; SIDE * SIDE], "{name}");
+        assert!(kept.is_none_or(|kept| kept.read::<f32>().unwrap().iter().all(|e| e.is_finite())), "{name}");
+    }
+}
