@@ -3,13 +3,14 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use tidemill::{Dispatch, Kernel};
+use tidemill::{Dispatch, Kernel, Operand};
 
 use crate::arguments::{dtype, elements, given, handle, place, shape, string, text, tm_dtype};
 use crate::json;
 use crate::options::{self, options};
 use crate::recording::{tm_recording, tm_value};
 use crate::status::{Failure, guard, guarded, tm_status};
+use crate::tensor::tm_tensor;
 
 /// A compute shader: SPIR-V that describes itself. Immutable, and independent of any device.
 #[derive(Debug)]
@@ -17,19 +18,23 @@ pub struct tm_kernel {
     kernel: Kernel,
 }
 
-/// What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
+/// What a binding of a kernel gets: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
+/// new output (tm_output makes it).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_argument {
-    /// The input; all zeros for an output.
+    /// The input, or the tensor that is updated; all zeros for an output.
     pub input: tm_value,
     /// An output's element type,
     pub dtype: tm_dtype,
     /// its extents,
     pub dims: [usize; 4],
-    /// and how many of them there are.
+    /// and how many of them there are. Of a tensor that is updated 1, of an input 0.
     pub rank: usize,
 }
+
+/// The rank of an argument with an input that is updated.
+const UPDATED: usize = 1;
 
 /// A value for a 32-bit specialization constant.
 #[repr(C)]
@@ -87,6 +92,12 @@ options!(tm_dispatch_info, least: size_of::<tm_dispatch_info>(), defaults: tm_di
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_input(x: tm_value) -> tm_argument {
     tm_argument { input: x, dtype: 0, dims: [0; 4], rank: 0 }
+}
+
+/// An argument that the kernel reads and writes in place: an existing tensor. What was recorded before reads the old contents.
+#[unsafe(no_mangle)]
+pub extern "C" fn tm_inout(tensor: *const tm_tensor) -> tm_argument {
+    tm_argument { input: tm_value { tensor, id: 0 }, dtype: 0, dims: [0; 4], rank: UPDATED }
 }
 
 /// An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
@@ -326,7 +337,11 @@ pub unsafe extern "C" fn tm_dispatch(
                     run.output(shape, dtype(argument.dtype)?)
                 } else {
                     // SAFETY: contract 1.
-                    run.input(unsafe { scope.operand(argument.input, &format!("arguments[{i}]")) }?)
+                    let operand = unsafe { scope.operand(argument.input, &format!("arguments[{i}]")) }?;
+                    match operand {
+                        Operand::Tensor(tensor) if argument.rank == UPDATED => run.inout(tensor),
+                        operand => run.input(operand),
+                    }
                 };
             }
             for constant in constants {

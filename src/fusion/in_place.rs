@@ -71,9 +71,15 @@ fn others_wait(graph: &Graph, def_use: &DefUse, op: &Op, (from, to): (u32, u32))
     branch!("in place: others wait", wait)
 }
 
-/// Whether a node may write over a tensor: it reads no version of it, or is a program that reads each element only where it writes.
+/// Whether a node may write over a tensor: it makes no other version of it, and reads none, or is a program that reads each element only
+/// where it writes.
 fn overwrites(graph: &Graph, op: &Op, state: StateId) -> bool {
     let of_tensor = |value: ValueId| graph.values.state_of(value) == Some(state);
+    let mut writes = false;
+    op.touches(|value, write| writes |= write && of_tensor(value));
+    if branch!("in place: makes another version", writes) {
+        return false;
+    }
     if let Op::Elementwise(map) = op {
         let half = |value: ValueId| graph.value(value).dtype == DType::F16;
         // Halves are loaded and stored together with those of a neighbour.
@@ -164,6 +170,24 @@ mod tests {
         assert_eq!([record(false, false), record(true, false)], [1, 3]);
         // The second assignment is in place; the first one's value outlives it.
         assert_eq!(record(false, true), 4);
+    }
+
+    #[test]
+    fn of_two_results_for_one_tensor_one_is_copied() {
+        let mut b = Build::default();
+        let (w, x) = (b.tensor([8]), b.tensor([8]));
+        let state = b.state(w);
+        let first = b.op(OpCode::NegF32, &[x]);
+        let second = b.op(OpCode::AbsF32, &[first]);
+        assign(&mut b, state, second);
+        assign(&mut b, state, first);
+        crate::fusion::fuse_all(&mut b.graph);
+        let graph = placed(b);
+        assert_eq!(graph.nodes.len(), 2);
+        assert_eq!(
+            (graph.value(second).origin, graph.value(first).origin),
+            (Origin::State(state), Origin::Produced)
+        );
     }
 
     #[test]

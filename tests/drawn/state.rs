@@ -50,6 +50,16 @@ const PROBLEMS: &[Problem] = &[
         },
         1.0,
     ),
+    (
+        "two results for one tensor",
+        |r, t, x| {
+            let one = r.neg(x)?;
+            let two = r.abs(one)?;
+            r.assign(t, two)?;
+            r.assign(t, one).map(|()| None)
+        },
+        -1.0,
+    ),
     ("of itself, turned", |r, t, x| r.assign(t, r.add(r.transpose(t)?, x)?).map(|()| None), 4.0),
     ("of itself as a factor", |r, t, x| r.assign(t, r.matmul(t, x)?).map(|()| None), 3.0 * SIDE as f32),
     ("a product", |r, t, x| r.assign(t, r.matmul(x, x)?).map(|()| None), SIDE as f32),

@@ -100,6 +100,8 @@ class Dispatch {
 public:
     explicit Dispatch(const Kernel &kernel) { info_.kernel = kernel.get(); }
     Dispatch &input(const Operand &operand) { return argument(tm_input(operand.get())); }
+    // Read and written in place. The tensor must outlive the dispatch.
+    Dispatch &inout(const Tensor &tensor) { return argument(tm_inout(tensor.get())); }
     Dispatch &output(tm_dtype dtype, const Shape &shape) {
         return argument(tm_output(dtype, shape.data(), shape.rank()));
     }
@@ -239,6 +241,13 @@ public:
         if (begin.rank() != end.rank()) throw Error(TM_SHAPE, "slice: as many begins as ends");
         return op([&](auto *out) { return tm_slice(get(), x.get(), begin.data(), end.data(), begin.rank(), out); });
     }
+    // Writes a value to a box of an existing tensor, in place: from begin[i] up to but not including end[i].
+    void update(const Tensor &tensor, const Shape &begin, const Shape &end, const Operand &x) {
+        if (begin.rank() != end.rank()) throw Error(TM_SHAPE, "update: as many begins as ends");
+        check(tm_update(get(), tensor.get(), begin.data(), end.data(), begin.rank(), x.get()));
+    }
+    // Gives an existing tensor a new value.
+    void assign(const Tensor &tensor, const Operand &x) { check(tm_assign(get(), tensor.get(), x.get())); }
     Value concat(const std::vector<Operand> &xs, std::int32_t axis) {
         std::vector<tm_value> values;
         for (const Operand &x : xs) values.push_back(x.get());

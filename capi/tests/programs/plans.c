@@ -61,6 +61,14 @@ static void guarded(const char *spirv, const char *folder) {
     OK(tm_tensor_read(y, got, sizeof got));
     CHECK(got[0] == -10 && got[1] == -20);
     tm_recording_free(r);
+    // An existing tensor in place of a new value.
+    OK(tm_begin_recording(gpu, &r));
+    arguments[1] = tm_inout(y);
+    OK(tm_dispatch(r, &info, NULL, 0));
+    OK(tm_end_recording(r, NULL));
+    OK(tm_tensor_read(y, got, sizeof got));
+    CHECK(got[0] == 10 && got[1] == 20);
+    tm_recording_free(r);
     tm_kernel_free(kernel);
     tm_tensor_free(x);
     tm_tensor_free(y);
