@@ -4,7 +4,8 @@ use super::layout::check_words;
 use crate::error::{Error, Result};
 use crate::ir::copy::{Copy, CopyBox};
 use crate::ir::value::ValueId;
-use crate::runtime::recording::{Operand, Recording};
+use crate::runtime::operand::IntoOperand;
+use crate::runtime::recording::Recording;
 use crate::runtime::state::update_label;
 use crate::runtime::tensor::Tensor;
 use crate::shape::layout;
@@ -49,7 +50,7 @@ impl Recording {
         &self,
         tensor: &Tensor,
         ranges: impl Into<Ranges>,
-        value: impl Into<Operand<'a>>,
+        value: impl IntoOperand<'a>,
     ) -> Result<()> {
         let (op, ranges) = ("update", ranges.into());
         let id = self.resolve(op, value)?;
@@ -67,7 +68,9 @@ impl Recording {
         // The tensor may have been recorded in another shape of as many elements: boxes go by the caller's.
         let (over, next) = (self.current(state), self.next_version(state, tensor.shape()));
         let mut corner = [0; MAX_RANK];
-        corner.iter_mut().zip(&ranges.0).for_each(|(corner, range)| *corner = range.start);
+        for ((corner, range), extent) in corner.iter_mut().zip(&ranges.0).zip(tensor.shape().dims()) {
+            *corner = range.within(*extent).start;
+        }
         let label = update_label(self, op, part, next);
         self.push(label, CopyBox { input, shape: part, output: next, corner, over: Some(over) })?;
         self.set_current(next);
@@ -99,7 +102,7 @@ impl Recording {
     ///
     /// [`Error::Shapes`] and [`Error::Type`] if the value is not of the tensor's kind; [`Error::NotSubmitted`] if an open recording or a plan is to
     /// write the tensor first; [`Error::ForeignTensor`] and [`Error::ForeignValue`].
-    pub fn assign<'a>(&self, tensor: &Tensor, value: impl Into<Operand<'a>>) -> Result<()> {
+    pub fn assign<'a>(&self, tensor: &Tensor, value: impl IntoOperand<'a>) -> Result<()> {
         let op = "assign";
         let id = self.resolve(op, value)?;
         self.check_value(op, id, tensor, tensor.shape())?;

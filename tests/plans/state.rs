@@ -2,7 +2,8 @@
 
 use std::sync::Barrier;
 
-use tidemill::{Accelerator, Error, Plan, Role, Tensor};
+use tidemill::explain::Role;
+use tidemill::{Accelerator, Error, Plan, Tensor};
 
 use crate::harness::{self, gpu};
 use crate::in_flight::OpenAtEnd;
