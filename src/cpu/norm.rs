@@ -169,6 +169,9 @@ pub fn batch_norm<'a>(
     Ok(shape)
 }
 
+/// What is added where there is no beta: zeros keep their sign.
+const NONE: f32 = -0.0;
+
 /// What is normalised: an operand, or its sum with another, and where the sum goes.
 type Operands<'a, 'b> = (View<'a, f32>, Option<(View<'a, f32>, &'b mut [f32])>);
 
@@ -233,12 +236,12 @@ fn normalise_rows(
             if spread == 1 {
                 let betas = beta.map(|beta| &beta[own..own + per_row]);
                 for (k, ((x, gamma), out)) in row.iter().zip(&gamma[own..]).zip(out).enumerate() {
-                    *out = result(*x, *gamma, betas.map_or(0.0, |beta| beta[k]));
+                    *out = result(*x, *gamma, betas.map_or(NONE, |beta| beta[k]));
                 }
                 continue;
             }
             for (k, (x, out)) in row.chunks(spread).zip(out.chunks_mut(spread)).enumerate() {
-                let (gamma, beta) = (gamma[own + k], beta.map_or(0.0, |beta| beta[own + k]));
+                let (gamma, beta) = (gamma[own + k], beta.map_or(NONE, |beta| beta[own + k]));
                 x.iter().zip(out).for_each(|(x, out)| *out = result(*x, gamma, beta));
             }
         }

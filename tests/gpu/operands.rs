@@ -36,8 +36,8 @@ fn numbers_stand_on_either_side() {
     }
     let said = |refused: tidemill::Result<Value>| refused.unwrap_err().to_string();
     let r = gpu.begin_recording().unwrap();
-    assert_eq!(said(r.sub(1, &x)), "sub: the lhs must be f32, got i32");
-    assert_eq!(said(r.add(&n, 1.5)), "add: the rhs must be i32, got f32");
+    assert_eq!(said(r.sub(1, &x)), "sub: the lhs is i32, this needs f32");
+    assert_eq!(said(r.add(&n, 1.5)), "add: the rhs is f32, this needs i32");
     assert_eq!(said(r.matmul(1.0, &x)), said(r.matmul(r.fill([], 1.0f32).unwrap(), &x)));
     assert_eq!((r.shape(1.0).unwrap(), r.dtype(1u32).unwrap()), ([].into(), DType::U32));
 }
