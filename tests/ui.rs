@@ -22,8 +22,8 @@ fn library() -> (PathBuf, PathBuf) {
         line.contains("\"reason\":\"compiler-artifact\"") && line.contains("\"name\":\"tidemill\"")
     };
     // Cargo's file names have no quotes and no escapes, except of backslashes.
-    let paths = messages.lines().filter(artifact).flat_map(|line| line.split('"'));
-    let library = paths.filter(|path| path.ends_with(".rlib")).next_back().expect("an rlib of the library");
+    let mut paths = messages.lines().filter(artifact).flat_map(|line| line.split('"'));
+    let library = paths.rfind(|path| path.ends_with(".rlib")).expect("an rlib of the library");
     let library = PathBuf::from(library.replace("\\\\", "\\"));
     let built = library.parent().unwrap();
     let dependencies = if built.ends_with("deps") { built.to_owned() } else { built.join("deps") };

@@ -6,6 +6,9 @@ use tidemill::{DType, Recording, Result, Tensor, Value, cpu};
 use super::data::{BENCHED, BENCHED_SIDE as SIDE, Random, SPECIAL};
 use super::{Array, Bound, Case, Expected, Input, Kind};
 
+/// What a case's keys are called, and what each is of its number.
+type Pattern = (&'static str, fn(u32) -> u32);
+
 /// Adds the cases.
 pub(crate) fn cases(out: &mut Vec<Case>) {
     scans(out);
@@ -366,7 +369,7 @@ fn sorts(out: &mut Vec<Case>) {
             }
         }
     }
-    let patterns: [(&str, fn(u32) -> u32); 3] =
+    let patterns: [Pattern; 3] =
         [(", all equal", |_| 7), (", sorted", |i| i * 3), (", turned round", |i| u32::MAX - i * 5)];
     for (name, f) in patterns {
         let n = 5003;

@@ -36,9 +36,9 @@ impl Recording {
         self.all_or_nothing(|r| {
             // [n, y, x, h, w] to [n, h, y, w, x]: x behind w first, then y behind h.
             let by_x = r.reshape(r.handle(input), [outer * c * factor, factor, h * w])?;
-            let by_x = r.permute(by_x, &[0, 2, 1])?;
+            let by_x = r.permute(by_x, [0, 2, 1])?;
             let by_y = r.reshape(by_x, [outer * c, factor, h, w * factor])?;
-            r.reshape(r.permute(by_y, &[0, 2, 1, 3])?, shape)
+            r.reshape(r.permute(by_y, [0, 2, 1, 3])?, shape)
         })
     }
 
@@ -54,9 +54,9 @@ impl Recording {
         let shape = resized(self.kind(input).0, [c * factor * factor, h, w]);
         self.all_or_nothing(|r| {
             let by_y = r.reshape(r.handle(input), [outer * c, h, factor, w * factor])?;
-            let by_y = r.permute(by_y, &[0, 2, 1, 3])?;
+            let by_y = r.permute(by_y, [0, 2, 1, 3])?;
             let by_x = r.reshape(by_y, [outer * c * factor, h * w, factor])?;
-            r.reshape(r.permute(by_x, &[0, 2, 1])?, shape)
+            r.reshape(r.permute(by_x, [0, 2, 1])?, shape)
         })
     }
 

@@ -147,13 +147,16 @@ impl fmt::Debug for Plan {
     }
 }
 
+/// A tensor that was recorded, and its shape there.
+type Recorded = (Arc<Storage>, Shape);
+
 impl Plan {
     /// Decides everything, makes the pipelines and takes memory for temporaries.
     pub(crate) fn new(
         core: &Arc<Core>,
         mut program: Program,
         kept: &[Arc<Storage>],
-        (tensors, states): (Vec<(Arc<Storage>, Shape)>, Vec<(Arc<Storage>, Shape)>),
+        (tensors, states): (Vec<Recorded>, Vec<Recorded>),
         profiling: Option<Profiling>,
         sync: HostSync,
     ) -> Result<Plan> {

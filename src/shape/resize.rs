@@ -108,7 +108,6 @@ impl Resizing {
 
     /// Images in front of the dimensions that change.
     pub(crate) fn images(&self, shape: Shape) -> usize {
-        let one = product(&self.image);
-        if one == 0 { 0 } else { shape.elements() / one }
+        shape.elements().checked_div(product(&self.image)).unwrap_or(0)
     }
 }

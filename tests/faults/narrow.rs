@@ -33,6 +33,8 @@ fn with_variants(config: Config, variants: &[(&str, &str)]) -> Gpu {
     gpu_with(variants.iter().fold(config, |config, (family, name)| config.variant(family, name)))
 }
 
+const SORTS: [&str; 3] = ["argsort ", "sort ", "sort_by_key "];
+
 /// Of each operation some cases of the table, spread over all that are not too slow.
 fn some_of<'a>(cases: &'a [Case]) -> Vec<&'a Case> {
     let mut by_op: BTreeMap<&str, Vec<&'a Case>> = BTreeMap::new();
@@ -63,6 +65,9 @@ fn cases_come_out_right_in_pieces() {
             .into_iter()
             .partition(|failure| failure.contains(" bytes in one binding, the device allows 65536"));
         assert!(wrong.is_empty(), "{wrong:#?}");
+        // Sorts go by places that may be anywhere: their keys are in one binding, or they are refused by name.
+        let (_, refused): (Vec<_>, Vec<_>) =
+            refused.into_iter().partition(|failure| SORTS.iter().any(|op| failure.starts_with(op)));
         let most = if variants.is_empty() { 0 } else { some.len() / 20 };
         assert!(refused.len() <= most, "{} of {} refused: {refused:#?}", refused.len(), some.len());
         assert_eq!(seam.violations(), Vec::<String>::new(), "{name}");
