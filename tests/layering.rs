@@ -266,6 +266,7 @@ const KNOTS: &[(&str, &[&str])] = &[
             "plan",
             "recording",
             "staging",
+            "state",
             "submission",
             "tensor",
         ],

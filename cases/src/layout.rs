@@ -199,7 +199,7 @@ fn slices(out: &mut Vec<Case>) {
 
 /// Boxes of which every so many elements count, forwards and backwards.
 fn stepped_slices(out: &mut Vec<Case>) {
-    let mut add = |shape: &[usize], ranges: &[Range<usize>], steps: &[isize]| {
+    let stepped = |shape: &[usize], ranges: &[Range<usize>], steps: &[isize]| {
         let what = format!("{shape:?} at {ranges:?} by {steps:?}");
         // For each dimension the coordinates that count, in their order.
         let chosen = |d: usize| -> Vec<usize> {
@@ -225,18 +225,19 @@ fn stepped_slices(out: &mut Vec<Case>) {
             cpu::slice_step(x, cpu_boxes.as_slice(), &cpu_by, out)
         };
         let record = move |r: &Recording, x: &Tensor| r.slice_step(x, boxes.as_slice(), &by);
-        out.push(mover("slice_step", what, [shape, &to], record, on_cpu, expected));
+        mover("slice_step", what, [shape, &to], record, on_cpu, expected)
     };
     for step in [1, 2, 3, 4, 7, 100, -1, -2, -3, -4, -100] {
         for range in [0..100, 3..98, 5..6, 7..7] {
-            add(&[100], std::slice::from_ref(&range), &[step]);
+            out.push(stepped(&[100], std::slice::from_ref(&range), &[step]));
         }
-        add(&[9, 16], &[0..9, 0..16], &[step]);
-        add(&[9, 16], &[1..8, 3..16], &[1, step]);
-        add(&[6, 64], &[0..6, 0..64], &[step, -step]);
-        add(&[3, 5, 7], &[0..3, 0..5, 1..7], &[-1, step, 2]);
-        add(&[3, 4, 5, 6], &[0..3, 1..4, 0..5, 0..6], &[step, 1, -1, step]);
+        out.push(stepped(&[9, 16], &[0..9, 0..16], &[step]));
+        out.push(stepped(&[9, 16], &[1..8, 3..16], &[1, step]));
+        out.push(stepped(&[6, 64], &[0..6, 0..64], &[step, -step]));
+        out.push(stepped(&[3, 5, 7], &[0..3, 0..5, 1..7], &[-1, step, 2]));
+        out.push(stepped(&[3, 4, 5, 6], &[0..3, 1..4, 0..5, 0..6], &[step, 1, -1, step]));
     }
+    out.push(stepped(&[SIDE, SIDE], &[0..SIDE, 0..SIDE], &[-1, 1]).bench("op_slice_step"));
 }
 
 fn broadcasts(out: &mut Vec<Case>) {

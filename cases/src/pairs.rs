@@ -162,6 +162,11 @@ fn timed(out: &mut Vec<Case>) {
             with_scalar(op, format!("[{BENCHED}], positive"), x).bench(format!("op_{}", scalar_form(op))),
         );
     }
+    for op in MORE {
+        out.push(pair(op, &[BENCHED], &[BENCHED]).bench(format!("op_{op}")));
+    }
+    let numbers = |seed| Input::new(&[BENCHED], move || uniform(BENCHED, -4.0, 4.0, seed));
+    out.push(clamp(format!("[{BENCHED}]"), [numbers(0), numbers(1), numbers(2)]).bench("op_clamp"));
     const SIDE: usize = BENCHED_SIDE;
     out.push(pair("add", &[SIDE, SIDE], &[SIDE]).bench("op_add_row"));
     out.push(pair("add", &[SIDE, SIDE], &[SIDE, 1]).bench("op_add_column"));
@@ -327,20 +332,22 @@ fn clamp(what: String, inputs: [Input; 3]) -> Case {
 
 /// Operations on truth values, and tests of floats.
 fn truths(out: &mut Vec<Case>) {
-    for n in [0, 1, 5, 257, 4099] {
-        for op in ["logical_not", "is_nan", "is_inf"] {
-            let dtype = if op == "logical_not" { DType::U32 } else { DType::F32 };
-            out.push(test(op, Input::words(dtype, &[n], move || any_words(dtype, n, 3))));
-        }
+    for op in ["logical_not", "is_nan", "is_inf"] {
+        let dtype = if op == "logical_not" { DType::U32 } else { DType::F32 };
+        let of = |n| test(op, Input::words(dtype, &[n], move || any_words(dtype, n, 3)));
+        out.extend([0, 1, 5, 257, 4099].map(of));
+        out.push(of(BENCHED).bench(format!("op_{op}")));
     }
     for op in ["logical_and", "logical_or", "logical_xor"] {
+        let flags = |extents: &[usize], seed| {
+            let n = extents.iter().product();
+            Input::new(extents, move || any_words(DType::U32, n, seed).iter().map(|w| w % 3).collect())
+        };
+        let of = |a, b| logical(op, [flags(a, 1), flags(b, 2)]);
         for (a, b) in [(&[4099][..], &[4099][..]), (&[37, 61], &[61]), (&[64, 1], &[1, 32]), (&[], &[257])] {
-            let flags = |extents: &[usize], seed| {
-                let n = extents.iter().product();
-                Input::new(extents, move || any_words(DType::U32, n, seed).iter().map(|w| w % 3).collect())
-            };
-            out.push(logical(op, [flags(a, 1), flags(b, 2)]));
+            out.push(of(a, b));
         }
+        out.push(of(&[BENCHED], &[BENCHED]).bench(format!("op_{op}")));
     }
 }
 

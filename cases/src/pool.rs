@@ -345,7 +345,12 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
         out.push(sliding(what, &[6, 30, 30], &Windows::new(&[30, 30]), false));
         out.push(sliding(what, &[0, 4, 4], &Windows::new(&[2, 2]), false));
         let large = sliding(what, &[1, 64, 112, 112], &three, false);
-        out.push(if what == What::Max { large.bench("max_pool_64x112_3x3s2") } else { large.large() });
+        out.push(large.bench(match what {
+            What::Max => "max_pool_64x112_3x3s2",
+            What::Places => "op_max_pool_with_places",
+            What::Mean => "op_average_pool",
+            What::Norm(_) => "op_norm_pool",
+        }));
     }
     for what in [What::Max, What::Places] {
         out.push(sliding(what, &[2, 31, 33], &three, true));
@@ -365,5 +370,7 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
         ] {
             out.push(adaptive(what, dims, parts));
         }
+        let name = if what == What::Max { "op_adaptive_max_pool" } else { "op_adaptive_average_pool" };
+        out.push(adaptive(what, &[1, 64, 112, 112], &[7, 7]).bench(name));
     }
 }

@@ -116,6 +116,7 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
             out.push(moments(shape, axes, variance));
         }
     }
+    out.push(moments(&[BENCHED_SIDE, BENCHED_SIDE], &[1], true).bench("op_moments"));
     for n in [0, 1, 3, 5, 255, 256, 257, 4099, 65_537, 1_000_003] {
         out.push(dot(n));
     }

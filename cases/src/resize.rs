@@ -43,6 +43,8 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
         out.push(shuffle(deep, factor, false));
         out.push(shuffle(wide, factor, true));
     }
+    out.push(shuffle(&[64, 128, 128], 4, false).bench("op_pixel_shuffle"));
+    out.push(shuffle(&[4, 512, 512], 4, true).bench("op_pixel_unshuffle"));
     let large = case(Interpolation::Linear, Coordinates::HalfPixel, &[3, 512, 512], &[1024, 1024]);
     out.push(large.bench("resize_linear_3x512_1024"));
 }

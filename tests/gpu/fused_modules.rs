@@ -11,7 +11,7 @@ use crate::harness::{Gpu, config, gpu, gpu_with};
 type Fused = fn(&Accelerator, &Recording, usize) -> Result<Vec<Value>>;
 
 /// Programs on as many elements, and the end of the name of the modules that have room for them.
-const PROGRAMS: [(Fused, &str); 3] = [
+const PROGRAMS: [(Fused, &str); 4] = [
     (
         |gpu, r, n| {
             let v = r.add(&noise(gpu, 1, [n]), &noise(gpu, 2, [n]))?;
@@ -29,6 +29,14 @@ const PROGRAMS: [(Fused, &str); 3] = [
             Ok(vec![r.tanh(v)?])
         },
         ".4.4.1.all",
+    ),
+    (
+        |gpu, r, n| {
+            let v = r.scale(&noise(gpu, 1, [n]), 0.7)?;
+            let v = r.log1p(r.abs(v)?)?;
+            Ok(vec![r.atan2(v, &noise(gpu, 2, [n]))?])
+        },
+        ".4.4.1.every",
     ),
     (
         |gpu, r, n| {
@@ -126,6 +134,8 @@ fn fused_programs_give_the_same_bits_on_every_variant() {
     for module in [
         "map.buffer.4.4.1.plain",
         "map.buffer.4.4.1.all",
+        "map.buffer.4.4.1.every",
+        "map.texel.4.4.1.every",
         "map.buffer.4.16.4.light",
         "map.texel.4.4.1.plain",
         "map.texel.4.4.1.all",

@@ -2,6 +2,7 @@
 //! Only on request: it is a list of what is slow, not a comparison with something strong.
 
 mod by_index;
+mod images;
 mod loops;
 
 use std::time::Instant;
@@ -14,6 +15,7 @@ use super::timed::Timed;
 use crate::cases::data::BENCHED_SIDE as SIDE;
 use crate::cases::{Array, Bound};
 use by_index::*;
+use images::*;
 use loops::*;
 
 /// `op_NAME`, the name of its case, and the loop.
@@ -74,6 +76,19 @@ const OTHERS: &[Row] = benchmarks! {
     "gt": |x, o| pairs(x, o, |a: f32, b| u32::from(a > b));
     "ge": |x, o| pairs(x, o, |a: f32, b| u32::from(a >= b));
     "select": select;
+    "fmod": |x, o| pairs(x, o, |a: f32, b| a % b);
+    "modulo": |x, o| pairs(x, o, f32::rem_euclid);
+    "atan2": |x, o| pairs(x, o, f32::atan2);
+    "hypot": |x, o| pairs(x, o, f32::hypot);
+    "copysign": |x, o| pairs(x, o, f32::copysign);
+    "prelu": |x, o| pairs(x, o, |a: f32, b| if a >= 0.0 { a } else { a * b });
+    "clamp": clamp;
+    "logical_not": |x, o| each(x, o, |x: u32| u32::from(x == 0));
+    "logical_and": |x, o| pairs(x, o, |a: u32, b| u32::from(a != 0 && b != 0));
+    "logical_or": |x, o| pairs(x, o, |a: u32, b| u32::from(a != 0 || b != 0));
+    "logical_xor": |x, o| pairs(x, o, |a: u32, b| u32::from((a != 0) != (b != 0)));
+    "is_nan": |x, o| each(x, o, |x: f32| u32::from(x.is_nan()));
+    "is_inf": |x, o| each(x, o, |x: f32| u32::from(x.is_infinite()));
     "sub_scalar": |x, o| each(x, o, |x: f32| x - 2.5);
     "div_scalar": |x, o| each(x, o, |x: f32| x / 2.5);
     "pow_scalar": |x, o| by_hand("pow_scalar", x, o);
@@ -105,6 +120,14 @@ const OTHERS: &[Row] = benchmarks! {
     "sum_rows_of_3": |x, o| rows(x, o, 3, |row| row.iter().sum::<f32>());
     "argmax_rows_of_10": |x, o| rows(x, o, 10, |row| best(row, |a, b| a > b));
     "sum_columns": |x, o| sum_columns(x[0].of(), o.of_mut());
+    "moments": |x, o| rows(x, o, SIDE, variance);
+    "max_pool_with_places": |x, o| pool(x, o, |x, places| places.max_by(|a, b| x[*a].total_cmp(&x[*b]).then(b.cmp(a))).unwrap_or(0) as u32);
+    "average_pool": |x, o| pool(x, o, mean_at);
+    "norm_pool": |x, o| pool(x, o, |x, places| places.map(|at| x[at] * x[at]).sum::<f32>().sqrt());
+    "adaptive_max_pool": |x, o| squares(x, o, |x, places| places.map(|at| x[at]).fold(f32::MIN, f32::max));
+    "adaptive_average_pool": |x, o| squares(x, o, mean_at);
+    "pixel_shuffle": |x, o| pixels(|deep, wide| o.of_mut::<u32>()[wide] = x[0].of::<u32>()[deep]);
+    "pixel_unshuffle": |x, o| pixels(|deep, wide| o.of_mut::<u32>()[deep] = x[0].of::<u32>()[wide]);
     "softmax_rows": |x, o| scalar_softmax(x[0].of(), SIDE, o.of_mut());
     "softmax_rows_of_10": |x, o| scalar_softmax(x[0].of(), 10, o.of_mut());
     "softmax_columns": |x, o| softmax_columns(x[0].of(), o.of_mut());
@@ -149,6 +172,7 @@ const OTHERS: &[Row] = benchmarks! {
     "random_normal": |_, o| random(o.of_mut(), normal);
     "transpose": |x, o| strided::<u32>(x, o, |i, j| j * SIDE + i);
     "slice": |x, o| strided::<u32>(x, o, |i, j| i * (SIDE + 4) + j + 4);
+    "slice_step": |x, o| strided::<u32>(x, o, |i, j| (SIDE - 1 - i) * SIDE + j);
     "slice_unaligned": |x, o| strided::<u32>(x, o, |i, j| i * (SIDE + 1) + j + 1);
     "concat": |x, o| concat(x, o, SIDE / 2);
     "concat_unaligned": |x, o| concat(x, o, 511);

@@ -72,6 +72,13 @@ pub(super) fn gather(table: &[u32], rows: &[u32], out: &mut [u32]) {
     }
 }
 
+pub(super) fn clamp(x: &[Array], out: &mut Array) {
+    let (x, low, high): (&[f32], &[f32], &[f32]) = (x[0].of(), x[1].of(), x[2].of());
+    for (out, ((x, low), high)) in out.of_mut().iter_mut().zip(x.iter().zip(low).zip(high)) {
+        *out = x.min(*high).max(*low);
+    }
+}
+
 pub(super) fn select(x: &[Array], out: &mut Array) {
     let (mask, a, b): (&[u32], &[f32], &[f32]) = (x[0].of(), x[1].of(), x[2].of());
     for (i, out) in out.of_mut().iter_mut().enumerate() {
