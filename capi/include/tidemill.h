@@ -380,15 +380,16 @@ typedef uint32_t tm_scatter_op;
 // A scan: TM_CUMSUM and so on.
 typedef uint32_t tm_scan_op;
 
-// What a binding of a kernel gets: an input (tm_input makes it) or a new output (tm_output makes it).
+// What a binding of a kernel gets: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
+// new output (tm_output makes it).
 typedef struct {
-    // The input; all zeros for an output.
+    // The input, or the tensor that is updated; all zeros for an output.
     tm_value input;
     // An output's element type,
     tm_dtype dtype;
     // its extents,
     size_t dims[4];
-    // and how many of them there are.
+    // and how many of them there are. Of a tensor that is updated 1, of an input 0.
     size_t rank;
 } tm_argument;
 
@@ -1581,6 +1582,18 @@ tm_status tm_slice_step(const tm_recording *recording,
                         size_t count,
                         tm_value *out);
 
+// Writes a value to a box of an existing tensor, in place: from `begin[i]` up to but not including `end[i]` in each of the first `count`
+// dimensions. What was recorded before reads the old contents.
+tm_status tm_update(const tm_recording *recording,
+                    const tm_tensor *tensor,
+                    const size_t *begin,
+                    const size_t *end,
+                    size_t count,
+                    tm_value x);
+
+// Gives an existing tensor a new value, in its own memory. What was recorded before reads the old contents.
+tm_status tm_assign(const tm_recording *recording, const tm_tensor *tensor, tm_value x);
+
 // Repeated to a larger shape by NumPy's rules.
 tm_status tm_broadcast_to(const tm_recording *recording,
                           tm_value x,
@@ -1768,6 +1781,9 @@ tm_status tm_unique(const tm_recording *recording,
 
 // An argument that the kernel reads.
 tm_argument tm_input(tm_value x);
+
+// An argument that the kernel reads and writes in place: an existing tensor. What was recorded before reads the old contents.
+tm_argument tm_inout(const tm_tensor *tensor);
 
 // An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
 tm_argument tm_output(tm_dtype dtype, const size_t *dims, size_t rank);

@@ -309,7 +309,7 @@ pub const UNARY: &[Unary] = &[
         (-9.0, 9.0),
         Bound::Ulp(2.0),
         |x, _| asinh(x),
-        |x, o| each(x, o, f32::asinh),
+        |x, o| each(x, o, |x| f64::from(x).asinh() as f32),
         &[(-INF, -INF), (INF, INF), (-0.0, -0.0), (0.0, 0.0), (-TINY, -TINY)],
     ),
     row(
@@ -317,7 +317,7 @@ pub const UNARY: &[Unary] = &[
         (0.9, 9.0),
         Bound::Ulp(2.4),
         |x, _| acosh(x),
-        |x, o| each(x, o, f32::acosh),
+        |x, o| each(x, o, |x| f64::from(x).acosh() as f32),
         &[(1.0, 0.0), (INF, INF), (0.5, NAN), (-INF, NAN), (-0.0, NAN)],
     ),
     row(
@@ -325,7 +325,7 @@ pub const UNARY: &[Unary] = &[
         (-1.0, 1.0),
         Bound::Ulp(2.2),
         |x, _| if x == 0.0 { x } else { 0.5 * (2.0 * x / (1.0 - x)).ln_1p() },
-        |x, o| each(x, o, f32::atanh),
+        |x, o| each(x, o, |x| f64::from(x).atanh() as f32),
         &[(1.0, INF), (-1.0, -INF), (1.5, NAN), (-INF, NAN), (-0.0, -0.0), (0.0, 0.0), (TINY, TINY)],
     ),
     row(

@@ -99,7 +99,7 @@ fn both_sides_are_measured_and_shown() {
 #[test]
 fn cases_tell_a_row_per_operation_and_last_the_totals() {
     let cache = folder("cases");
-    let lines = json(&tidemill(&cache, &["cases", "gather", "--variants", "all", "--json"]));
+    let lines = json(&tidemill(&cache, &["cases", "gather_rows", "--variants", "all", "--json"]));
     let [row, totals] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!((row["op"].as_str(), row["failed"].as_u64()), (Some("gather_rows"), Some(0)));
     assert_eq!(row["guard_bytes_touched"].as_u64(), Some(0));
