@@ -24,7 +24,7 @@ pub(super) struct Program {
 }
 
 /// Of the table of cases, by the name under which benches time them: one or two of every family, on every path of its own.
-const CASES: [&str; 30] = [
+const CASES: [&str; 43] = [
     "op_add",
     "op_add_row",
     "op_add_column",
@@ -55,12 +55,25 @@ const CASES: [&str; 30] = [
     "matvec_4096",
     "op_matmul_f16",
     "op_conv2d_f16",
+    "op_atan2",
+    "op_slice_step",
+    "op_moments",
+    "op_add_layer_norm",
+    "op_average_pool",
+    "op_pixel_shuffle",
+    "op_gather_elements",
+    "op_scatter_add",
+    "op_segment_sum",
+    "op_bincount",
+    "op_cumsum",
+    "op_sort",
+    "op_unique",
 ];
 
 type Job = fn(&Accelerator) -> Result<()>;
 
 /// Those that run as they are.
-const JOBS: [(&str, Job); 17] = [
+const JOBS: [(&str, Job); 18] = [
     ("conv_prepared_twice", conv_prepared_twice),
     ("kernel_by_hand", kernel_by_hand),
     ("example_one_off", one_off),
@@ -78,6 +91,7 @@ const JOBS: [(&str, Job); 17] = [
     ("plan_kept_by_reader", plan_kept_by_reader),
     ("plan_of_4_mb_in_flight", plan_in_flight),
     ("training_in_flight", training_in_flight),
+    ("state_in_flight", state_in_flight),
 ];
 
 /// Those that run fused, and then with a dispatch for each operation.
@@ -360,6 +374,21 @@ fn training_in_flight(gpu: &Accelerator) -> Result<()> {
         let _ = step.submit()?;
         let _ = update.submit()?;
     }
+    expect("the weights", &weights.read()?, |_| 300.0)
+}
+
+/// The same in place: one plan gives the weights their new value, and writes one row of a log.
+fn state_in_flight(gpu: &Accelerator) -> Result<()> {
+    let weights = gpu.upload(&[0.0f32; 500], [500])?;
+    let log = gpu.upload(&[0.0f32; 4000], [8, 500])?;
+    let r = gpu.begin_recording()?;
+    r.assign(&weights, r.add_scalar(&weights, 1.0f32)?)?;
+    r.update(&log, [3..4, 0..500], r.reshape(&weights, [1, 500])?)?;
+    let mut step = r.into_plan()?;
+    for _ in 0..300 {
+        let _ = step.submit()?;
+    }
+    expect("the log", &log.read()?, |i| if i / 500 == 3 { 300.0 } else { 0.0 })?;
     expect("the weights", &weights.read()?, |_| 300.0)
 }
 
