@@ -25,6 +25,14 @@ name = "app"
 edition = "2024"
 [dependencies]
 tidemill = { path = "$(compgen -G "$dir/tidemill-*")" }
+[features]
+shaderc = ["tidemill/shaderc"]
+[[bin]]
+name = "custom_kernel"
+required-features = ["shaderc"]
 TOML
+    mkdir -p "$dir/app/src/bin" "$dir/app/examples"
     cp examples/one_off.rs "$dir/app/src/main.rs"
+    cp examples/custom_kernel.rs "$dir/app/src/bin/"
+    cp examples/custom_kernel.comp "$dir/app/examples/"
 }

@@ -163,7 +163,7 @@ fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Opt
     let [outer, inner, row, column] = strides;
     let fits = branch!("extra: from the first", input.offset == 0)
         && branch!("extra: columns side by side", column <= 1)
-        && left.is_empty();
+        && branch!("extra: nothing left", left.is_empty());
     let half = branch!("extra: half", graph.value(input.value).dtype == DType::F16);
     fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, half })
 }

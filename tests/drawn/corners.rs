@@ -133,6 +133,11 @@ pub const CORNERS: &[Corner] = &[
         let row = t.tensor(&[6])?;
         t.binary("add", &seen, &row)
     }),
+    corner("default variants", "a product added to more matrices than it is", |t| {
+        let product = t.times_plain([6, 4, 5])?;
+        let others = t.tensor(&[3, 6, 4])?;
+        t.binary("add", &others, &product)
+    }),
     corner("default variants", "columns of a tail that lie apart", |t| {
         let product = t.times_plain([40, 36, 5])?;
         let other = t.tensor(&[36, 40])?;

@@ -204,6 +204,26 @@ fn parts_of_later_windows_know_their_rows() {
 }
 
 #[test]
+fn a_copy_beyond_what_indices_count_is_refused() {
+    let catalog = catalog("buffer-tile-32", |info| info.limits.storage_range_bytes = 1 << 40);
+    // The left-hand side is copied, since its rows begin anywhere. Four times 2^29 elements are 8 GiB.
+    for (rows, fits) in [((1 << 16) - 32, true), (1 << 16, false)] {
+        let mut values = Values::default();
+        let product = product(&mut values, [rows, 4, (1 << 15) - 1], [1, 1]);
+        let made = lower(&product, &mut values, &catalog);
+        if fits {
+            assert!(made.is_ok(), "{rows}: {made:?}");
+        } else {
+            let limit = 1 << 33;
+            assert!(
+                matches!(made, Err(Error::BindingTooLarge { op: "matmul", limit: l, bytes, .. }) if l == limit && bytes >= limit),
+                "{rows}: {made:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn tiles_are_large_where_there_are_enough_of_them() {
     let roomy = |info: &mut DeviceInfo| {
         info.limits.invocations = 1024;
