@@ -89,7 +89,7 @@ pub fn slice<'a, T: Element>(
 ///
 /// # Errors
 ///
-/// Those of [`slice`], and [`Error::Parameter`](crate::Error::Parameter) if a step is 0 or there are more than dimensions.
+/// Those of [`slice()`], and [`Error::Parameter`](crate::Error::Parameter) if a step is 0 or there are more than dimensions.
 pub fn slice_step<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     ranges: impl Into<Ranges>,

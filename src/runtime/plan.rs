@@ -44,9 +44,9 @@ const SEGMENT_COMMANDS: usize = 32;
 ///   results, and reading them waits for it. Results of an earlier submission are gone, except for whoever already
 ///   works with them (a recording, a read on another thread). To have the results of several submissions side by
 ///   side, [`bind`](Plan::bind) other tensors in between.
-/// - **State**: what the recording [updates](Recording::update) or [assigns](Recording::assign) is changed by each submission in turn, in
-///   its own memory. A kept tensor may also be bound as an input: then each submission reads what the one before has kept, in
-///   memory that changes from one to the next.
+/// - **State**: what the recording [updates](crate::Recording::update) or [assigns](crate::Recording::assign) is
+///   changed by each submission in turn, in its own memory. A kept tensor may also be bound as an input: then each
+///   submission reads what the one before has kept, in memory that changes from one to the next.
 /// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs are
 ///   the same memory for all, so that submissions of one plan run one after the other.
 ///

@@ -187,7 +187,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceLost`](crate::Error::DeviceLost). The batch then stays where it is.
+    /// [`Error::DeviceLost`]. The batch then stays where it is.
     pub fn pop(&mut self) -> Result<Option<Batch>> {
         if self.in_flight() == 0 { Ok(None) } else { self.shared.pop(None) }
     }
@@ -196,7 +196,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceLost`](crate::Error::DeviceLost).
+    /// [`Error::DeviceLost`].
     pub fn try_pop(&mut self) -> Result<Option<Batch>> {
         self.shared.try_pop()
     }
