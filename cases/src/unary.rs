@@ -365,7 +365,7 @@ pub const UNARY: &[Unary] = &[
         (-4.5, 10.2),
         Bound::Ulp(4.7),
         |x, _| if x.abs() < 0.5 { 1.0 - erf(x) } else { erfc(x) },
-        |x, o| each(x, o, |x| 1.0 - erf_by_hand(x)),
+        |x, o| each(x, o, erfc_by_hand),
         &[(-INF, 2.0), (INF, 0.0), (10.1, 0.0), (-0.0, 1.0), (0.0, 1.0)],
     ),
     row(
@@ -488,6 +488,27 @@ fn mish(x: f64) -> f64 {
 
 fn gelu_by_hand(x: f32) -> f32 {
     0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh())
+}
+
+/// By the Chebyshev fit of Numerical Recipes, whose relative error is 1.2e-7 everywhere.
+fn erfc_by_hand(x: f32) -> f32 {
+    const FIT: [f64; 10] = [
+        -1.265_512_23,
+        1.000_023_68,
+        0.374_091_96,
+        0.096_784_18,
+        -0.186_288_06,
+        0.278_868_07,
+        -1.135_203_98,
+        1.488_515_87,
+        -0.822_152_23,
+        0.170_872_77,
+    ];
+    let z = f64::from(x.abs());
+    let t = 1.0 / (1.0 + 0.5 * z);
+    let fit = FIT.iter().rev().fold(0.0, |sum, c| sum * t + c);
+    let right = t * (fit - z * z).exp();
+    (if x < 0.0 { 2.0 - right } else { right }) as f32
 }
 
 /// The error function of Abramowitz and Stegun (7.1.26), which is good to 1.5e-7.
