@@ -59,13 +59,13 @@ fn find_package() {
 #[ignore = "needs CMake, which `./dev setup --ci` installs"]
 fn another_series_is_not_found() {
     let source = folder("recipes/newer");
-    let project = from_docs("cmake").replacen("tidemill 0.1", "tidemill 0.2", 1);
+    let project = from_docs("cmake").replacen("tidemill 0.2", "tidemill 0.3", 1);
     std::fs::write(source.join("CMakeLists.txt"), project).unwrap();
     let mut configure = Command::new("cmake");
     configure.arg("-S").arg(&source).arg("-B").arg(source.join("build"));
     let output = configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display())).output().unwrap();
     assert!(
-        !output.status.success() && said(&output).contains("requested version \"0.2\""),
+        !output.status.success() && said(&output).contains("requested version \"0.3\""),
         "{}",
         said(&output)
     );
