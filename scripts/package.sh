@@ -22,6 +22,7 @@ dependent() {
 [workspace]
 [package]
 name = "app"
+default-run = "app"
 edition = "2024"
 [dependencies]
 tidemill = { path = "$(compgen -G "$dir/tidemill-*")" }
