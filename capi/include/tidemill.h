@@ -98,7 +98,7 @@ typedef enum {
     TM_PROFILE = 60,
     // A stream's inputs or outputs do not fit.
     TM_STREAM = 61,
-    // Something of the host's can't be used: its device, a buffer, its lock or its memory.
+    // Something of the host can't be used: its device, a buffer, its lock or its memory.
     TM_HOST = 70,
     // The caller's function ended it. Nothing is lost.
     TM_CANCELLED = 71,
@@ -239,7 +239,7 @@ typedef int32_t (*tm_call_fn)(void *user);
 // not throw, and must not call the library.
 typedef void (*tm_lock_fn)(void *user);
 
-// A device of the host's. All zeros but `size` is none: the handles are to be set.
+// A device of the host. All zeros but `size` is none: the handles are to be set.
 //
 // By handing it over the host vouches for this:
 // - The handles are valid, belong together, and stay so until tm_accelerator_close gave TM_OK.
@@ -455,7 +455,7 @@ typedef struct {
     uint64_t bytes;
 } tm_dispatch_info;
 
-// A range of a buffer of the host's.
+// A range of a buffer of the host.
 //
 // By handing it over the host vouches for this:
 // - The buffer is valid, of the accelerator's device, bound to memory, was made with this usage, reaches as far as
@@ -488,8 +488,8 @@ typedef struct {
     // How long they are.
     uint64_t size_bytes;
     // The contents are there when this timeline semaphore (VkSemaphore) has reached ready_value. A submission of the
-    // host's that waits for it needs no barrier. 0 if they were there before, or if a command buffer of the host's
-    // own writes them.
+    // host needs no barrier if it waits for it. 0 if they were there before, or if a command buffer of the host
+    // writes them.
     uint64_t ready_semaphore;
     // The value; 0 without a semaphore.
     uint64_t ready_value;
@@ -1146,8 +1146,8 @@ tm_status tm_device_needs_enable(const tm_device_needs *needs,
 // Frees the handle, and the strings that it gave. NULL is allowed.
 void tm_device_needs_free(tm_device_needs *needs);
 
-// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys
-// nothing of the host's. NULL for `config` means the defaults. Of the configuration, the choice of the device,
+// An accelerator on a device of the host: it submits to the host's queue under the host's lock, and destroys
+// nothing of the host. NULL for `config` means the defaults. Of the configuration, the choice of the device,
 // `validation`, `labels`, `renderdoc` and `on_message` are the host's own affair and not looked at. TM_HOST says
 // what the device was made without.
 tm_status tm_accelerator_from_raw(const tm_host_device *host,
@@ -1846,7 +1846,7 @@ tm_status tm_plan_profiling(const tm_plan *plan, tm_profiling mode);
 // Frees the handle. Submissions in flight go on. NULL is allowed.
 void tm_plan_free(tm_plan *plan);
 
-// A tensor in a buffer of the host's, with what the host has in it. The buffer stays the host's.
+// A tensor in a buffer of the host, with what the host has in it. The buffer stays the host's.
 //
 // It is an operand like any other. Unlike others it stays in its place when it is written: by tm_tensor_write, by
 // tm_keep_in_buffer, or as a plan's output (tm_plan_bind). A recording reads what is in it when it is submitted.
@@ -1857,14 +1857,12 @@ tm_status tm_wrap_buffer(const tm_accelerator *gpu,
                          size_t rank,
                          tm_tensor **tensor);
 
-// As tm_keep, but in memory of the host's: the value becomes the contents of a tensor that tm_wrap_buffer gave.
-tm_status tm_keep_in_buffer(const tm_recording *recording,
-                            tm_value x,
-                            const tm_tensor *tensor);
+// As tm_keep, but in memory of the host: the value becomes the contents of a tensor that tm_wrap_buffer gave.
+tm_status tm_keep_in_buffer(const tm_recording *recording, tm_value x, const tm_tensor *tensor);
 
 // The tensor's memory, for the host's own commands: it can be bound as a storage, uniform or texel buffer and copied
 // from, and is not to be written. Free `hold` when the host's commands that use it are done: until then no write and
-// no plan overwrites the contents. (A tensor that wraps a buffer of the host's is always written in place.)
+// no plan overwrites the contents. (A tensor that wraps a buffer of the host is always written in place.)
 tm_status tm_tensor_raw_buffer(const tm_tensor *tensor,
                                tm_buffer_range *range,
                                tm_buffer_hold **hold);
@@ -1882,7 +1880,7 @@ tm_status tm_submission_raw_point(const tm_submission *submission,
                                   uint64_t *semaphore,
                                   uint64_t *value);
 
-// Lets the recording's submission wait until a timeline semaphore of the host's (VkSemaphore, cast to uint64_t) has
+// Lets the recording's submission wait until a timeline semaphore of the host (VkSemaphore, cast to uint64_t) has
 // reached `value`, before anything of it runs.
 //
 // The semaphore is of the accelerator's device and valid until the submission is done. The value is reached in the
@@ -1891,7 +1889,7 @@ tm_status tm_wait_semaphore(const tm_recording *recording,
                             uint64_t semaphore,
                             uint64_t value);
 
-// Lets the recording's submission signal `value` on a timeline semaphore of the host's when all of it is done. The
+// Lets the recording's submission signal `value` on a timeline semaphore of the host when all of it is done. The
 // value is above all that the semaphore has reached or will have reached by then.
 tm_status tm_signal_semaphore(const tm_recording *recording,
                               uint64_t semaphore,
@@ -1903,7 +1901,7 @@ tm_status tm_plan_wait_semaphore(const tm_plan *plan, uint64_t semaphore, uint64
 // As tm_signal_semaphore, for the plan's next submission.
 tm_status tm_plan_signal_semaphore(const tm_plan *plan, uint64_t semaphore, uint64_t value);
 
-// Ends the recording by encoding it into a command buffer of the host's (VkCommandBuffer), which the host submits.
+// Ends the recording by encoding it into a command buffer of the host (VkCommandBuffer), which the host submits.
 // What the host recorded before is seen, and what it records after sees the results: barriers stand on both sides.
 // Nothing is submitted, waited for or uploaded. The command buffer's compute pipeline, descriptor sets and push
 // constants are others afterwards. The recording's handle still has to be freed.

@@ -1,4 +1,4 @@
-//! An accelerator on a device of the host's.
+//! An accelerator on a device of the host.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ pub type tm_vulkan_fn = Option<unsafe extern "system" fn()>;
 /// not throw, and must not call the library.
 pub type tm_lock_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
-/// A device of the host's. All zeros but `size` is none: the handles are to be set.
+/// A device of the host. All zeros but `size` is none: the handles are to be set.
 ///
 /// By handing it over the host vouches for this:
 /// - The handles are valid, belong together, and stay so until tm_accelerator_close gave TM_OK.
@@ -179,8 +179,8 @@ impl tm_host_device {
     }
 }
 
-/// An accelerator on a device of the host's: it submits to the host's queue under the host's lock, and destroys
-/// nothing of the host's. NULL for `config` means the defaults. Of the configuration, the choice of the device,
+/// An accelerator on a device of the host: it submits to the host's queue under the host's lock, and destroys
+/// nothing of the host. NULL for `config` means the defaults. Of the configuration, the choice of the device,
 /// `validation`, `labels`, `renderdoc` and `on_message` are the host's own affair and not looked at. TM_HOST says
 /// what the device was made without.
 #[unsafe(no_mangle)]

@@ -23,7 +23,7 @@ use crate::tensor::tm_tensor;
 pub const TM_BUFFER_USAGE: u32 = 63;
 const _: () = assert!(TM_BUFFER_USAGE == BUFFER_USAGE.as_raw());
 
-/// A range of a buffer of the host's.
+/// A range of a buffer of the host.
 ///
 /// By handing it over the host vouches for this:
 /// - The buffer is valid, of the accelerator's device, bound to memory, was made with this usage, reaches as far as
@@ -55,7 +55,7 @@ options!(tm_host_buffer, least: size_of::<tm_host_buffer>(), defaults: tm_host_b
     usage: 0,
 });
 
-/// A tensor in a buffer of the host's, with what the host has in it. The buffer stays the host's.
+/// A tensor in a buffer of the host, with what the host has in it. The buffer stays the host's.
 ///
 /// It is an operand like any other. Unlike others it stays in its place when it is written: by tm_tensor_write, by
 /// tm_keep_in_buffer, or as a plan's output (tm_plan_bind). A recording reads what is in it when it is submitted.
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn tm_wrap_buffer(
     })
 }
 
-/// As tm_keep, but in memory of the host's: the value becomes the contents of a tensor that tm_wrap_buffer gave.
+/// As tm_keep, but in memory of the host: the value becomes the contents of a tensor that tm_wrap_buffer gave.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_keep_in_buffer(
     recording: Option<&tm_recording>,
@@ -116,8 +116,8 @@ pub struct tm_buffer_range {
     /// How long they are.
     pub size_bytes: u64,
     /// The contents are there when this timeline semaphore (VkSemaphore) has reached ready_value. A submission of the
-    /// host's that waits for it needs no barrier. 0 if they were there before, or if a command buffer of the host's
-    /// own writes them.
+    /// host needs no barrier if it waits for it. 0 if they were there before, or if a command buffer of the host
+    /// writes them.
     pub ready_semaphore: u64,
     /// The value; 0 without a semaphore.
     pub ready_value: u64,
@@ -141,7 +141,7 @@ pub struct tm_buffer_hold {
 
 /// The tensor's memory, for the host's own commands: it can be bound as a storage, uniform or texel buffer and copied
 /// from, and is not to be written. Free `hold` when the host's commands that use it are done: until then no write and
-/// no plan overwrites the contents. (A tensor that wraps a buffer of the host's is always written in place.)
+/// no plan overwrites the contents. (A tensor that wraps a buffer of the host is always written in place.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_tensor_raw_buffer(
     tensor: Option<&tm_tensor>,
@@ -197,7 +197,7 @@ pub extern "C" fn tm_submission_raw_point(
     })
 }
 
-/// Lets the recording's submission wait until a timeline semaphore of the host's (VkSemaphore, cast to uint64_t) has
+/// Lets the recording's submission wait until a timeline semaphore of the host (VkSemaphore, cast to uint64_t) has
 /// reached `value`, before anything of it runs.
 ///
 /// The semaphore is of the accelerator's device and valid until the submission is done. The value is reached in the
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn tm_wait_semaphore(
     })
 }
 
-/// Lets the recording's submission signal `value` on a timeline semaphore of the host's when all of it is done. The
+/// Lets the recording's submission signal `value` on a timeline semaphore of the host when all of it is done. The
 /// value is above all that the semaphore has reached or will have reached by then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_signal_semaphore(
@@ -264,7 +264,7 @@ pub unsafe extern "C" fn tm_plan_signal_semaphore(
     })
 }
 
-/// Ends the recording by encoding it into a command buffer of the host's (VkCommandBuffer), which the host submits.
+/// Ends the recording by encoding it into a command buffer of the host (VkCommandBuffer), which the host submits.
 /// What the host recorded before is seen, and what it records after sees the results: barriers stand on both sides.
 /// Nothing is submitted, waited for or uploaded. The command buffer's compute pipeline, descriptor sets and push
 /// constants are others afterwards. The recording's handle still has to be freed.
@@ -307,7 +307,7 @@ fn object<H: Handle>(number: u64, name: &str) -> Result<H, Failure> {
     Ok(H::from_raw(number))
 }
 
-/// A point of the host's. What the host vouches for is said where C hands it over.
+/// A point of the host. What the host vouches for is said where C hands it over.
 fn point(semaphore: u64, value: u64) -> Result<SemaphorePoint, Failure> {
     let semaphore = object(semaphore, "semaphore")?;
     // SAFETY: the functions that call this have it from a caller who vouches for it.

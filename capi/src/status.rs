@@ -66,7 +66,7 @@ pub enum tm_status {
     TM_PROFILE = 60,
     /// A stream's inputs or outputs do not fit.
     TM_STREAM = 61,
-    /// Something of the host's can't be used: its device, a buffer, its lock or its memory.
+    /// Something of the host can't be used: its device, a buffer, its lock or its memory.
     TM_HOST = 70,
     /// The caller's function ended it. Nothing is lost.
     TM_CANCELLED = 71,
