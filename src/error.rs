@@ -28,14 +28,14 @@ use crate::spirv::ReflectError;
 /// `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong.
+/// Every error of the crate.
 ///
-/// User mistakes are found before anything is recorded: the recording they were made on stays usable. Only
+/// A mistake of the caller is found before anything is recorded: the recording stays usable. Only
 /// [`Error::DeviceLost`] is final for an [`Accelerator`](crate::Accelerator).
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that no element type has.
+    /// No element type has this name.
     #[error("no element type is called {name}; there are f32, f16, i32 and u32")]
     UnknownType {
         /// The name.
@@ -80,7 +80,7 @@ pub enum Error {
         /// All devices, with why each does not fit.
         available: Vec<RefusedDevice>,
     },
-    /// `TIDEMILL_DEVICE` is set and names nothing.
+    /// `TIDEMILL_DEVICE` is set to something that names no device.
     #[error(
         "TIDEMILL_DEVICE is set to {value:?}, which {why}; set it to an index, a kind or a part of a device's name, or unset it"
     )]
@@ -107,7 +107,7 @@ pub enum Error {
         /// The system's own words.
         detail: String,
     },
-    /// A Vulkan call failed in a way that has no variant of its own.
+    /// A Vulkan call failed, and no other variant describes the failure.
     #[error("{call} failed with {result}")]
     Vulkan {
         /// The Vulkan function.
@@ -144,7 +144,7 @@ pub enum Error {
     /// There is no profile, measurement or capture.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// Something with a stream.
+    /// An error with a stream.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// An input of a stream's batch could not be written.
@@ -158,13 +158,13 @@ pub enum Error {
         #[source]
         error: Box<Error>,
     },
-    /// Something with a device of the host's, or with what passes between the host and the engine on it.
+    /// An error with a device of the host, or with what the host and the engine exchange on it.
     #[error(transparent)]
     Host(#[from] HostError),
     /// This process was forked from one that had used a device before. The device, and the driver's threads, stayed there.
     #[error(
-        "process {process} was forked from {owner} after that had used Vulkan: its accelerators, and new ones, work in {owner} \
-         only; fork before the first use, or run another program in the child (exec)"
+        "process {process} was forked from process {owner}, which had used Vulkan before: accelerators work in process \
+         {owner} only; fork before the first use, or exec another program in the child"
     )]
     Forked {
         /// The process that has the device.
@@ -175,7 +175,7 @@ pub enum Error {
     /// The accelerator was closed.
     #[error("the accelerator is closed")]
     Closed,
-    /// `close` found that others still hold on to the accelerator.
+    /// `close` was called while tensors or other handles of the accelerator are alive.
     #[error(
         "the accelerator is still in use: {tensors} tensors alive, {handles} other handles (accelerators, recordings, \
          submissions); drop them before close()"
@@ -187,9 +187,10 @@ pub enum Error {
         handles: usize,
     },
 
-    /// The caller has ended what takes long.
+    /// The caller cancelled a long operation.
     #[error(
-        "{op}: ended by the caller with {ready} of {total} pipelines ready; they stay, and the next call goes on from there"
+        "{op}: cancelled by the caller with {ready} of {total} pipelines ready; they are kept, and the next call continues from \
+         there"
     )]
     Cancelled {
         /// The operation.
@@ -233,7 +234,9 @@ pub enum Error {
         cap: u64,
     },
     /// A tensor is larger than the device can address in one buffer.
-    #[error("{op}: shape {shape} needs {bytes} bytes, the device allows {limit} in one buffer")]
+    #[error(
+        "{op}: shape {shape} needs {bytes} bytes, the device allows {limit} in one buffer; split the tensor"
+    )]
     TooLarge {
         /// The operation.
         op: &'static str,
@@ -245,7 +248,7 @@ pub enum Error {
         limit: u64,
     },
 
-    /// An operation would have to see more of a tensor at once than the device lets a binding span.
+    /// An operation needs more of a tensor in one binding than the device allows.
     #[error(
         "{op}: shape {shape} needs {bytes} bytes in one binding, the device allows {limit}; work in smaller pieces"
     )]
@@ -262,7 +265,7 @@ pub enum Error {
 
     // ---- shapes, types and parameters ----
     /// More dimensions than a tensor can have.
-    #[error("{op}: rank {rank} is above the largest, {}", MAX_RANK)]
+    #[error("{op}: rank {rank} is above the maximum of {}; merge dimensions", MAX_RANK)]
     Rank {
         /// The operation.
         op: &'static str,
@@ -291,7 +294,7 @@ pub enum Error {
         /// The numbers that disagree.
         why: String,
     },
-    /// The left operand's columns and the right one's rows are not as many.
+    /// The columns of the left operand and the rows of the right operand differ.
     #[error("{op}: lhs {lhs} x rhs {rhs}: inner {} != {}", .inner[0], .inner[1])]
     InnerDimension {
         /// The operation.
@@ -303,15 +306,15 @@ pub enum Error {
         /// What should be equal.
         inner: [usize; 2],
     },
-    /// An operand that is no matrix.
-    #[error("{op}: the operand {shape} is no matrix and no vector")]
+    /// An operand of a matmul that is a scalar.
+    #[error("{op}: the operand {shape} must have rank 1 or more, got a scalar")]
     NotMatrix {
         /// The operation.
         op: &'static str,
         /// The operand's shape.
         shape: Shape,
     },
-    /// An operand of another rank than the operation has.
+    /// The rank of an operand is not the one that the operation takes.
     #[error("{op}: the {what} {shape} must have {expected} dimensions, not {}", .shape.rank())]
     Dimensions {
         /// The operation.
@@ -325,8 +328,8 @@ pub enum Error {
     },
     /// An epilogue that does not fit into one dispatch.
     #[error(
-        "{op}: the epilogue has {} steps, {} tensors and {} scalars, of {}, {} and {} that fit; \
-         do the rest with operations of their own",
+        "{op}: the epilogue has {} steps, {} tensors and {} scalars, at most {}, {} and {} fit; \
+         record the rest as separate operations",
         .got[0], .got[1], .got[2], .most[0], .most[1], .most[2]
     )]
     Epilogue {
@@ -357,7 +360,7 @@ pub enum Error {
         /// The axis, from the front.
         axis: usize,
     },
-    /// An axis that the operand has not.
+    /// The operand does not have this axis.
     #[error("{op}: axis {axis} is out of range for rank {rank}")]
     Axis {
         /// The operation.
@@ -367,7 +370,7 @@ pub enum Error {
         /// The operand's rank.
         rank: usize,
     },
-    /// A largest or smallest element was asked for where there is none.
+    /// The largest or smallest of zero elements was requested.
     #[error("{op}: shape {shape} leaves nothing to choose from: the reduced axes hold 0 elements")]
     EmptyReduction {
         /// The operation.
@@ -375,7 +378,7 @@ pub enum Error {
         /// The operand's shape.
         shape: Shape,
     },
-    /// An order of dimensions that is none.
+    /// The order of dimensions is not a permutation.
     #[error("{op}: the order {order:?} does not name each of the {} dimensions of {shape} once", .shape.rank())]
     Permutation {
         /// The operation.
@@ -398,7 +401,7 @@ pub enum Error {
         shape: Shape,
     },
     /// A padding that does not fit the operand's rank.
-    #[error("{op}: {pads} pairs for shape {shape}, which has {} dimensions", .shape.rank())]
+    #[error("{op}: {pads} pairs were given, shape {shape} has {} dimensions; give one pair per dimension", .shape.rank())]
     PadRank {
         /// The operation.
         op: &'static str,
@@ -408,12 +411,12 @@ pub enum Error {
         shape: Shape,
     },
     /// An operation on a list of operands got none.
-    #[error("{op}: there are no operands")]
+    #[error("{op}: the list of operands is empty; give one or more")]
     NoOperands {
         /// The operation.
         op: &'static str,
     },
-    /// A parameter that makes no sense.
+    /// A parameter is out of range.
     #[error("{op}: {name} is {value}; it must {rule}")]
     Parameter {
         /// The operation.
@@ -467,7 +470,7 @@ pub enum Error {
     },
     /// A tensor has no place in a plan.
     #[error(
-        "{op}: tensor {shape} is none of the plan's {inputs} inputs and {outputs} outputs; name a tensor that was read \
+        "{op}: tensor {shape} is not among the plan's {inputs} inputs and {outputs} outputs; use a tensor that was read \
          or kept when the plan was recorded"
     )]
     NotInPlan {
@@ -480,7 +483,7 @@ pub enum Error {
         /// How many outputs the plan has.
         outputs: usize,
     },
-    /// A tensor would be an output of a plan and something else of it at once.
+    /// A tensor would be bound to an output of a plan and to another place of it.
     #[error("{op}: tensor {shape} already has a place in the plan; an output needs a tensor of its own")]
     BoundTwice {
         /// The operation.
@@ -488,10 +491,10 @@ pub enum Error {
         /// The tensor's shape.
         shape: Shape,
     },
-    /// A recording would write memory of the host's that it reads.
+    /// A recording would write memory of the host that it also reads.
     #[error(
-        "{op}: the recording reads tensor {shape}, or a view of it, so that its memory can't take a result of the same recording; \
-         keep the value in another buffer, or in a recording of its own"
+        "{op}: the recording reads tensor {shape}, or a view of it, so its memory can't hold a result of the same recording; \
+         keep the value in another buffer, or use a separate recording"
     )]
     ReadToo {
         /// The operation.
@@ -499,7 +502,7 @@ pub enum Error {
         /// The tensor's shape.
         shape: Shape,
     },
-    /// A tensor is what a plan keeps of one of its inputs as it is.
+    /// A tensor is a kept view of one of the plan's inputs.
     #[error(
         "{op}: tensor {shape} is a kept view of one of the plan's inputs and follows that one; bind a tensor to the input"
     )]
@@ -516,7 +519,9 @@ pub enum Error {
         op: &'static str,
     },
     /// A tensor belongs to another accelerator.
-    #[error("{op}: the tensor lives on {theirs}, this is {ours}; read it and upload it here")]
+    #[error(
+        "{op}: the tensor belongs to {theirs}, this accelerator is {ours}; read it there and upload it here"
+    )]
     ForeignTensor {
         /// The operation.
         op: &'static str,
@@ -527,7 +532,7 @@ pub enum Error {
     },
 
     // ---- kernels ----
-    /// A kernel variant that the catalog has not.
+    /// No kernel variant has this name.
     #[error("no kernel variant {wanted}; there are: {}", List(.known))]
     NoSuchVariant {
         /// What was asked for.
@@ -538,9 +543,10 @@ pub enum Error {
     /// A SPIR-V module that can't be understood.
     #[error("kernel: {0}")]
     Spirv(#[from] ReflectError),
-    /// SPIR-V for which there is no way to keep its accesses inside its bindings.
+    /// SPIR-V whose accesses can't be kept inside its bindings.
     #[error(
-        "kernel {kernel} {why}; this can't be kept inside its bindings, so only `Kernel::from_spirv` takes it, on the caller's word"
+        "kernel {kernel} {why}; such accesses can't be kept inside the bindings; only `Kernel::from_spirv` accepts it, which is \
+         unsafe"
     )]
     Unguardable {
         /// The kernel's name.
@@ -551,14 +557,14 @@ pub enum Error {
     /// GLSL that did not become a kernel.
     #[error("GLSL: {0}")]
     Glsl(#[from] GlslError),
-    /// A driver that does not tell what it compiles kernels to.
+    /// The driver does not report what it compiles kernels to.
     #[error("{device}: the driver lacks VK_KHR_pipeline_executable_properties, so it shows no instructions")]
     NoDisassembly {
         /// The device.
         device: String,
     },
-    /// A kernel asks for something that the device has not.
-    #[error("kernel {kernel}: needs {needs}, which {device} has not")]
+    /// A kernel needs something that the device does not support.
+    #[error("kernel {kernel}: needs {needs}, which {device} does not support")]
     KernelNeeds {
         /// The kernel's name.
         kernel: String,
@@ -567,9 +573,9 @@ pub enum Error {
         /// The device.
         device: String,
     },
-    /// A kernel asks for something that is not enabled on any device.
+    /// A kernel needs a SPIR-V capability that Tidemill never enables.
     #[error(
-        "kernel {kernel}: needs the SPIR-V capability {capability}, which Tidemill does not enable; do without it"
+        "kernel {kernel}: needs the SPIR-V capability {capability}, which Tidemill does not enable; compile it without"
     )]
     KernelCapability {
         /// The kernel's name.
@@ -595,7 +601,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// A loss of which nothing else is known yet.
+    /// A loss, before anything else is known.
     pub(crate) fn device_lost(call: &'static str) -> Error {
         Error::DeviceLost { call, in_flight: [].into(), again: [].into(), fault: None }
     }

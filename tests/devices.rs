@@ -41,7 +41,9 @@ fn tensors_stay_at_home(one: &Gpu, other: &Gpu) {
     let error = r.add(&ours, &theirs).unwrap_err();
     assert!(matches!(&error, Error::ForeignTensor { op: "add", .. }), "{error:?}");
     let (home, here) = (&other.device().name, &one.device().name);
-    let text = format!("add: the tensor lives on {home}, this is {here}; read it and upload it here");
+    let text = format!(
+        "add: the tensor belongs to {home}, this accelerator is {here}; read it there and upload it here"
+    );
     // Two on one device have numbers.
     assert!(home == here || error.to_string() == text, "{error}");
     drop(r);

@@ -82,7 +82,7 @@ fn a_text_with_defines_becomes_a_kernel() {
     let error = Glsl::source("scale", map("x[i]")).define("2x", 1).compile().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "GLSL: define \"2x\" is no name: letters, digits and _, and no digit first"
+        "GLSL: define \"2x\" is not a name; use letters, digits and _, and begin with no digit"
     );
 }
 
@@ -166,7 +166,10 @@ fn mistakes_have_a_place_and_a_type() {
     assert!(matches!(&error, Error::Glsl(GlslError::File { .. })), "{error:?}");
     assert_eq!(folder.brief(&error), "GLSL: DIR/none.comp: No such file or directory (os error 2)");
     let error = Glsl::source("nul", "void main() {}\0").compile().unwrap_err();
-    assert_eq!(error.to_string(), "GLSL: nul has a NUL character, which the compiler takes for its end");
+    assert_eq!(
+        error.to_string(),
+        "GLSL: nul contains a NUL character, where the compiler would stop; remove it"
+    );
     let several = "#version 460\nvoid main() {\n    a = 1;\n    b = 2;\n}\n";
     let error = Glsl::source("two", several).compile().unwrap_err();
     assert_eq!(
@@ -266,7 +269,7 @@ fn texels_are_clamped_by_their_views() {
 #[allow(unsafe_code, reason = "what the safe way refuses")]
 fn what_cannot_be_guarded_is_refused_by_name() {
     let refused = |text: &str| Glsl::source("k", text).compile().unwrap_err().to_string();
-    let tail = "; only `compile_unguarded` takes it";
+    let tail = "; only `compile_unguarded` accepts it";
     let twice = "#version 460
         layout(binding = 0) readonly buffer A { float a[]; };
         layout(binding = 0) readonly buffer B { vec4 b[]; };
@@ -288,7 +291,7 @@ fn what_cannot_be_guarded_is_refused_by_name() {
         void main() { uint list[1 << 20]; for (uint i = 0; i < 9; i++) list[i * a] = i; a = list[a]; }";
     assert_eq!(
         refused(local),
-        format!("GLSL: k has 4194308 bytes of local variables or more, 65536 are the most{tail}")
+        format!("GLSL: k has 4194308 bytes of local variables or more, the maximum is 65536{tail}")
     );
     let intrinsics = "#version 460
         #extension GL_EXT_spirv_intrinsics : enable
@@ -389,8 +392,8 @@ fn texels_end_where_the_tensor_ends() {
         assert_eq!(
             run(n, out).unwrap_err().to_string(),
             format!(
-                "kernel texels: binding {binding} takes texels of 16 bytes, the tensor has {bytes}, which is no whole number of \
-                 them; pad it, or declare a format of one component"
+                "kernel texels: binding {binding} takes texels of 16 bytes, the tensor has {bytes}, which is not a multiple of that; \
+                 pad it, or declare a format of one component"
             )
         );
     }
@@ -508,14 +511,14 @@ fn long_sums_and_deep_sources_compile_or_are_refused_on_any_stack() {
     refused(compile(map(&format!("x[i]{}", " + 1.0".repeat(40_000)))), "words and signs in a statement: ");
     refused(
         compile(map(&format!("{}1.0{}", "(".repeat(300), ")".repeat(300)))),
-        "levels of nesting: 257, 256 are the most",
+        "levels of nesting: 257, the maximum is 256",
     );
     refused(compile(map(&format!("1.0; // {}", "x".repeat(1 << 20)))), "bytes of source: ");
     // A directive in the middle of a statement ends nothing.
     let terms = format!("{}\n#pragma a\n", "+1".repeat(30_000));
     refused(compile(map(&format!("x[i]{}", terms.repeat(16)))), "words and signs in a statement: ");
     let directive = format!("#line 1 {}1\n", "(".repeat(300_000));
-    refused(compile(with(&directive, "x[i]")), "levels of nesting: 257, 256 are the most");
+    refused(compile(with(&directive, "x[i]")), "levels of nesting: 257, the maximum is 256");
     // As deep as the limits allow; whatever becomes of it, the process lives.
     let _ = compile(map(&format!("x[i]{}", " + 1.0".repeat(32_000))));
     let _ = compile(map(&format!("1.0; {}y[0] = 1.0", "if (x[0] == 1.0) y[0] = 2.0; else ".repeat(20_000))));
@@ -530,7 +533,10 @@ fn sources_that_explode_are_refused() {
         .collect();
     let functions = format!("float f0(float x) {{ return x * 2.0; }}\n{calls}");
     let refused = too_large(map("f18(x[i])").replacen("void main", &(functions.clone() + "void main"), 1));
-    assert!(refused.contains("instructions or more") && refused.contains("131072 are the most"), "{refused}");
+    assert!(
+        refused.contains("instructions or more") && refused.contains("the maximum is 131072"),
+        "{refused}"
+    );
     Glsl::source("small", map("f9(x[i])").replacen("void main", &(functions + "void main"), 1))
         .compile()
         .unwrap();
@@ -641,7 +647,7 @@ fn only_regular_files_up_to_a_size_are_read() {
     );
     // More than there is memory for.
     fs::File::create(folder.0.join("huge.comp")).unwrap().set_len(1 << 40).unwrap();
-    let huge = "GLSL: DIR/huge.comp: bytes of source: 1099511627776, 1048576 are the most";
+    let huge = "GLSL: DIR/huge.comp: bytes of source: 1099511627776, the maximum is 1048576";
     assert_eq!(refused(&folder.0.join("huge.comp")), huge);
     assert_eq!(refused(&including("huge.comp")), huge);
     // A link is the file that it leads to.

@@ -1924,7 +1924,7 @@ tm_status tm_record_into(const tm_recording *recording,
                          uint64_t done_semaphore,
                          uint64_t done_value);
 
-// A stream: `slots` batches may be on their way (3 keep the device busy, 1024 are the most), each with `input_count` inputs and
+// A stream: `slots` batches may be on their way (3 keep the device busy, the maximum is 1024), each with `input_count` inputs and
 // `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors that it uses are shared by all batches.
 tm_status tm_stream_new(const tm_accelerator *gpu,
                         size_t slots,

@@ -52,7 +52,7 @@ pub enum tm_status {
     TM_SHAPE = 30,
     /// The element type does not fit.
     TM_TYPE = 31,
-    /// A parameter that makes no sense.
+    /// A parameter is out of range.
     TM_PARAMETER = 32,
     /// A tensor without contents: never written, not submitted yet, or discarded.
     TM_NO_CONTENTS = 40,
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(last_message(), "tm_test: gpu is NULL");
         let error = Error::Rank { op: "upload", rank: 9 };
         assert_eq!(guard("tm_test", || Err(error.into())), TM_SHAPE);
-        assert_eq!(last_message(), "upload: rank 9 is above the largest, 4");
+        assert_eq!(last_message(), "upload: rank 9 is above the maximum of 4; merge dimensions");
     }
 
     #[test]

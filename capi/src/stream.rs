@@ -106,7 +106,7 @@ impl Recorder {
     }
 }
 
-/// A stream: `slots` batches may be on their way (3 keep the device busy, 1024 are the most), each with `input_count` inputs and
+/// A stream: `slots` batches may be on their way (3 keep the device busy, the maximum is 1024), each with `input_count` inputs and
 /// `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors that it uses are shared by all batches.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_stream_new(
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn tm_stream_new(
         let out = place(stream, "stream")?;
         for (name, count) in [("input_count", input_count), ("output_count", output_count)] {
             if count > MOST_TENSORS {
-                return Err(Failure::argument(format!("{name} is {count}, {MOST_TENSORS} are the most")));
+                return Err(Failure::argument(format!("{name} is {count}, the maximum is {MOST_TENSORS}")));
             }
         }
         let recorder = Recorder { function: given(record, "record")?, output_count, user };

@@ -1,4 +1,4 @@
-//! What can go wrong with users' GLSL.
+//! Errors of users' GLSL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,20 +21,20 @@ pub enum GlslError {
         /// In the order of the compiler.
         mistakes: Vec<GlslMistake>,
     },
-    /// A text with a character that the compiler takes for its end.
-    #[error("{what} has a NUL character, which the compiler takes for its end")]
+    /// A text contains a NUL character.
+    #[error("{what} contains a NUL character, where the compiler would stop; remove it")]
     Nul {
         /// The text.
         what: String,
     },
-    /// A define that is no name.
-    #[error("define {name:?} is no name: letters, digits and _, and no digit first")]
+    /// The name of a define is not valid.
+    #[error("define {name:?} is not a name; use letters, digits and _, and begin with no digit")]
     Define {
         /// What was given.
         name: String,
     },
-    /// A source that would take the compiler too much memory, or too deep.
-    #[error("{what}: {got}, {most} are the most")]
+    /// A source would take the compiler too much memory, or nests too deep.
+    #[error("{what}: {got}, the maximum is {most}")]
     TooLarge {
         /// The file, and what is counted.
         what: String,
@@ -43,8 +43,8 @@ pub enum GlslError {
         /// How much there may be.
         most: usize,
     },
-    /// There is no way to keep its accesses inside its bindings, or it is too much for drivers.
-    #[error("{kernel} {why}; only `compile_unguarded` takes it")]
+    /// Its accesses can't be kept inside its bindings, or it is too large for drivers.
+    #[error("{kernel} {why}; only `compile_unguarded` accepts it")]
     Unguardable {
         /// The kernel's name.
         kernel: String,
@@ -56,7 +56,7 @@ pub enum GlslError {
     Compiler(String),
 }
 
-/// A mistake in GLSL, with its place.
+/// A mistake in GLSL, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GlslMistake {

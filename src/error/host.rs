@@ -1,12 +1,12 @@
-//! What can go wrong on a host's own device.
+//! Errors on a host's own device.
 
-/// What can go wrong with a device, a buffer or a command buffer of the host's.
+/// An error with a device, a buffer or a command buffer of the host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The device was made without something that can't be done without.
+    /// The device was created without something that the engine needs.
     #[error(
-        "the host's device {device} was made without {}; enable what tidemill::interop::DeviceNeeds lists when making it",
+        "the host's device {device} was created without {}; enable what tidemill::interop::DeviceNeeds lists when you create it",
         .missing.join(", ")
     )]
     DeviceLacks {
@@ -15,12 +15,12 @@ pub enum HostError {
         /// What is missing.
         missing: Vec<String>,
     },
-    /// The host's lock gave control back without having let the call through.
-    #[error("the host's queue lock did not make the call it was given: QueueLock::with_queue must, once")]
+    /// The host's lock returned without having made the call.
+    #[error("QueueLock::with_queue did not make the call that it was given; it must make it exactly once")]
     QueueLock,
-    /// A buffer was not made for what kernels do with it.
+    /// A buffer was created without usages that kernels need.
     #[error(
-        "wrap: the host's buffer was made without {missing}; make it with tidemill::interop::BUFFER_USAGE"
+        "wrap: the host's buffer was created without {missing}; create it with tidemill::interop::BUFFER_USAGE"
     )]
     BufferUsage {
         /// The usages that it lacks.
@@ -28,7 +28,7 @@ pub enum HostError {
     },
     /// A range that is too short.
     #[error(
-        "wrap: {needs} bytes are needed (whole groups of 16: kernels load so many at a time), the range has {got}"
+        "wrap: {needs} bytes are needed (a multiple of 16: kernels load 16 bytes at a time), the range has {got}"
     )]
     BufferSize {
         /// What the tensor takes.
@@ -36,8 +36,10 @@ pub enum HostError {
         /// What the range has.
         got: u64,
     },
-    /// A range that begins where no binding may.
-    #[error("wrap: the range begins at byte {offset}, which is no multiple of the device's {alignment}")]
+    /// A range begins where no binding may begin.
+    #[error(
+        "wrap: the range begins at byte {offset}, it must begin at a multiple of the device's {alignment}"
+    )]
     BufferOffset {
         /// Where it begins.
         offset: u64,
@@ -52,8 +54,8 @@ pub enum HostError {
         /// The device.
         device: String,
     },
-    /// A tensor that reaches out of the application's memory.
-    #[error("import: {needs} bytes from byte {offset} on do not lie in the memory's {got}")]
+    /// A tensor reaches beyond the application's memory.
+    #[error("import: {needs} bytes from byte {offset} on reach beyond the memory's {got}")]
     MemoryRange {
         /// Where the tensor begins.
         offset: usize,
@@ -62,10 +64,10 @@ pub enum HostError {
         /// How long the memory is.
         got: usize,
     },
-    /// A tensor that begins where no binding may.
+    /// A tensor begins where no binding may begin.
     #[error(
-        "import: byte {offset} of the memory has address {address:#x}, which is no multiple of the device's {alignment}; lay the \
-         data out like that, or let Accelerator::import_or_upload copy it"
+        "import: byte {offset} of the memory has address {address:#x}, which is not a multiple of the device's {alignment}; align the \
+         data, or let Accelerator::import_or_upload copy it"
     )]
     MemoryAddress {
         /// Where the tensor begins in the memory.
@@ -75,10 +77,10 @@ pub enum HostError {
         /// What it must be a multiple of.
         alignment: u64,
     },
-    /// The device imports pages so large that those around the tensor are not all the memory's.
+    /// The device imports whole pages, and the pages around the tensor reach beyond the memory.
     #[error(
-        "import: the device imports {pages} bytes at a time, and around the tensor at byte {offset} those reach beyond the memory's \
-         {memory} bytes; begin and end the memory at multiples of that, or let Accelerator::import_or_upload copy it"
+        "import: the device imports pages of {pages} bytes; those around the tensor at byte {offset} reach beyond the memory's \
+         {memory} bytes; begin and end the memory at multiples of {pages}, or let Accelerator::import_or_upload copy it"
     )]
     MemoryPages {
         /// What is imported at a time.
@@ -88,7 +90,7 @@ pub enum HostError {
         /// How long the memory is.
         memory: usize,
     },
-    /// The driver does not take this memory: some take no mapped files, or no memory that can't be written.
+    /// The driver refused this memory. Some drivers refuse mapped files, or memory that is read-only.
     #[error(
         "import: the driver does not take this memory ({call}: {result}); Accelerator::import_or_upload copies it instead"
     )]
@@ -98,15 +100,15 @@ pub enum HostError {
         /// Its result.
         result: String,
     },
-    /// Memory of the host's was expected, and this is the pool's.
+    /// The tensor must be in memory of the host, and is in memory of the pool.
     #[error(
-        "{op}: the tensor is not a wrapped buffer of the host's; keep() gives results memory of their own"
+        "{op}: the tensor is not a wrapped buffer of the host; wrap one, or use keep(), which takes memory from the pool"
     )]
     NotWrapped {
         /// The operation.
         op: &'static str,
     },
-    /// Commands for the host's command buffer read what is still on its way to the device.
+    /// Commands for the host's command buffer read tensors whose uploads were not submitted yet.
     #[error(
         "record_into: {uploads} uploads of {bytes} bytes to tensors that it reads were not submitted yet; \
          call Accelerator::flush before"
@@ -117,9 +119,9 @@ pub enum HostError {
         /// How much.
         bytes: u64,
     },
-    /// The host submits its command buffer, so that there is no submission of ours to wait with or to signal.
+    /// The host submits its command buffer itself, so the engine has no submission that could wait or signal.
     #[error(
-        "record_into: {waits} waits and {signals} signals were asked for; the host's own submission has to have them"
+        "record_into: {waits} waits and {signals} signals were requested; put them into the host's own submission"
     )]
     NoSubmission {
         /// Points to wait for.

@@ -15,7 +15,7 @@ pub enum KernelMismatch {
         /// Arguments given.
         got: usize,
     },
-    /// A binding whose argument can't serve it.
+    /// The argument does not fit the binding.
     #[error("binding {binding} is {declared}, the argument is {given}")]
     Binding {
         /// The binding's number.
@@ -25,7 +25,7 @@ pub enum KernelMismatch {
         /// What was given.
         given: &'static str,
     },
-    /// A tensor of other elements than the shader's block has.
+    /// The tensor has another element type than the shader's block.
     #[error("binding {binding} holds {declared} in the shader, the tensor holds {given}")]
     ElementType {
         /// The binding's number.
@@ -35,7 +35,7 @@ pub enum KernelMismatch {
         /// What was given.
         given: DType,
     },
-    /// A fixed-size binding that the tensor is too small for.
+    /// The tensor is too small for a binding of fixed size.
     #[error("binding {binding} needs at least {needs} bytes, the tensor has {got}")]
     BindingSize {
         /// The binding's number.
@@ -45,9 +45,9 @@ pub enum KernelMismatch {
         /// The tensor's size.
         got: u64,
     },
-    /// A tensor whose last texel would reach past its end.
+    /// The last texel would reach past the end of the tensor.
     #[error(
-        "binding {binding} takes texels of {texel_bytes} bytes, the tensor has {got}, which is no whole number of them; \
+        "binding {binding} takes texels of {texel_bytes} bytes, the tensor has {got}, which is not a multiple of that; \
          pad it, or declare a format of one component"
     )]
     Texels {
@@ -58,8 +58,8 @@ pub enum KernelMismatch {
         /// The tensor's size.
         got: u64,
     },
-    /// A tensor larger than the device lets a binding be.
-    #[error("binding {binding} would span {got} bytes, the device allows {limit}")]
+    /// The tensor is larger than a binding may be on this device.
+    #[error("binding {binding} would span {got} bytes, the device allows {limit}; bind a smaller tensor")]
     BindingLimit {
         /// The binding's number.
         binding: u32,
@@ -68,7 +68,7 @@ pub enum KernelMismatch {
         /// The device's limit.
         limit: u64,
     },
-    /// A tensor that two bindings would update.
+    /// Two bindings would update one tensor.
     #[error("bindings {} and {} would both update the same tensor; give one of them a copy", .bindings[0], .bindings[1])]
     UpdatedTwice {
         /// The bindings' numbers.
@@ -82,7 +82,7 @@ pub enum KernelMismatch {
         /// Bytes given.
         got: usize,
     },
-    /// A specialization id that the shader has not.
+    /// The shader has no specialization constant with this id.
     #[error("it has no specialization constant {id}; it has {}", List(.known))]
     Specialization {
         /// The id given.
@@ -99,7 +99,7 @@ pub enum KernelMismatch {
         limit: [u32; 3],
     },
     /// A shared array of no elements.
-    #[error("specialization constant {id} is 0, and is the length of a shared array")]
+    #[error("specialization constant {id} is 0 and is the length of a shared array; it must be 1 or more")]
     EmptyShared {
         /// The constant's id.
         id: u32,

@@ -57,7 +57,7 @@ pub(super) struct Causes<'a>(pub(super) &'a [String], pub(super) Option<&'a Devi
 impl fmt::Display for Causes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.0.is_empty() {
-            write!(f, "; at an earlier loss, too: {}, the likely cause", super::List(self.0))?;
+            write!(f, "; also in flight at an earlier loss: {}, the likely cause", super::List(self.0))?;
         }
         self.1.map_or(Ok(()), |fault| write!(f, "; the driver says: {fault}"))
     }

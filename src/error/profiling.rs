@@ -1,10 +1,10 @@
-//! What can go wrong with measuring.
+//! Errors of measurements.
 
 /// Why a measured figure can't be true.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasurementError {
-    /// More operations than the device can do.
+    /// The figure is above the device's compute peak.
     #[error("{gflops:.1} GFLOP/s is above the {peak:.1} that this device reaches in registers")]
     Compute {
         /// What was measured.
@@ -12,7 +12,7 @@ pub enum MeasurementError {
         /// The peak.
         peak: f64,
     },
-    /// More bytes than the device can move.
+    /// The figure is above the device's memory bandwidth.
     #[error(
         "{gbytes_per_s:.1} GB/s is above the {peak:.1} that this device reads from a working set of that size"
     )]
@@ -23,7 +23,7 @@ pub enum MeasurementError {
         peak: f64,
     },
     /// The device's clock does not count nanoseconds.
-    #[error("the device's clock counts {rate:.3} ns, by its stated period, in one of the host's")]
+    #[error("the device's clock counts {rate:.3} ns (by its stated period) per ns of the host's clock")]
     Clock {
         /// How many it counts in one.
         rate: f64,
@@ -31,16 +31,16 @@ pub enum MeasurementError {
     /// Work that took no time.
     #[error("the device's clock saw no time pass")]
     NoTime,
-    /// The device was busy for longer than there was time.
-    #[error("the device says it was busy for {busy_ns} ns of {wall_ns}")]
+    /// The device was busy for longer than the wall time.
+    #[error("the device reports {busy_ns} ns of work in {wall_ns} ns of wall time")]
     Busy {
         /// What the device's clock says.
         busy_ns: u64,
         /// What the host's clock says.
         wall_ns: u64,
     },
-    /// More dispatches than the device can begin.
-    #[error("{ns:.0} ns per dispatch is below the {floor:.0} that one takes which does nothing")]
+    /// Dispatches were faster than an empty one.
+    #[error("{ns:.0} ns per dispatch is below {floor:.0} ns, the time of an empty dispatch")]
     Dispatches {
         /// Time per dispatch.
         ns: f64,
@@ -53,7 +53,7 @@ pub enum MeasurementError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// The queue can't take the time.
+    /// The queue has no timestamps.
     #[error(
         "{device} has no timestamps on its compute queue, so there are no profiles; everything else works"
     )]
@@ -67,7 +67,7 @@ pub enum ProfileError {
     )]
     NotProfiled,
     /// The work is not done.
-    #[error("submission {submission} is not complete")]
+    #[error("submission {submission} is not complete; wait for it first")]
     NotComplete {
         /// Its number.
         submission: u64,
@@ -83,7 +83,7 @@ pub enum ProfileError {
     },
     /// Only one capture is made at a time, and nothing is tuned in it.
     #[error(
-        "a capture is under way: {call} would be part of it, or wait for its end for ever; call it outside of `capture`"
+        "a capture is under way: {call} would become part of it, or never return; call it outside `capture`"
     )]
     Capturing {
         /// The call that was refused.
@@ -101,8 +101,8 @@ pub enum ProfileError {
         /// The measurement.
         what: String,
     },
-    /// A measurement whose result nobody has looked at.
-    #[error("{what}: nobody has verified the result, so there is no figure; call verify or checksum")]
+    /// The result of the measurement was not verified.
+    #[error("{what}: the result was not verified, so there is no figure; call verify or checksum")]
     NotVerified {
         /// The measurement.
         what: String,
@@ -140,16 +140,16 @@ mod tests {
             ),
             (
                 MeasurementError::Clock { rate: 1.5 },
-                "the device's clock counts 1.500 ns, by its stated period, in one of the host's",
+                "the device's clock counts 1.500 ns (by its stated period) per ns of the host's clock",
             ),
             (MeasurementError::NoTime, "the device's clock saw no time pass"),
             (
                 MeasurementError::Busy { busy_ns: 12, wall_ns: 10 },
-                "the device says it was busy for 12 ns of 10",
+                "the device reports 12 ns of work in 10 ns of wall time",
             ),
             (
                 MeasurementError::Dispatches { ns: 3.4, floor: 250.0 },
-                "3 ns per dispatch is below the 250 that one takes which does nothing",
+                "3 ns per dispatch is below 250 ns, the time of an empty dispatch",
             ),
         ];
         for (error, text) in texts {

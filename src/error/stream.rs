@@ -1,21 +1,21 @@
-//! What can go wrong with streams.
+//! Errors of streams.
 
-/// What can go wrong with a [`Stream`](crate::Stream).
+/// An error of a [`Stream`](crate::Stream).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// A stream needs somewhere to put a batch.
-    #[error("a stream of 0 slots: 1 does one batch after the other, 3 keep the device busy")]
+    /// A stream needs at least one slot.
+    #[error("a stream needs 1 slot or more, got 0; 3 keep the device busy")]
     NoSlots,
-    /// More slots than a stream has.
-    #[error("a stream of {slots} slots: {most} are the most, and 3 keep the device busy")]
+    /// More slots than a stream can have.
+    #[error("a stream can have at most {most} slots, got {slots}; 3 keep the device busy")]
     TooManySlots {
         /// What was asked for.
         slots: usize,
         /// The most there can be.
         most: usize,
     },
-    /// Every slot holds a batch that was not popped yet, and it is the caller who would have to.
+    /// Every slot holds a batch, and the caller is the one who must pop one.
     #[error(
         "all {slots} slots hold batches: pop one before the next push, or split the stream for two threads"
     )]
@@ -24,7 +24,7 @@ pub enum StreamError {
         slots: usize,
     },
     /// The other half of the stream is gone.
-    #[error("the stream's consumer is gone: nobody will pop what is pushed")]
+    #[error("the stream's consumer is gone: no one will pop what is pushed")]
     Closed,
     /// [`StreamControl::finish`](crate::stream::StreamControl::finish) was called.
     #[error("the stream was finished: nothing more can be pushed")]
@@ -41,7 +41,7 @@ pub enum StreamError {
         input: usize,
     },
     /// There is no such input.
-    #[error("input {input} of a stream that has {inputs}")]
+    #[error("input {input} does not exist, the stream has {inputs}")]
     NoSuchInput {
         /// What was asked for.
         input: usize,
@@ -49,7 +49,7 @@ pub enum StreamError {
         inputs: usize,
     },
     /// There is no such output.
-    #[error("output {output} of a stream that has {outputs}")]
+    #[error("output {output} does not exist, the stream has {outputs}")]
     NoSuchOutput {
         /// What was asked for.
         output: usize,
@@ -57,7 +57,9 @@ pub enum StreamError {
         outputs: usize,
     },
     /// A partial batch has at least one row and at most as many as a whole one.
-    #[error("a batch of {rows} rows in a stream whose first input has {most}")]
+    #[error(
+        "a batch of {rows} rows does not fit, the stream's first input has {most}; give 1 to {most} rows"
+    )]
     Rows {
         /// What was asked for.
         rows: usize,

@@ -69,7 +69,7 @@ impl<'a> Module<'a> {
             words.split_at_checked(HEADER_WORDS).ok_or_else(|| damaged("it has no header"))?;
         let bound = header[3];
         if bound > MOST_IDS || header[4] != 0 {
-            return Err(damaged(format!("its header says {bound} ids, {MOST_IDS} are the most")));
+            return Err(damaged(format!("its header says {bound} ids, the maximum is {MOST_IDS}")));
         }
         let mut module = Module { version: header[1], ..Module::default() };
         while let Some(first) = rest.first() {

@@ -222,7 +222,7 @@ impl Module {
         let depth = 1 + made_of.iter().filter_map(|part| self.depths.get(part)).max().copied().unwrap_or(0);
         if depth > size::MOST_TYPE_DEPTH {
             let most = size::MOST_TYPE_DEPTH;
-            return Err(format!("has types that are nested {depth} deep, {most} are the most"));
+            return Err(format!("has types that are nested {depth} deep, the maximum is {most}"));
         }
         self.depths.insert(at(1)?, depth);
         self.types.insert(at(1)?, declared);
@@ -284,7 +284,7 @@ impl Module {
                 if self.local_bytes > LOCAL_BYTES {
                     let bytes = self.local_bytes;
                     return Err(format!(
-                        "has {bytes} bytes of local variables or more, {LOCAL_BYTES} are the most"
+                        "has {bytes} bytes of local variables or more, the maximum is {LOCAL_BYTES}"
                     ));
                 }
             }

@@ -209,7 +209,7 @@ fn a_range_that_does_not_fit_is_refused_with_its_numbers() {
     let error = r.keep_in(v, &own).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "keep_in: the tensor is not a wrapped buffer of the host's; keep() gives results memory of their own"
+        "keep_in: the tensor is not a wrapped buffer of the host; wrap one, or use keep(), which takes memory from the pool"
     );
     let error = r.keep_in(v, &shared.reshape([5, 2]).unwrap()).unwrap_err();
     assert!(matches!(error, Error::Shapes { .. }), "{error}");

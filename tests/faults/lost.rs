@@ -84,7 +84,8 @@ fn what_is_in_flight_at_two_losses_is_named_as_the_cause() {
     });
     assert_eq!(again, [vec![], vec![], vec!["add 11x3 f32".to_owned()]]);
     let text = lose_with(&seam, [11, 4]).to_string();
-    let end = "; in flight were: add 11x4 f32; at an earlier loss, too: add 11x4 f32, the likely cause";
+    let end =
+        "; in flight were: add 11x4 f32; also in flight at an earlier loss: add 11x4 f32, the likely cause";
     assert!(text.ends_with(end), "{text}");
 }
 

@@ -43,7 +43,10 @@ fn limits_of_bindings_are_checked() {
         let kernel = fixtures::kernel(name);
         let run = Dispatch::new(&kernel).input(&x).input(&x).input(&x).input(&x).output([4], DType::F32);
         let error = r.dispatch(run).unwrap_err();
-        assert_eq!(error.to_string(), format!("kernel {name}: needs {needs}, which {device} has not"));
+        assert_eq!(
+            error.to_string(),
+            format!("kernel {name}: needs {needs}, which {device} does not support")
+        );
     }
 }
 
@@ -165,7 +168,7 @@ fn each_kind_of_subgroup_operations_is_checked_for_itself() {
                 continue;
             }
             let expected = format!(
-                "kernel declares: needs the SPIR-V capability GroupNonUniform{name}, which {device} has not"
+                "kernel declares: needs the SPIR-V capability GroupNonUniform{name}, which {device} does not support"
             );
             assert_eq!(result.unwrap_err().to_string(), expected);
         }

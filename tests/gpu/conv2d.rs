@@ -41,8 +41,8 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
         "plus: lhs [4] and rhs [1, 6, 3, 4]: an operand has all pixels of a channel, or one for all of them";
     assert_eq!(said(r.conv2d_with(&x, &prepared, Epilogue::new().plus(&bias))), row);
     let seven = (0..7).fold(Epilogue::new(), |e, _| e.relu());
-    let steps = "conv2d: the epilogue has 7 steps, 0 tensors and 0 scalars, of 6, 2 and 4 that fit; \
-                 do the rest with operations of their own";
+    let steps = "conv2d: the epilogue has 7 steps, 0 tensors and 0 scalars, at most 6, 2 and 4 fit; \
+                 record the rest as separate operations";
     assert_eq!(said(r.conv2d_with(&x, &prepared, seven)), steps);
     let good = r.conv2d(&x, &prepared).unwrap();
     let good = r.keep(good).unwrap();

@@ -79,10 +79,10 @@ fn guarded_spirv_is_safe_to_run() {
     assert!(matches!(fetches, Error::Unguardable { .. }), "{fetches}");
     assert_eq!(
         fetches.to_string(),
-        "kernel fetch has the instruction OpImageFetch; this can't be kept inside its bindings, so only \
-         `Kernel::from_spirv` takes it, on the caller's word"
+        "kernel fetch has the instruction OpImageFetch; such accesses can't be kept inside the bindings; only \
+         `Kernel::from_spirv` accepts it, which is unsafe"
     );
-    // A value that another one takes, of another type: what a driver makes of that, nobody knows.
+    // A value that another one takes, of another type: drivers behave in undefined ways.
     let mut damaged = words("scale");
     let store = damaged.iter().rposition(|word| *word == 0x0003_003e).unwrap();
     damaged[store + 2] = damaged[store + 1];
@@ -270,7 +270,9 @@ fn a_binding_larger_than_the_device_allows_is_refused() {
         &gpu,
         Dispatch::new(&settings).input(&bias).input(&head).output([1], DType::F32),
         |m| matches!(m, KernelMismatch::BindingLimit { binding: 0, .. }),
-        &format!("kernel settings: binding 0 would span {got} bytes, the device allows {limit}"),
+        &format!(
+            "kernel settings: binding 0 would span {got} bytes, the device allows {limit}; bind a smaller tensor"
+        ),
     );
     // Values have no memory yet, so a promise of that size costs nothing. Some devices bind whatever a buffer holds.
     let (scale, limits) = (kernel("scale"), gpu.device().limits);
@@ -285,7 +287,9 @@ fn a_binding_larger_than_the_device_allows_is_refused() {
         let got = 4 * elements;
         assert_eq!(
             error.to_string(),
-            format!("kernel scale: binding 0 would span {got} bytes, the device allows {limit}")
+            format!(
+                "kernel scale: binding 0 would span {got} bytes, the device allows {limit}; bind a smaller tensor"
+            )
         );
     }
 }
@@ -300,12 +304,12 @@ fn what_the_device_has_not_is_named() {
     assert!(matches!(error, Error::KernelCapability { .. }));
     assert_eq!(
         error.to_string(),
-        "kernel needs_atomics64: needs the SPIR-V capability Int64Atomics, which Tidemill does not enable; do without it"
+        "kernel needs_atomics64: needs the SPIR-V capability Int64Atomics, which Tidemill does not enable; compile it without"
     );
     let error = r.dispatch(Dispatch::new(&push).output([1], DType::F32)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("kernel needs_push: needs 1200 bytes of push constants, which {device} has not")
+        format!("kernel needs_push: needs 1200 bytes of push constants, which {device} does not support")
     );
     let fine = r.fill([2], 3.0f32).unwrap();
     let fine = r.keep(fine).unwrap();

@@ -30,7 +30,10 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     assert_eq!(said(r.broadcast_to(&x, [3])), "broadcast_to: lhs [2, 3] and rhs [3]: rank 2 can't become 1");
     assert_eq!(said(r.concat([&x, &y], 0)), "concat: the operand 1 is f32, this needs u32");
     assert_eq!(said(r.concat([&x], 2)), "concat: axis 2 is out of range for rank 2");
-    assert_eq!(said(r.concat([] as [&tidemill::Tensor; 0], 0)), "concat: there are no operands");
+    assert_eq!(
+        said(r.concat([] as [&tidemill::Tensor; 0], 0)),
+        "concat: the list of operands is empty; give one or more"
+    );
     let z = gpu.upload(&[1u32, 2], [2]).unwrap();
     assert_eq!(
         said(r.concat([&x, &z], 0)),
@@ -42,8 +45,11 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     assert_eq!(said(r.stack([&foreign], 0)), format!("stack: {elsewhere}"));
     assert_eq!(said(r.transpose(foreign)), format!("transpose: {elsewhere}"));
     let deep = gpu.upload(&[1u32], [1, 1, 1, 1]).unwrap();
-    assert_eq!(said(r.stack([&deep], 0)), "stack: rank 5 is above the largest, 4");
-    assert_eq!(said(r.pad(&x, [(1, 1)], 0u32)), "pad: 1 pairs for shape [2, 3], which has 2 dimensions");
+    assert_eq!(said(r.stack([&deep], 0)), "stack: rank 5 is above the maximum of 4; merge dimensions");
+    assert_eq!(
+        said(r.pad(&x, [(1, 1)], 0u32)),
+        "pad: 1 pairs were given, shape [2, 3] has 2 dimensions; give one pair per dimension"
+    );
     assert_eq!(said(r.pad(&x, [(0, 0), (0, 0)], 0.0f32)), "pad: the element is f32, this needs u32");
     assert_eq!(said(r.gather_rows(&x, &y)), "gather_rows: the row list is f32, this needs u32");
     assert!(matches!(r.reshape(&x, [7]), Err(Error::Length { got: 6, .. })));

@@ -21,7 +21,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     assert_eq!(said(transposed), "matmul: lhs [4, 3] x rhs [3, 2]: inner 4 != 3");
     let batches = "matmul: lhs [2, 4, 3] and rhs [3, 3, 2]: 2 != 3 in dimension 0";
     assert_eq!(said(r.matmul(&many, &few)), batches);
-    assert_eq!(said(r.matmul(&scalar, &c)), "matmul: the operand [] is no matrix and no vector");
+    assert_eq!(said(r.matmul(&scalar, &c)), "matmul: the operand [] must have rank 1 or more, got a scalar");
     assert_eq!(said(r.matmul(&a, &counts)), "matmul: the rhs is u32, this needs f32 or f16");
     let bias = tensor(&[3]);
     let long = "bias: lhs [3] and rhs [4, 2]: 3 != 2 in dimension 1";
@@ -31,8 +31,8 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let clip = "clip: lo is 2; it must not be above hi, which is 1";
     assert_eq!(said(r.matmul_with(&a, &c, Epilogue::new().clip(2.0, 1.0))), clip);
     let seven = (0..7).fold(Epilogue::new(), |e, _| e.relu());
-    let steps = "matmul: the epilogue has 7 steps, 0 tensors and 0 scalars, of 6, 2 and 4 that fit; \
-                 do the rest with operations of their own";
+    let steps = "matmul: the epilogue has 7 steps, 0 tensors and 0 scalars, at most 6, 2 and 4 fit; \
+                 record the rest as separate operations";
     assert_eq!(said(r.matmul_with(&a, &c, seven)), steps);
     let good = r.matmul(&a, &c).unwrap();
     let good = r.keep(good).unwrap();

@@ -253,7 +253,7 @@ fn what_can_not_be_bound_is_refused() {
     let other = gpu.upload(&[0.0f32; 6], [6]).unwrap();
     assert_eq!(
         text(plan.bind(&other, &x)),
-        "bind: tensor [6] is none of the plan's 1 inputs and 1 outputs; name a tensor that was read or kept when the \
+        "bind: tensor [6] is not among the plan's 1 inputs and 1 outputs; use a tensor that was read or kept when the \
          plan was recorded"
     );
     let twice = "bind: tensor [6] already has a place in the plan; an output needs a tensor of its own";

@@ -184,7 +184,7 @@ fn a_measurement_gives_no_figure_before_it_is_complete_and_right() {
             Ok(())
         })
         .unwrap();
-        let unseen = "add: nobody has verified the result, so there is no figure; call verify or checksum";
+        let unseen = "add: the result was not verified, so there is no figure; call verify or checksum";
         assert_eq!(refused(&m).to_string(), unseen);
         m.verify_checksum(&result.read::<f32>().unwrap(), tidemill::profile::checksum(&[2.0f32; N]));
         let figures = m.throughput().unwrap();

@@ -188,11 +188,11 @@ fn a_tensor_of_another_accelerator_is_refused() {
     let error = r.add(&ours, &theirs).unwrap_err();
     assert!(matches!(error, Error::ForeignTensor { op: "add", .. }));
     let (name, said) = (&here.device().name, error.to_string());
-    let (theirs, ours) = said.split_once(", this is ").unwrap();
-    assert!(theirs.starts_with(&format!("add: the tensor lives on {name} (accelerator ")), "{said}");
+    let (theirs, ours) = said.split_once(", this accelerator is ").unwrap();
+    assert!(theirs.starts_with(&format!("add: the tensor belongs to {name} (accelerator ")), "{said}");
     assert!(ours.starts_with(&format!("{name} (accelerator ")), "{said}");
     // Both are on one device, and told apart.
-    assert!(!ours.starts_with(&theirs["add: the tensor lives on ".len()..]), "{said}");
+    assert!(!ours.starts_with(&theirs["add: the tensor belongs to ".len()..]), "{said}");
 }
 
 #[test]

@@ -118,14 +118,17 @@ fn a_batch_that_fails_loses_no_other() {
     let error = stream.push(|slot| slot.write(0, &[1u32; ROWS * WIDTH])).unwrap_err();
     assert_eq!(error.to_string(), "batch 1, input 0: Slot::write: the data is u32, this needs f32");
     let error = stream.push(|slot| slot.write(2, &[1.0f32])).unwrap_err();
-    assert_eq!(error.to_string(), "input 2 of a stream that has 2");
+    assert_eq!(error.to_string(), "input 2 does not exist, the stream has 2");
     let error = stream.push(|slot| slot.rows(ROWS + 1)).unwrap_err();
-    assert_eq!(error.to_string(), "a batch of 9 rows in a stream whose first input has 8");
+    assert_eq!(
+        error.to_string(),
+        "a batch of 9 rows does not fit, the stream's first input has 8; give 1 to 8 rows"
+    );
     stream.push(fill).unwrap();
     check(&stream.pop().unwrap().unwrap(), 0);
     let batch = stream.pop().unwrap().unwrap();
     check(&batch, 1);
-    assert_eq!(batch.read::<f32>(2).unwrap_err().to_string(), "output 2 of a stream that has 2");
+    assert_eq!(batch.read::<f32>(2).unwrap_err().to_string(), "output 2 does not exist, the stream has 2");
     assert_eq!(stream.stats().pushed, 2);
 }
 
@@ -158,10 +161,7 @@ fn the_last_batch_may_be_partial() {
 fn what_can_not_be_a_stream_is_refused() {
     let gpu = gpu();
     let error = gpu.stream().slots(0).input::<f32>([1]).record(|r, x| Ok([r.neg(&x[0])?])).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "a stream of 0 slots: 1 does one batch after the other, 3 keep the device busy"
-    );
+    assert_eq!(error.to_string(), "a stream needs 1 slot or more, got 0; 3 keep the device busy");
     let error = gpu.stream().input::<f32>([2]).record(|r, x| Ok([r.softmax(&x[0], 1)?])).unwrap_err();
     assert!(error.to_string().starts_with("softmax: "), "{error}");
 }
@@ -246,7 +246,7 @@ fn the_end_that_is_gone_is_noticed() {
     thread::sleep(Duration::from_millis(20));
     drop(consumer);
     let error = waiting.join().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "the stream's consumer is gone: nobody will pop what is pushed");
+    assert_eq!(error.to_string(), "the stream's consumer is gone: no one will pop what is pushed");
 
     let (two, _weights) = stream(&gpu, 2);
     let (mut producer, mut consumer) = two.split();

@@ -302,7 +302,10 @@ fn what_can_not_be_chosen_or_moved_is_refused_alike_alone_and_in_chains() {
         assert_eq!(said, "slice: the range 0..3 of dimension 0 does not lie in shape [2, 3]");
         let said =
             refused(hybrid.pad(wide, &[(1, 1)], 0.0, out), &|c, x| c.pad(x, &[(1, 1)], 0.0f32), hybrid);
-        assert_eq!(said, "pad: 1 pairs for shape [2, 3], which has 2 dimensions");
+        assert_eq!(
+            said,
+            "pad: 1 pairs were given, shape [2, 3] has 2 dimensions; give one pair per dimension"
+        );
         refused(hybrid.broadcast_to(wide, [2, 4], out), &|c, x| c.broadcast_to(x, [2, 4]), hybrid);
         refused(hybrid.concat::<f32>(&[], 0, out), &|c, _| c.concat(&[], 0), hybrid);
         refused(

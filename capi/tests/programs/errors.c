@@ -70,7 +70,7 @@ int main(void) {
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, 23, &x), TM_INVALID_ARGUMENT, "data has 23 bytes, and elements have 4");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, (char *)data + 1, 20, &x), TM_INVALID_ARGUMENT, "data is not aligned to 4 bytes");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, 20, &x), TM_SHAPE, "upload: shape [2, 3] holds 6 elements, the data has 5");
-    FAILS(tm_upload(gpu, TM_F32, many, 5, data, 4, &x), TM_SHAPE, "rank 5 is above the largest, 4");
+    FAILS(tm_upload(gpu, TM_F32, many, 5, data, 4, &x), TM_SHAPE, "rank 5 is above the maximum of 4; merge dimensions");
     CHECK(x == NULL);
     size_t huge[2] = {SIZE_MAX, SIZE_MAX};
     FAILS(tm_zeros(gpu, TM_F32, huge, 2, &x), TM_TOO_LARGE, "the device allows");

@@ -518,7 +518,7 @@ static void global(void) {
     OK(tm_begin_recording(second, &both));
     OK(tm_binary(both, TM_ADD, tm_of(t), tm_of(t), &sum));
     // Tensors of another accelerator are refused.
-    FAILS(tm_binary(both, TM_ADD, tm_of(x), tm_of(x), &sum), TM_FOREIGN, "the tensor lives on");
+    FAILS(tm_binary(both, TM_ADD, tm_of(x), tm_of(x), &sum), TM_FOREIGN, "the tensor belongs to");
     OK(tm_binary(both, TM_ADD, tm_of(t), tm_of(t), &sum));
     OK(tm_keep(both, sum, &u));
     OK(tm_end_recording(both, NULL));

@@ -118,9 +118,9 @@ int main(int argc, char **argv) {
     FAILS(tm_dispatch(r, &info, &scaled, 1), TM_KERNEL, "it has no specialization constant 9");
     constants[0].id = 0;
     arguments[1].rank = 5;
-    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 5 is above the largest, 4");
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 5 is above the maximum of 4; merge dimensions");
     arguments[1] = tm_output(TM_F32, NULL, 7);
-    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 7 is above the largest, 4");
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 7 is above the maximum of 4; merge dimensions");
     arguments[1] = tm_output(TM_F32, &three, 1);
     OK(tm_dispatch(r, &info, &scaled, 1));
     tm_kernel_free(kernel);  // the recording keeps it
@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
     // Another tensor in the place of y; y keeps what it has.
     OK(tm_empty(gpu, TM_F32, &three, 1, &other));
     OK(tm_plan_bind(plan, y, other));
-    FAILS(tm_plan_bind(plan, other, other), TM_BINDING, "none of the plan's");
+    FAILS(tm_plan_bind(plan, other, other), TM_BINDING, "not among the plan's");
     FAILS(tm_plan_bind(plan, NULL, other), TM_INVALID_ARGUMENT, "recorded is NULL");
     data[0] = 100;
     OK(tm_tensor_write(x, data, sizeof data));

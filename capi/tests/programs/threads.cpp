@@ -129,10 +129,10 @@ static void streams(tm_accelerator *gpu) {
     FAILS(tm_stream_new(gpu, 0, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "0 slots");
     FAILS(tm_stream_new(gpu, SIZE_MAX, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "1024");
     FAILS(tm_stream_new(gpu, 3, nullptr, 0, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "there are no inputs");
-    FAILS(tm_stream_new(gpu, SIZE_MAX, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "1024 are the most");
-    FAILS(tm_stream_new(gpu, size_t(1) << 40, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "1024 are the most");
-    FAILS(tm_stream_new(gpu, 3, &input, 1, SIZE_MAX, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "1024 are the most");
-    FAILS(tm_stream_new(gpu, 3, &input, SIZE_MAX, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "1024 are the most");
+    FAILS(tm_stream_new(gpu, SIZE_MAX, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "the maximum is 1024");
+    FAILS(tm_stream_new(gpu, size_t(1) << 40, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "the maximum is 1024");
+    FAILS(tm_stream_new(gpu, 3, &input, 1, SIZE_MAX, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "the maximum is 1024");
+    FAILS(tm_stream_new(gpu, 3, &input, SIZE_MAX, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "the maximum is 1024");
     CHECK(raw == nullptr);
 
     // One thread: push until it is full, then pop.
@@ -146,7 +146,7 @@ static void streams(tm_accelerator *gpu) {
     FAILS(tm_stream_try_push(one.get(), &bytes, 0), TM_SHAPE, "batch 0, input 0: Slot::write: shape [4, 2] holds 8 elements, the data has 3");
     FAILS(tm_stream_try_push(one.get(), nullptr, 0), TM_INVALID_ARGUMENT, "inputs is NULL");
     bytes.size_bytes = sizeof data;
-    FAILS(tm_stream_try_push(one.get(), &bytes, 5), TM_STREAM, "a batch of 5 rows in a stream whose first input has 4");
+    FAILS(tm_stream_try_push(one.get(), &bytes, 5), TM_STREAM, "a batch of 5 rows does not fit, the stream's first input has 4");
     uint64_t checked = 0;
     for (int n = 0; n < 20; n++) {
         for (float &d : data) d = static_cast<float>(n);
@@ -175,7 +175,7 @@ static void streams(tm_accelerator *gpu) {
         CHECK(tm_batch_rows(batch.get()) == (last ? 3u : 0u));
         check_batch(batch.get(), last ? 3 : 4);
         tm_tensor *output;
-        FAILS(tm_batch_output(batch.get(), 2, &output), TM_STREAM, "output 2 of a stream that has 2");
+        FAILS(tm_batch_output(batch.get(), 2, &output), TM_STREAM, "output 2 does not exist, the stream has 2");
         OK(tm_batch_output(batch.get(), 1, &output));
         CHECK(tm_tensor_size_bytes(output) == 4 * sizeof(float));
         tm_tensor_free(output);

@@ -110,7 +110,7 @@ impl Module {
         }
         Err(format!(
             "has {total} instructions or more once functions stand where they are called and arrays are copied element by \
-             element, {MOST_INSTRUCTIONS} are the most"
+             element, the maximum is {MOST_INSTRUCTIONS}"
         ))
     }
 }
