@@ -1,4 +1,4 @@
-//! Slices in, slices out, on the CPU or on the device: whichever is predicted to be sooner done, by times measured here.
+//! Slices in, slices out, on the CPU or on the device: whichever is predicted to be faster by times measured here.
 //!
 //! cargo run --release --example hybrid
 

@@ -17,7 +17,7 @@
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const uint FIT = 0;     // how a group of four lies in the output
-layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the input, so that nobody divides in vain
+layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the input, so that no division is wasted
 
 #define ALIGNED 1  // four neighbours of the input are four aligned ones of the output
 #define ROWS 2     // a group lies in one row or in two: rows have at least four elements, without gaps between

@@ -31,7 +31,7 @@
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const uint MODES = 0;   // how each input is indexed, 4 bits each
-layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the outputs, so that nobody divides in vain
+layout(constant_id = 4) const uint DIMS = 4;    // dimensions of the outputs, so that no division is wasted
 layout(constant_id = 5) const uint STORED = 0;  // the steps that are stored, 8 bits each
 layout(constant_id = 7) const uint RESULTS = 1; // the number of steps that are stored
 layout(constant_id = 24) const bool WHOLE = false;  // no workgroup reaches past the end

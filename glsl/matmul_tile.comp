@@ -28,7 +28,7 @@ const uint A_STEP_TO = A_K_CONTIGUOUS ? THREADS / TILE_K : A_STEP_K * PITCH_A;
 const uint B_STEP_TO = B_K_CONTIGUOUS ? THREADS / TILE_K : B_STEP_K * PITCH_B;
 
 void main() {
-    // The same for the whole workgroup, so nobody waits at a barrier for those who left.
+    // The same for the whole workgroup, so no invocation waits at a barrier for others that have left.
     if (!find_tile(TILE_N)) return;
     uint id = gl_LocalInvocationID.x;
     uint row = first_row + tile.m * TILE_M, column = tile.n * TILE_N;
@@ -67,7 +67,7 @@ void main() {
     clear_frame();
 
 // Beyond the end of k is nothing to load, so something else is. It is replaced when it is stored and not before, so
-// that nobody waits for it while there is a tile to multiply.
+// that nothing waits for it while there is a tile to multiply.
 #define FETCH(k_left) \
     [[unroll]] for (uint i = 0; i < LOADS_A; i++) next_a[i] = lhs(a_k + i * A_STEP_K < k_left ? a_at[i] : tile.a); \
     [[unroll]] for (uint i = 0; i < LOADS_B; i++) next_b[i] = rhs(b_k + i * B_STEP_K < k_left ? b_at[i] : tile.b);

@@ -36,7 +36,7 @@ void main() {
 #if INPUTS > 1
     mean = F(input1(four));
 #endif
-    // Rows that are not there repeat what is; nobody sees what comes of it.
+    // Rows beyond the end repeat the last one; their results are not stored.
     [[unroll]] for (uint i = 0; i < EXTENT; i++) texels[i] = input0(min(four * EXTENT + i, last));
     State state = identity();
     [[unroll]] for (uint k = 0; k < EXTENT; k++) {

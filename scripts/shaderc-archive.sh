@@ -20,7 +20,7 @@ for name in glslang SPIRV-Tools SPIRV-Tools-opt; do
         exit 1
     }
 done
-# What a newer release no longer has (OGLCompiler, HLSL) is left out. Written beside and moved, so that nobody sees a half.
+# What a newer release no longer has (OGLCompiler, HLSL) is left out. Written beside and moved, so that no reader sees a part.
 new=$folder/new.a
 {
     echo "create $new"

@@ -19,9 +19,9 @@ pub(crate) const MOST_CACHE_BYTES: u64 = 256 << 20;
 const TEMPORARY: &str = "tmp";
 /// A writer that has not come to its end within this time has gone.
 const STALE: Duration = Duration::from_secs(3600);
-/// So many entries of a folder are looked at to sweep it.
+/// This many entries of a folder are looked at to sweep it.
 const MOST_ENTRIES: usize = 10_000;
-/// So many names that are taken already are tried.
+/// This many names that are taken already are tried.
 const ATTEMPTS: usize = 16;
 
 /// Makes the folder, private if it is new, and says whether files can be made in it. What killed writers left is swept.
@@ -37,7 +37,7 @@ pub(crate) fn open_folder(folder: &Path) -> io::Result<()> {
     fs::remove_file(probe)
 }
 
-/// The contents of a regular file of at most so many bytes; `None` for anything else.
+/// The contents of a regular file of at most this many bytes; `None` for anything else.
 pub(crate) fn read(path: &Path, most_bytes: u64) -> Option<Vec<u8>> {
     let file = open(path).ok()?;
     // Of what was opened: by its name, something else may be found by now.
@@ -75,7 +75,7 @@ const OPEN_FLAGS: Option<i32> = if cfg!(any(target_os = "linux", target_os = "an
     None
 };
 
-/// Opens a file to read, and waits for nobody.
+/// Opens a file to read, and never blocks.
 fn open(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     if let Some(flags) = OPEN_FLAGS {
@@ -83,7 +83,7 @@ fn open(path: &Path) -> io::Result<File> {
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
         return options.read(true).open(path);
     }
-    // Elsewhere it is looked at before it is opened. Whoever swaps it in between is not noticed.
+    // Elsewhere it is looked at before it is opened. A swap in between is not noticed.
     match fs::symlink_metadata(path)?.is_file() {
         true => File::open(path),
         false => Err(io::ErrorKind::InvalidInput.into()),
@@ -95,7 +95,7 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(read(path, MOST_TEXT_BYTES)?).ok()
 }
 
-/// Writes beside the file and renames over it: a reader sees the old or the new one, whole, and so does whoever comes after a
+/// Writes beside the file and renames over it: a reader sees the old or the new one, whole, and so does a reader after a
 /// process that was killed here. A disk that refuses costs the next start some time and nothing else, so it is no error.
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     let Ok((beside, mut file)) = create_beside(path) else { return };
@@ -234,7 +234,7 @@ mod tests {
         let folder = Folder::new("fifos");
         let fifo = folder.file("fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        assert_eq!(read(&fifo, 100), None, "and nobody waits for its other end");
+        assert_eq!(read(&fifo, 100), None, "and nothing waits for its other end");
         assert_eq!(read(Path::new("/dev/zero"), 100), None);
         write(&folder.file("there"), b"text");
         std::os::unix::fs::symlink(folder.file("there"), folder.file("link")).unwrap();

@@ -9,7 +9,7 @@
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
 //! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V (safely by [`Kernel::from_spirv_guarded`]), or by `Glsl` (feature `shaderc`) from GLSL.
-//! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be sooner done; [`cpu`] has the
+//! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be faster; [`cpu`] has the
 //!   CPU's side alone.
 //!
 //! The rest is in modules:

@@ -121,7 +121,7 @@ impl DType {
         }
     }
 
-    /// What so many elements take in memory: whole words.
+    /// What this many elements take in memory: whole words.
     pub(crate) fn storage_bytes(self, elements: usize) -> u64 {
         (elements.saturating_mul(self.size_bytes()) as u64).next_multiple_of(4)
     }

@@ -243,7 +243,7 @@ fn used_folder() -> (Folder, Vec<(PathBuf, Vec<u8>)>) {
     (folder, files)
 }
 
-/// Kills a child when it has written so many hundredths of a file, before and after which stand the same bytes. The last time it has
+/// Kills a child when it has written this many hundredths of a file, before and after which stand the same bytes. The last time it has
 /// written all of it, and is about to give it its name.
 fn kill_at(folder: &Folder, does: &str, begin: &str, hundredths: &[usize]) {
     let file = folder.file(begin);

@@ -20,7 +20,7 @@ static PERIOD_FACTOR: AtomicU32 = AtomicU32::new(0);
 static SHRINK: AtomicU64 = AtomicU64::new(1);
 /// What the queues say of their timestamps; more than 64: the truth.
 static VALID_BITS: AtomicU32 = AtomicU32::new(99);
-/// Only so many low bits of a query result are right; above them is noise.
+/// Only this many low bits of a query result are right; above them is noise.
 static NOISE_ABOVE: AtomicU32 = AtomicU32::new(64);
 /// No `hostQueryReset`, and no calibrated timestamps.
 static POOR: AtomicU32 = AtomicU32::new(0);
@@ -88,7 +88,7 @@ unsafe extern "system" fn families(
     unsafe { truth(&FAMILIES)(device, count, out) };
     let bits = VALID_BITS.load(Ordering::Relaxed);
     if !out.is_null() && bits <= 64 {
-        // SAFETY: the driver has written so many.
+        // SAFETY: the driver has written this many.
         let families = unsafe { std::slice::from_raw_parts_mut(out, *count as usize) };
         families.iter_mut().for_each(|family| family.timestamp_valid_bits = bits);
     }
@@ -103,7 +103,7 @@ unsafe extern "system" fn extensions(
     // SAFETY: the caller's arguments are passed on.
     let result = unsafe { truth(&EXTENSIONS)(device, layer, count, out) };
     if POOR.load(Ordering::Relaxed) > 0 && !out.is_null() {
-        // SAFETY: the driver has written so many.
+        // SAFETY: the driver has written this many.
         let listed = unsafe { std::slice::from_raw_parts_mut(out, *count as usize) };
         for extension in listed {
             if extension.extension_name_as_c_str().is_ok_and(|n| n.to_string_lossy().contains("calibrated")) {
@@ -127,7 +127,7 @@ unsafe extern "system" fn results(
     // SAFETY: the caller's arguments are passed on.
     let result = unsafe { truth(&RESULTS)(device, pool, first, count, size, data, stride, flags) };
     assert_eq!((stride, flags), (8, vk::QueryResultFlags::TYPE_64));
-    // SAFETY: the driver has written so many.
+    // SAFETY: the driver has written this many.
     let ticks = unsafe { std::slice::from_raw_parts_mut(data.cast::<u64>(), count as usize) };
     let _ = FIRST.compare_exchange(0, ticks[0], Ordering::Relaxed, Ordering::Relaxed);
     let (origin, shrink, bits) =

@@ -39,7 +39,7 @@ fn large_results_are_those_of_their_parts() {
     let i: Vec<i32> = x.iter().map(|x| (x * 1e6) as i32).collect();
     let u: Vec<u32> = i.iter().map(|&i| i as u32).collect();
     let mask: Vec<u32> = u.iter().map(|u| u & 1).collect();
-    // An operation on stretches: from this element on, so many.
+    // An operation on stretches: from this element on, this many.
     fn check<R: tidemill::cpu::Number>(name: &str, of: impl Fn(usize, usize, &mut [R])) {
         for (begin, length) in [(0, (4 << 20) - 1), (0, 4 << 20), (1, (4 << 20) + 1), (3, (4 << 20) + 31)] {
             let (mut whole, mut parts) = (vec![R::zeroed(); length + begin], vec![R::zeroed(); length]);

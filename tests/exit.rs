@@ -361,7 +361,7 @@ fn leave_while_stuck() {
     while !STUCK.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // Nobody else waits for it, either.
+    // Nothing else waits for it, either.
     let a = gpu.upload(&[1.0f32; 8], [8]).expect("room for a tensor");
     let sum = gpu.run(|r| r.div(&a, &a)).expect("a division");
     assert_eq!(sum.read::<f32>().expect("a result"), [1.0; 8]);

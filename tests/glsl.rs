@@ -635,7 +635,7 @@ fn only_regular_files_up_to_a_size_are_read() {
     let fifo = folder.0.join("fifo.comp");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let refused = |path: &std::path::Path| folder.brief(&Glsl::file(path).compile().unwrap_err());
-    // Nobody waits for its other end.
+    // Nothing waits for its other end.
     assert_eq!(refused(&fifo), "GLSL: DIR/fifo.comp: it is no regular file");
     assert_eq!(refused(std::path::Path::new("/dev/zero")), "GLSL: /dev/zero: it is no regular file");
     assert_eq!(refused(&folder.0), "GLSL: DIR: it is no regular file");

@@ -313,7 +313,7 @@ fn only_the_description_of_devices_asks_for_software_drivers() {
             assert!(may.iter().any(|may| file.ends_with(may)), "{} asks for DeviceKind::Cpu", file.display());
         }
     }
-    assert!(seen > 0, "nobody asks for DeviceKind::Cpu");
+    assert!(seen > 0, "nothing asks for DeviceKind::Cpu");
 }
 
 /// `spawn` of the standard library panics where there is no thread to be had, and so does rayon.

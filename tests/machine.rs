@@ -206,7 +206,7 @@ fn no_layer() {
     assert_eq!(
         child("new", &[("VK_LAYER_PATH", folder.path())]),
         child("new", &[]),
-        "nobody needs it otherwise"
+        "it is not needed otherwise"
     );
 }
 

@@ -1438,7 +1438,7 @@ tm_status tm_pixel_shuffle(const tm_recording *recording, tm_value x, size_t fac
 // Pixels to channels: [..., c, h * f, w * f] to [..., c * f * f, h, w].
 tm_status tm_pixel_unshuffle(const tm_recording *recording, tm_value x, size_t factor, tm_value *out);
 
-// As tm_pool, TM_POOL_MAX and TM_POOL_AVERAGE, with windows that cut the last `rank` dimensions into so many parts.
+// As tm_pool, TM_POOL_MAX and TM_POOL_AVERAGE, with windows that cut the last `rank` dimensions into this many parts.
 tm_status tm_adaptive_pool(const tm_recording *recording,
                            tm_pool_op op,
                            tm_value x,
@@ -1937,7 +1937,7 @@ tm_status tm_stream_new(const tm_accelerator *gpu,
 
 // Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every slot
 // holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then have so
-// many, and outputs give so many.
+// many, and outputs give this many.
 tm_status tm_stream_push(const tm_stream *stream,
                          const tm_bytes *inputs,
                          size_t rows);

@@ -154,7 +154,7 @@ pub(crate) unsafe fn elements<'a, T>(
 ///
 /// # Safety
 ///
-/// Contract 1, for `'a`, and nobody else looks at them meanwhile.
+/// Contract 1, for `'a`, and no one else accesses them meanwhile.
 pub(crate) unsafe fn elements_mut<'a, T: Element>(
     pointer: *mut T,
     count: usize,
@@ -181,7 +181,7 @@ fn check<T>(pointer: *const T, count: usize, name: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// How many elements so many bytes are.
+/// How many elements this many bytes are.
 pub(crate) fn count<T>(size_bytes: usize, name: &str) -> Result<usize, Failure> {
     if size_bytes.is_multiple_of(size_of::<T>()) {
         return Ok(size_bytes / size_of::<T>());

@@ -146,7 +146,7 @@ options!(tm_config, least: std::mem::offset_of!(tm_config, device_kind), default
 /// and library do not belong together. tm_config_defaults() does so.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_config_init(config: *mut tm_config, size: usize) -> tm_status {
-    // SAFETY: contract 1: so many bytes are there.
+    // SAFETY: contract 1: this many bytes are there.
     guard("tm_config_init", || unsafe { options::write(config, size, "config", tm_config::DEFAULTS) })
 }
 

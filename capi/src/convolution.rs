@@ -53,7 +53,7 @@ options!(tm_conv2d_options, least: size_of::<tm_conv2d_options>(), defaults: tm_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_conv2d_options_init(options: *mut tm_conv2d_options, size: usize) -> tm_status {
     guard("tm_conv2d_options_init", || {
-        // SAFETY: contract 1: so many bytes are there.
+        // SAFETY: contract 1: this many bytes are there.
         unsafe { options::write(options, size, "options", tm_conv2d_options::DEFAULTS) }
     })
 }

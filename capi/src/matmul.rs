@@ -46,7 +46,7 @@ options!(tm_matmul_options, least: size_of::<tm_matmul_options>(), defaults: tm_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_matmul_options_init(options: *mut tm_matmul_options, size: usize) -> tm_status {
     guard("tm_matmul_options_init", || {
-        // SAFETY: contract 1: so many bytes are there.
+        // SAFETY: contract 1: this many bytes are there.
         unsafe { options::write(options, size, "options", tm_matmul_options::DEFAULTS) }
     })
 }

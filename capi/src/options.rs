@@ -51,7 +51,7 @@ pub(crate) unsafe fn read<T: Options>(given: *const T, name: &str) -> Result<T, 
     let size = unsafe { given.cast::<usize>().read_unaligned() };
     check::<T>(size)?;
     let known = size.min(T::SIZE);
-    // SAFETY: the struct says that it has so many bytes.
+    // SAFETY: the struct says that it has this many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(given.cast::<u8>(), size) };
     if bytes.iter().skip(known).any(|byte| *byte != 0) {
         return Err(mismatch(format!(
@@ -61,7 +61,7 @@ pub(crate) unsafe fn read<T: Options>(given: *const T, name: &str) -> Result<T, 
         )));
     }
     let mut options = T::DEFAULTS;
-    // SAFETY: both have so many bytes, and any of them are a `T`.
+    // SAFETY: both have this many bytes, and any of them are a `T`.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut options).cast(), known) };
     Ok(options)
 }

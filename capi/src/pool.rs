@@ -163,7 +163,7 @@ pub unsafe extern "C" fn tm_pixel_unshuffle(
     })
 }
 
-/// As tm_pool, TM_POOL_MAX and TM_POOL_AVERAGE, with windows that cut the last `rank` dimensions into so many parts.
+/// As tm_pool, TM_POOL_MAX and TM_POOL_AVERAGE, with windows that cut the last `rank` dimensions into this many parts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_adaptive_pool(
     recording: Option<&tm_recording>,

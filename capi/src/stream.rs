@@ -161,7 +161,7 @@ pub unsafe extern "C" fn tm_stream_new(
 }
 
 impl tm_stream {
-    /// From the end that nobody waits at; both know the same.
+    /// From the end that no thread waits on; both ends know the same.
     fn stats(&self) -> Result<StreamStats, Failure> {
         if let Some(stats) = self.producer.try_lock().ok().and_then(|end| Some(end.as_ref()?.stats())) {
             return Ok(stats);
@@ -237,7 +237,7 @@ unsafe fn push(
 
 /// Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every slot
 /// holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then have so
-/// many, and outputs give so many.
+/// many, and outputs give this many.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_stream_push(
     stream: Option<&tm_stream>,

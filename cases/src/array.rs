@@ -60,7 +60,7 @@ impl Array {
         Array { kind, words }
     }
 
-    /// A place for a result: NaNs, or no small numbers, so that what nobody writes shows.
+    /// A place for a result: NaNs, or no small numbers, so that an element that was not written shows.
     pub fn unwritten(kind: Kind) -> Array {
         Array { kind, words: vec![u32::MAX; kind.size_bytes().div_ceil(4)] }
     }

@@ -42,7 +42,7 @@ pub fn elements(op: Op, n: usize) -> usize {
     if op == Op::Matmul { ((n as f64).sqrt() as usize).pow(2) } else { n }
 }
 
-/// The shape of an operand of so many elements.
+/// The shape of an operand of this many elements.
 pub fn shape(op: Op, n: usize) -> Shape {
     match op {
         Op::Matmul => Shape::from([(n as f64).sqrt() as usize; 2]),

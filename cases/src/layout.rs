@@ -198,7 +198,7 @@ fn slices(out: &mut Vec<Case>) {
     }
 }
 
-/// Boxes of which every so many elements count, forwards and backwards.
+/// Boxes with steps: every n-th element, forwards and backwards.
 fn stepped_slices(out: &mut Vec<Case>) {
     let stepped = |shape: &[usize], ranges: &[Range<usize>], steps: &[isize]| {
         let what = format!("{shape:?} at {ranges:?} by {steps:?}");
@@ -403,7 +403,7 @@ fn gathers(out: &mut Vec<Case>) {
     out.push(gather(SIDE, &[SIDE], &[SIDE]).bench("op_gather_rows"));
 }
 
-/// Rows of a table of so many.
+/// Rows of a table of this many.
 fn gather(height: usize, row: &[usize], rows: &[usize]) -> Case {
     let what = format!("{rows:?} of [{height}, {row:?}]");
     let (n, width): (usize, usize) = (rows.iter().product(), row.iter().product());

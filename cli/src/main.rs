@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Command::Counters(args) => counters::run(&args),
     };
     outcome.unwrap_or_else(|error| {
-        // Whoever reads our output may go when they have seen enough.
+        // The reader of our output may close it early.
         let closed = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
         if error.downcast_ref().is_some_and(closed) {
             return ExitCode::SUCCESS;

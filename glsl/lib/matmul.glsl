@@ -31,7 +31,7 @@ struct Tile {
 };
 Tile tile;
 
-// Finds the tile, of so many columns. The grid may be larger than the work: there is none then.
+// Finds the tile, of this many columns. The grid may be larger than the work: there is none then.
 bool find_tile(uint columns) {
     uint tiles_n = (n + columns - 1) / columns;
     uint index = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;

@@ -1,5 +1,5 @@
-// An elementwise op at the head of a kernel of rows: it runs as they are loaded, and what it makes is never stored. Whoever
-// includes this has included lib/op_list.glsl, with three inputs.
+// An elementwise op at the head of a kernel of rows: it runs as they are loaded, and what it makes is never stored. The
+// including file has included lib/op_list.glsl, with three inputs.
 
 layout(constant_id = 7) const uint SINGLE = 0;  // a bit for each input that is one element for all
 

@@ -1,7 +1,7 @@
 // A span of elements that begins anywhere, read 16 bytes at a time: whole blocks of texels first, without masks, then
 // the rest texel by texel under a mask. A texel at an end holds elements of the neighbours, or bytes behind the tensor.
 
-// BLOCK, defined by whoever includes this, is the number of texels per lane and step.
+// BLOCK, which the including file defines, is the number of texels per lane and step.
 
 struct UnalignedRange {
     uint begin, size;    // elements

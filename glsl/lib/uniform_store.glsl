@@ -4,7 +4,7 @@
 // sums and products of them, but not the number of a subgroup: that is looked up in push constants, digit by digit.
 // Inside a branch or a loop that the driver does not unroll it gives up.
 
-// Whoever includes this has `uint digits[8]` among its push constants, with 0 to 7 in it.
+// The including file has `uint digits[8]` in its push constants, with 0 to 7 in it.
 
 // The number itself, if it is below 2^18 and the same in the whole subgroup.
 uint make_uniform(uint number) {

@@ -1,5 +1,5 @@
 // The places of an output with up to three dimensions behind the outer ones, of kernels that gather from around them.
-// Needs lib/division.glsl. Whoever includes this declares `extents`, `magic` and `shifts`.
+// Needs lib/division.glsl. The including file declares `extents`, `magic` and `shifts`.
 
 // The coordinates of an element, innermost first, and the number of its image.
 uvec4 place_of(uint element, uvec3 extents, uvec3 magic, uint shifts) {

@@ -106,7 +106,7 @@ fn all(features: &str, words: &[String]) -> Result<bool, String> {
 mod tests {
     use super::*;
 
-    /// Whoever changes a line that a mutant changes, changes the list, too.
+    /// A change of a line that a mutant changes also changes the list.
     #[test]
     fn every_mutant_has_its_place_in_the_sources() {
         let mutants = list::parse(LIST).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::list::Run;
 
-/// What is left to run hangs after so long, and after so many times what it takes with no mutant on.
+/// What is left to run hangs after so long, and after this many times what it takes with no mutant on.
 const PATIENCE: (Duration, u32) = (Duration::from_secs(20), 5);
 /// With none on, tests may take so long.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -20,7 +20,7 @@ pub(crate) fn limit(known: Option<Duration>) -> Duration {
 
 /// How a run ended.
 pub(crate) enum End {
-    /// So many tests passed.
+    /// This many tests passed.
     Passed(usize),
     /// A test failed, the process did, or it did not end.
     Failed { by: String, output: Vec<String> },

@@ -51,7 +51,7 @@ impl Conv2d {
         self
     }
 
-    /// Channels are divided into so many groups, each convolved for itself.
+    /// Channels are divided into this many groups, each convolved for itself.
     pub fn groups(mut self, groups: usize) -> Conv2d {
         self.groups = groups;
         self
@@ -169,7 +169,7 @@ impl Geometry {
         let (depth, count) = (self.depth(), self.places[0] * self.places[1]);
         let plane = self.channels * self.size[0] * self.size[1];
         let at_once = (LAID_OUT / depth.max(1)).clamp(64, count.max(64));
-        // For each image and group, its rows of the result in parts of so many places.
+        // For each image and group, its rows of the result in parts of this many places.
         let mut tasks: Vec<(usize, usize, Vec<&mut [f32]>)> = Vec::new();
         for (number, rows) in out.chunks_mut(self.rows * count).enumerate() {
             let first = tasks.len();

@@ -90,7 +90,7 @@ pub(super) fn broadcast_map<A: Element, R: Element, const N: usize>(
                     0 => &splats[n][..size],
                     _ => &data[n][starts[n] + column + begin..][..size],
                 });
-                // Short stretches begin and end within a line, which is dear to write in two ways.
+                // Short stretches begin and end within a line, which is slow to write in two ways.
                 kernel(stretches, &mut out[done + begin..][..size], &Stores::ORDINARY);
             }
             done += length;

@@ -85,7 +85,7 @@ pub fn slice<'a, T: Element>(
     view(op, x.data(), layout::slice(x.shape(), &ranges.into())?, out)
 }
 
-/// [`Recording::slice_step`](crate::Recording::slice_step): a box of which every so many elements count.
+/// [`Recording::slice_step`](crate::Recording::slice_step): a box with steps.
 ///
 /// # Errors
 ///

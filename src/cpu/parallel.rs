@@ -20,7 +20,7 @@ pub(super) const HEAVY: Grain = Grain(1 << 14);
 /// How many threads there are. They are rayon's; where there can be none, the caller's is the only one.
 pub(crate) fn threads() -> usize {
     static THERE: OnceLock<bool> = OnceLock::new();
-    // Whoever calls from inside a pool has one.
+    // A caller inside a pool has one.
     if rayon::current_thread_index().is_some() || *THERE.get_or_init(has_pool) {
         rayon::current_num_threads()
     } else {
@@ -79,7 +79,7 @@ pub(super) fn pieces<R: Send>(out: &mut [R], grain: Grain, f: impl Fn(usize, &mu
     }
 }
 
-/// As [`pieces`], on so many whole rows at a time that a piece has a grain of `work` elements per row.
+/// As [`pieces`], on this many whole rows at a time that a piece has a grain of `work` elements per row.
 pub(super) fn rows<R: Send>(
     out: &mut [R],
     width: usize,

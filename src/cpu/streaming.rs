@@ -11,7 +11,7 @@ use pulp::{Arch, NullaryFnOnce};
 use super::parallel::{Grain, LIGHT};
 use crate::shape::Element;
 
-/// Results of at least so many bytes are stored past the cache: more than a core's share of any cache today, so that
+/// Results of at least this many bytes are stored past the cache: more than a core's share of any cache today, so that
 /// nothing of them would be left for who reads them next.
 const LARGE_BYTES: usize = 16 << 20;
 
@@ -34,7 +34,7 @@ impl Stores {
     /// For a result that is used again at once.
     pub(super) const ORDINARY: Stores = Stores { past_the_cache: false, _of_one_thread: PhantomData };
 
-    /// For a part of a result that has so many elements as a whole. Past the cache only where the work waits for memory.
+    /// For a part of a result that has this many elements as a whole. Past the cache only where the work waits for memory.
     pub(super) fn of_result<R>(elements: usize, grain: Grain) -> Stores {
         let past_the_cache = grain == LIGHT && size_of::<R>() * elements >= LARGE_BYTES;
         Stores { past_the_cache, ..Stores::ORDINARY }

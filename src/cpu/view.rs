@@ -33,7 +33,7 @@ impl<'a, T: Element> View<'a, T> {
     }
 }
 
-/// An error unless the shape holds exactly so many elements.
+/// An error unless the shape holds exactly this many elements.
 pub(crate) fn check_length(op: &'static str, shape: Shape, got: usize) -> Result<()> {
     if shape.elements() == got { Ok(()) } else { Err(Error::Length { op, shape, got }) }
 }

@@ -6,7 +6,7 @@
 //! steps of one elementwise op become one where elementwise ops are joined: `fuse.rs`.) Matmuls and convolutions are merged before fusion
 //! only where a trial shows that this adds nothing.
 //!
-//! Values are written once, and a tensor has a value for each of its contents, whoever writes it: the host while a recording is open,
+//! Values are written once, and a tensor has a value for each of its contents, whatever writes it: the host while a recording is open,
 //! or the recording itself. So nodes that read the same values read the same words. Nodes that update a tensor are left alone. Two values that are both kept stay two, in two blocks. Users' kernels are run as often as they are recorded.
 
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-//! What a recording runs for nothing: operations whose results nobody can ever see. A pure function of the graph.
+//! Dead operations: their results can never be read. A pure function of the graph.
 
 use crate::ir::branches::branch;
 use crate::ir::graph::Graph;

@@ -1,4 +1,4 @@
-//! What calls have told of prices: by how much each side takes longer than was predicted, and when the dearer one is due to be tried.
+//! Corrections of predicted times: how much longer than predicted each side takes, and when the slower side is measured again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +7,7 @@ use super::work::{Op, Work};
 
 /// Amounts that differ by less than this share one correction: powers of four.
 const BUCKETS: usize = 24;
-/// Chains are told apart by a hash of their operations; so many have corrections of their own.
+/// Chains are told apart by a hash of their operations; this many have corrections of their own.
 const CHAINS: usize = 256;
 /// How much of a new ratio goes into a correction: more of one that is lower, since whatever disturbs a call makes it longer.
 const WEIGHT_UP: f32 = 0.3;
@@ -16,10 +16,10 @@ const WEIGHT_DOWN: f32 = 0.7;
 const STEP_UP: f32 = 2.0;
 /// The root of the first one's may be up to this one's, since nothing is known before it.
 const FIRST_STEP: f32 = 64.0;
-/// The dearer side is tried once calls have taken so many times its price since it was tried last: at most a twentieth of
-/// the time is lost by that, however dear it is.
+/// The slower side is measured again once calls have cost this many times its price since it was tried last: at most a
+/// twentieth of the time is lost, however slow it is.
 const PATIENCE: f64 = 20.0;
-/// Each trial that finds it dear doubles that, so often: in the end at most 1/1280 of the time.
+/// Each trial that finds it slower doubles that, this often: in the end at most 1/1280 of the time is lost.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// By operation (chains of other operations are other ones), amount, and where the operands are.
@@ -46,14 +46,14 @@ impl Corrections {
     }
 }
 
-/// Of two threads whoever comes last counts: the next call corrects again.
+/// Of two threads the last one wins: the next call corrects again.
 #[derive(Debug, Default)]
 pub(super) struct Cell {
     /// By side: measured over predicted, as the bits of an f32; 0 until there is one, negative while there is only one.
     factors: [AtomicU32; 2],
-    /// What calls have taken since the dearer side was tried last, in microseconds, as the bits of an f32.
+    /// What calls have taken since the slower side was tried last, in microseconds, as the bits of an f32.
     spent: AtomicU32,
-    /// How often in a row trials have found it dear.
+    /// How often in a row trials have found it slower.
     doublings: AtomicU32,
 }
 
@@ -92,7 +92,7 @@ impl Cell {
         })
     }
 
-    /// Moves a side's factor: a call took so many times what was predicted with it.
+    /// Moves a side's factor: a call took this many times what was predicted with it.
     pub(super) fn correct(&self, side: Side, ratio: f32) {
         let factor = &self.factors[side as usize];
         let stored = load(factor);
@@ -110,7 +110,7 @@ impl Cell {
         store(factor, if before > 0.0 { after } else { -after });
     }
 
-    /// Whether the dearer side, of this price, is due to be tried. Only one of several callers is told so.
+    /// Whether the slower side, of this price, is due to be measured again. It is true for one of several callers.
     pub(super) fn takes_trial(&self, price_us: f64) -> bool {
         let spent = self.spent.load(Ordering::Relaxed);
         let patience =
@@ -119,10 +119,10 @@ impl Cell {
             && self.spent.compare_exchange(spent, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// A trial was made, and the side was dear or not.
-    pub(super) fn tried(&self, dear: bool) {
+    /// Notes a trial, in which the side was slower or not.
+    pub(super) fn tried(&self, slower: bool) {
         let doublings = self.doublings.load(Ordering::Relaxed);
-        self.doublings.store(if dear { (doublings + 1).min(MOST_DOUBLINGS) } else { 0 }, Ordering::Relaxed);
+        self.doublings.store(if slower { (doublings + 1).min(MOST_DOUBLINGS) } else { 0 }, Ordering::Relaxed);
     }
 
     /// A call that was no trial took so long.

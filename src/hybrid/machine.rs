@@ -13,7 +13,7 @@ use crate::runtime::accelerator::Accelerator;
 use crate::runtime::disk_cache;
 use crate::runtime::tensor::Tensor;
 
-/// Of each measurement the best of so many is taken, after one that does not count: there are several passes.
+/// Of each measurement the best of this many is taken, after one that does not count: there are several passes.
 const REPEATS: usize = 2;
 /// Columns of what softmax is measured on.
 const ROW: usize = 1024;
@@ -37,7 +37,7 @@ fn best(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(best.max(0.01))
 }
 
-/// The side of a square matrix whose product with another has so many multiplications.
+/// The side of a square matrix whose product with another has this many multiplications.
 fn side(amount: usize) -> usize {
     (amount as f64).cbrt().round() as usize
 }
@@ -52,7 +52,7 @@ fn image(amount: usize) -> [usize; 4] {
     [1, CHANNELS, image_side(amount), image_side(amount)]
 }
 
-/// The side of a square image whose convolution has so many multiplications.
+/// The side of a square image whose convolution has this many multiplications.
 fn image_side(amount: usize) -> usize {
     ((amount / WEIGHTS) as f64).sqrt().round() as usize
 }

@@ -25,14 +25,14 @@ pub trait Probe {
     ///
     /// The machine's own.
     fn gpu_us(&mut self, class: Class, amount: usize) -> Result<Option<f64>, Self::Error>;
-    /// Microseconds of a submission that does next to nothing with so many bytes that are on the device, of one for which they
+    /// Microseconds of a submission that does next to nothing with this many bytes that are on the device, of one for which they
     /// are brought there, and of reading them back.
     ///
     /// # Errors
     ///
     /// The machine's own.
     fn transfer_us(&mut self, bytes: usize) -> Result<Option<[f64; 3]>, Self::Error>;
-    /// Microseconds of one recording of so many operations that do next to nothing, each with the result of the one
+    /// Microseconds of one recording of this many operations that do next to nothing, each with the result of the one
     /// before, none fused with another.
     ///
     /// # Errors
@@ -45,13 +45,13 @@ pub trait Probe {
 const DISPATCHES: usize = 33;
 /// Larger amounts are not measured once one took this long, in microseconds: the rest is proportional.
 const LONG_US: f64 = 4000.0;
-/// A least time is certain if another pass took at most so many times as long.
+/// A least time is certain if another pass took at most this many times as long.
 const CONFIRMED: f64 = 1.1;
-/// From an amount to the next, a unit hardly becomes so many times as dear: memory takes the place of caches, no more.
+/// From an amount to the next, the time per unit grows by less than this factor: memory takes the place of caches, no more.
 const STEEPEST: f64 = 4.0;
 /// What was measured once only is that uncertain.
 const MOST_SPREAD: f64 = 1000.0;
-/// There is no further pass after so many, or once those after the first have taken this time.
+/// There is no further pass after this many, or once those after the first have taken this time.
 const MOST_PASSES: usize = 12;
 const TIME: Duration = Duration::from_millis(500);
 
@@ -165,7 +165,7 @@ impl Series {
 
     fn is_certain(&self, index: usize) -> bool {
         let (amount, least) = self.points[index];
-        // A smaller amount takes no longer, and this one is not absurdly dearer.
+        // A smaller amount takes no longer, and this one is not implausibly slow.
         let fits = |kind: usize| {
             let us = least[kind].us;
             let before = index.checked_sub(1).map(|before| self.points[before]);

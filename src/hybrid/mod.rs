@@ -82,7 +82,7 @@ pub struct Hybrid {
 struct Slowed {
     /// Those that calibration prices at so much or more.
     from_us: f64,
-    /// To so many times that price.
+    /// To this many times that price.
     factor: f64,
 }
 
@@ -132,7 +132,7 @@ impl Hybrid {
         Hybrid { gpu: Ok(gpu), placement: Placement::new(calibration, policy), cpu_slowed: None }
     }
 
-    /// Makes the CPU's calls from a calibrated price on take so many times that price: a machine with another balance, for
+    /// Makes the CPU's calls from a calibrated price on take this many times that price: a machine with another balance, for
     /// tests. By the price and not by what a call took, so that what disturbs a call is not multiplied.
     #[doc(hidden)]
     pub fn slow_cpu(mut self, from_us: f64, factor: f64) -> Hybrid {

@@ -5,7 +5,7 @@ use super::corrections::{Calls, Corrections};
 use super::decision::{Decision, Part, Policy, Side, Why};
 use super::work::Work;
 
-/// Untried sides are tried once if they are priced at most so many times the other, and so many times as much again as the
+/// Untried sides are tried once if they are priced at most this many times the other, and this many times as much again as the
 /// passes of the calibration were apart; of which at most this counts, since it costs a call of that price.
 const WORTH_A_TRY: f64 = 1.5;
 const MOST_DOUBT: f64 = 4.0;
@@ -101,7 +101,7 @@ impl Placement {
         let known = cell.known();
         let cpu_us = cpu_us * known[0].factor;
         let Some(price) = gpu else {
-            // What is asked for by name is not put elsewhere: whoever runs it finds out if there is no device.
+            // A side that was requested by name is used: running the call fails if there is no device.
             let (side, why) = match self.policy {
                 Policy::Gpu => (Side::Gpu, Why::Policy),
                 Policy::Cpu => (Side::Cpu, Why::Policy),
@@ -377,7 +377,7 @@ mod tests {
         let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
         let (settled, _) = calls(&placement, &work, [50.0, 400.0], 5000);
         assert_eq!(settled.last().unwrap().side, Side::Cpu);
-        // After any number of trials that have found it dear, 1,280 times its price are waited for.
+        // After any number of trials that found it slower, it is tried after 1,280 times its price.
         let (found, _) = calls(&placement, &work, [50.0, 10.0], 1280 * 8);
         assert_eq!(found.last().unwrap().side, Side::Gpu);
     }

@@ -71,13 +71,13 @@ impl Command {
         Command { label, action, accesses, cost, in_place: 0, continues: false }
     }
 
-    /// Counts so many floating-point operations.
+    /// Counts this many floating-point operations.
     pub(crate) fn with_flops(mut self, flops: u64) -> Command {
         self.cost.flops = Some(flops);
         self
     }
 
-    /// Counts so many bytes instead of all that the accesses span.
+    /// Counts this many bytes instead of all that the accesses span.
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Command {
         self.cost.bytes = Some(bytes);
         self

@@ -35,7 +35,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// An empty graph, with room for so many nodes and a value for each.
+    /// An empty graph, with room for this many nodes and a value for each.
     pub(crate) fn with_room(nodes: usize) -> Graph {
         Graph { values: Values::with_room(nodes), nodes: Vec::with_capacity(nodes) }
     }

@@ -65,7 +65,7 @@ impl DerefMut for Values {
 }
 
 impl Values {
-    /// No values, with room for so many.
+    /// No values, with room for this many.
     pub(crate) fn with_room(values: usize) -> Values {
         Values { list: Vec::with_capacity(values), states: Vec::new() }
     }

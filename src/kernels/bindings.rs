@@ -12,7 +12,7 @@ pub(crate) fn texel_fits(values: &Values, value: ValueId, limits: &Limits) -> bo
     texel_bytes_fit(values.bytes(values.root(value)), limits)
 }
 
-/// Whether a texel view can span so many bytes. A kernel may read the texel behind the last.
+/// Whether a texel view can span this many bytes. A kernel may read the texel behind the last.
 pub(crate) fn texel_bytes_fit(bytes: u64, limits: &Limits) -> bool {
     bytes / 16 < limits.texel_elements
 }
@@ -42,7 +42,7 @@ pub(crate) fn window(whole: Access, bytes: Range<u64>, limits: &Limits) -> (Acce
     (Access { offset, bytes: bytes.end - offset, ..whole }, bytes.start - offset)
 }
 
-/// A grid of at least so many workgroups, and of one at the least: a line, or rows of lines where a line is too long.
+/// A grid of at least this many workgroups, and of one at the least: a line, or rows of lines where a line is too long.
 pub(crate) fn grid(groups: u64, limits: &Limits) -> [u32; 3] {
     let x = groups.clamp(1, u64::from(limits.groups[0]));
     [x as u32, groups.div_ceil(x).max(1) as u32, 1]

@@ -10,7 +10,7 @@ pub(crate) const ENDLESS: u32 = 1 << 31;
 
 /// `n / d == (n * multiplier >> 32) >> shift` for every `n` below 2^31 and every `d` from 2 to 2^31.
 pub(crate) fn division(d: u32) -> (u32, u32) {
-    // A divisor of 1 would need 33 bits. Nobody divides by one: such dimensions are collapsed, or are `ENDLESS`.
+    // A divisor of 1 would need 33 bits. Nothing divides by one: such dimensions are collapsed, or are `ENDLESS`.
     let d = d.max(2);
     // The smallest l with d <= 2^l; the multiplier is 2^(31+l) / d rounded up, which fits in 32 bits.
     let l = d.next_power_of_two().trailing_zeros();

@@ -22,7 +22,7 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// A dispatch of so many tiles, `z` times. Its flops are nobody's yet: the operation says them, if it is one dispatch.
+    /// A dispatch of this many tiles, `z` times. Its flops are not set yet: the operation sets them, if it is one dispatch.
     pub(crate) fn command(
         &self,
         values: &Values,

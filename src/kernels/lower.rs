@@ -84,7 +84,7 @@ pub(crate) fn check(node: &Node, values: &Values, catalog: &Catalog) -> Result<(
         Op::Sort(sort) => sort.check(name, values, catalog),
         Op::Search(search) => search.check(name, values, catalog),
         Op::SegmentSum(sum) => sum.check(name, values, catalog),
-        // Whoever records a user's kernel has checked its arguments; the others are cut as they need be.
+        // The arguments of users' kernels were checked when they were recorded; the others are split as needed.
         Op::Dispatch(_) | Op::Copy(_) | Op::CopyBox(_) | Op::Generate(_) | Op::Fill(_) => Ok(()),
     }
 }

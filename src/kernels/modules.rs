@@ -53,7 +53,7 @@ impl Module {
         bytemuck::cast_slice(&self.embedded().bytes.0)
     }
 
-    /// With workgroups of so many invocations, and the shader's defaults for all other constants.
+    /// With workgroups of this many invocations, and the shader's defaults for all other constants.
     pub(crate) fn with_defaults(self, local_size: u32) -> Specialized {
         let ids = self.kernel().constants().iter().filter(|(_, name)| *name == ConstantName::LocalSize);
         let specialization: Specialization = ids.map(|(id, _)| (*id, local_size)).collect();

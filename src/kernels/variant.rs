@@ -155,7 +155,7 @@ impl Class {
     /// Of families that are chosen by the number of elements alone.
     pub(crate) const BY_ELEMENTS: &[Class] = &[Class::Small, Class::Large];
 
-    /// Of work on so many elements.
+    /// Of work on this many elements.
     pub(crate) fn of_elements(elements: u64) -> Class {
         if elements < LARGE_ELEMENTS { Class::Small } else { Class::Large }
     }
@@ -175,7 +175,7 @@ impl Class {
         }
     }
 
-    /// Of a convolution whose groups have so many channels of the result, and whose result has so many elements.
+    /// Of a convolution whose groups have this many channels of the result, and whose result has this many elements.
     pub(crate) fn of_convolution(rows: u32, elements: u64) -> Class {
         if rows <= VECTOR { Class::Thin } else { Class::of_elements(elements) }
     }

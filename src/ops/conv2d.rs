@@ -73,7 +73,7 @@ impl<'a> Conv2d<'a> {
         self
     }
 
-    /// Channels are divided into so many groups, each convolved for itself; as many as there are channels is a depthwise
+    /// Channels are divided into this many groups, each convolved for itself; as many as there are channels is a depthwise
     /// convolution. Prepared weights know their groups, and this must agree with them if it is said.
     pub fn groups(mut self, groups: usize) -> Conv2d<'a> {
         self.groups = Some(groups);
@@ -144,7 +144,7 @@ impl From<Value> for ConvWeights<'_> {
 
 impl Accelerator {
     /// Lays the weights of a convolution out as kernels read them: `[channels of the result, channels in a group, height,
-    /// width]`, for so many groups. What is laid out is f32, for weights of f16, too. The tensor itself is not needed any more after this.
+    /// width]`, for this many groups. What is laid out is f32, for weights of f16, too. The tensor itself is not needed any more after this.
     ///
     /// # Errors
     ///

@@ -107,7 +107,7 @@ impl Recording {
         self.pooled(op, PoolKind::Norm(p), input, pool.borrow().plan(op, shape)?)
     }
 
-    /// [`max_pool`](Recording::max_pool) with windows that cut the last dimensions into so many `parts`: part i of n of an
+    /// [`max_pool`](Recording::max_pool) with windows that cut the last dimensions into this many `parts`: part i of n of an
     /// extent e is from ⌊i · e / n⌋ up to ⌈(i + 1) · e / n⌉. Parts of 1 are a global pooling.
     ///
     /// # Errors

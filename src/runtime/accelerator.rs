@@ -53,7 +53,7 @@ pub struct Stats {
     /// Bytes that went from tensors to the host.
     pub bytes_down: u64,
     /// Bytes that dispatches, copies and fills had to move in the device's memory at the least: what they read and write, each
-    /// once. Nobody knows that of users' own kernels, which don't count.
+    /// once. For users' own kernels that is unknown, and they don't count.
     pub bytes_moved: u64,
     /// Blocks taken for temporaries: by each recording, and once by a plan. Temporaries whose lives don't overlap share one.
     pub temporaries: u64,
@@ -343,7 +343,7 @@ impl Accelerator {
     pub fn close(self) -> Result<()> {
         process::check()?;
         self.core.timeline.synchronize()?;
-        // The process's own singleton is not "somebody else". Nobody gets it from here on.
+        // The process's own singleton does not count as another handle. No one gets it from here on.
         let mut global = GLOBAL.lock();
         let is_global = global.as_ref().is_some_and(|g| Arc::ptr_eq(&g.core, &self.core));
         self.core.wakers.pause();

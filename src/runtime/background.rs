@@ -117,7 +117,7 @@ impl Wanted {
         self.is_known && spent >= WARM_BUDGET
     }
 
-    /// How many are made at once, of so many that could be: the budget is a core's time, which several threads would use up
+    /// How many are made at once, of this many that could be: the budget is a core's time, which several threads would use up
     /// faster than the clock.
     fn at_once(&self, most: usize) -> usize {
         if self.is_known { 1 } else { most }

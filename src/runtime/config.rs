@@ -98,7 +98,7 @@ impl Config {
 
     /// Sends what the validation layer says to a function of the host's, up to and including the destruction of the device. It is called
     /// on a thread of its own, for one message after the other, so it may call into the engine, and a panic in it
-    /// concerns nobody else. It has heard everything when the last handle of the accelerator was dropped, or
+    /// concerns no one else. It has heard everything when the last handle of the accelerator was dropped, or
     /// when [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) returns. Where the system gives no thread, it
     /// is never called, and that function has the messages.
     pub fn on_message(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Config {

@@ -203,7 +203,7 @@ impl Core {
 
     /// A block from the pool. When there is none: reclaim finished work, free what the pool caches, send uploads that
     /// wait for company, then wait for the oldest submission, one after the other until none is in flight; only then
-    /// it is an error. Staging memory goes beyond its bound then: whoever holds the rest needs no more of it.
+    /// it is an error. Staging memory goes beyond its bound then: the holders of the rest need no more of it.
     pub(crate) fn acquire(&self, kind: MemoryKind, bytes: u64) -> Result<Lease> {
         self.acquire_with(kind, bytes, OnShortage::Wait)
     }

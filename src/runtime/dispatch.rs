@@ -319,7 +319,7 @@ impl Recording {
                 (u64::from(fixed_bytes) + u64::from(first), limits.storage_range_bytes)
             }
             BindingKind::UniformBuffer { bytes } => (u64::from(bytes), limits.uniform_range_bytes),
-            // A view has whole texels only, and at most so many, of 4 bytes at the least. Who vouches for a kernel vouches that it
+            // A view has whole texels only, and at most this many, of 4 bytes at the least. Who vouches for a kernel vouches that it
             // masks what a last texel has of the bytes behind the tensor; a guard can't.
             BindingKind::StorageTexel { format } if guarded => {
                 let texel_bytes = SlotKind::texel(format).map_or(1, SlotKind::grain_bytes);

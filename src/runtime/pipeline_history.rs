@@ -15,7 +15,7 @@ use crate::kernels::modules::constants::Specialized;
 
 /// The most that are remembered: those used last.
 const MOST: usize = 128;
-/// What was not used in so many runs of the application in a row is forgotten.
+/// What was not used in this many runs of the application in a row is forgotten.
 const MOST_RUNS: u32 = 8;
 /// The most files there are, for applications, devices and versions: those written last.
 const MOST_FILES: usize = 64;
@@ -145,7 +145,7 @@ pub(crate) fn executable() -> String {
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// As much of a name as makes a file's, for whoever looks into the folder.
+/// The part of a name that a file name can have, so that a reader of the folder recognises it.
 fn readable(application: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
     application.chars().take(40).map(plain).collect()

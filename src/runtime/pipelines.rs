@@ -1,4 +1,4 @@
-//! Pipelines by kernel and specialization. Users' go with their kernel; of the engine's own, so many are kept, those used last.
+//! Pipelines by kernel and specialization. Users' go with their kernel; of the engine's own, this many are kept, those used last.
 //! Command slots hold what they have bound, so none goes while work in flight or a plan uses it.
 
 pub(crate) mod parallel;
@@ -175,7 +175,7 @@ impl Pipelines {
         Ok(pipeline)
     }
 
-    /// Lets go of the pipelines of kernels that are gone, and of all but so many of the engine's own, as far as nothing uses them.
+    /// Lets go of the pipelines of kernels that are gone, and of all but this many of the engine's own, as far as nothing uses them.
     fn keep(&self, most: usize) {
         let mut gone = Vec::new();
         {

@@ -41,7 +41,7 @@ const SEGMENT_COMMANDS: usize = 32;
 /// - **Inputs** are the tensors that were recorded. Each submission reads what they hold when it is submitted, so
 ///   [`write`](Tensor::write) between submissions gives the next one other data; one in flight keeps what it was given.
 /// - **Outputs** are the tensors that were kept. Each submission replaces their contents: from then on they hold its
-///   results, and reading them waits for it. Results of an earlier submission are gone, except for whoever already
+///   results, and reading them waits for it. Results of an earlier submission are gone, except for a reader that already
 ///   works with them (a recording, a read on another thread). To have the results of several submissions side by
 ///   side, [`bind`](Plan::bind) other tensors in between.
 /// - **State**: what the recording [updates](crate::Recording::update) or [assigns](crate::Recording::assign) is
@@ -377,7 +377,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Says how many sets of tensors will be bound in turn: so many encoded copies are kept.
+    /// Says how many sets of tensors will be bound in turn: this many encoded copies are kept.
     pub(crate) fn expect_sets(&mut self, sets: usize) {
         self.sets = sets.max(COPIES);
     }

@@ -1,6 +1,6 @@
 //! The buffer pool: size classes, blocks that come back by themselves, a cap, and statistics.
 //!
-//! A block is in the pool exactly while nobody refers to it: tensors, open recordings and accesses of the host's have a
+//! A block is in the pool exactly while nothing refers to it: tensors, open recordings and accesses of the host's have a
 //! [`Lease`], submissions in flight a [`Hold`], and the last one to go returns the block. So nothing here has to know what the device
 //! is doing.
 

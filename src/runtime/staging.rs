@@ -127,7 +127,7 @@ impl Core {
         Ok(())
     }
 
-    /// Staging memory for one more piece. Whoever holds some does not wait for more, but for its own to become free.
+    /// Staging memory for one more piece. A holder does not wait for more, but for its own to become free.
     fn readback_staging(&self, bytes: u64, under_way: &mut VecDeque<Piece<'_>>) -> Result<Lease> {
         loop {
             let on_shortage = if under_way.is_empty() { OnShortage::Wait } else { OnShortage::Fail };

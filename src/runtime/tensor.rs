@@ -59,7 +59,7 @@ struct State {
 /// Where a tensor's contents come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// Nobody has written anything.
+    /// Nothing was written.
     Unwritten,
     /// An open recording will write them.
     Recorded,
@@ -139,7 +139,7 @@ impl Storage {
         }
     }
 
-    /// The memory that the tensor stays in when the host overwrites it: what nobody else refers to, and in a plan what work in
+    /// The memory that the tensor stays in when the host overwrites it: what nothing else refers to, and in a plan what work in
     /// flight alone refers to, so that what is encoded for it stays right. It is taken out, so that the host's closure runs under
     /// no lock.
     fn take_replaceable(&self, op: &'static str, shape: Shape) -> Result<Option<InPlace<'_>>> {
@@ -197,7 +197,7 @@ impl Storage {
     }
 }
 
-/// A block that the host overwrites in place. Until that is done, whoever wants the tensor's contents waits.
+/// A block that the host overwrites in place. Until that is done, a thread that wants the tensor's contents waits.
 struct InPlace<'a> {
     storage: &'a Storage,
     lease: Lease,
@@ -266,14 +266,14 @@ impl State {
         }
     }
 
-    /// The memory that the device may overwrite: nobody else wants what it holds, or the tensor is the host's memory.
+    /// The memory that the device may overwrite: nothing else needs what it holds, or the tensor is the host's memory.
     fn replaceable(&self) -> Option<&Lease> {
         let lease = self.lease.as_ref()?;
         (lease.is_replaceable() && (self.wrapped || !lease.is_pinned())).then_some(lease)
     }
 }
 
-/// The output of a plan that is being submitted: a tensor that nobody can read or write meanwhile.
+/// The output of a plan that is being submitted: a tensor that no other thread can read or write meanwhile.
 pub(crate) struct LockedOutput<'a> {
     state: MutexGuard<'a, State>,
 }
@@ -338,7 +338,7 @@ impl LockedOutput<'_> {
         self.state.lease.as_ref()
     }
 
-    /// Whether the device may overwrite the memory though so many other leases on it are the submission's own.
+    /// Whether the device may overwrite the memory though this many other leases on it are the submission's own.
     pub(crate) fn is_replaceable_beside(&self, own: usize) -> bool {
         let fits =
             |lease: &Lease| lease.is_replaceable_beside(own) && (self.state.wrapped || !lease.is_pinned());

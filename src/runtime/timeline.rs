@@ -26,7 +26,7 @@ use crate::vk::raw::TimelinePoint;
 const PENDING_UPLOAD_BYTES: u64 = 2 * PIECE_BYTES;
 /// The same, by number: each holds a block of staging memory however small it is.
 const PENDING_UPLOADS: usize = 256;
-/// So many finished submissions may wait for their times to be read. Each keeps its slot, or its copy of a plan.
+/// This many finished submissions may wait for their times to be read. Each keeps its slot, or its copy of a plan.
 const UNREAD: usize = 256;
 
 #[derive(Debug)]
@@ -354,7 +354,7 @@ impl Timeline {
 
     fn read_times_locked(&self, state: &mut State, done: &mut SmallVec<[Done; 2]>) {
         for Unread { uploads, commands, ticket } in std::mem::take(&mut state.unread) {
-            // Whose times nobody can ask for any more are not read.
+            // The times of a submission whose profile can't be requested any more are not read.
             if Arc::strong_count(&ticket) > 1 {
                 ticket.collect(uploads.as_ref(), commands.slots(), &self.device);
             }

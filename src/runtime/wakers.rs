@@ -63,7 +63,7 @@ impl Wakers {
             let old =
                 (!known.waker.will_wake(waker)).then(|| std::mem::replace(&mut known.waker, waker.clone()));
             drop(state);
-            // Whoever made it may do anything when it goes.
+            // The drop of a waker may run any code.
             drop(old);
             return;
         }
@@ -95,13 +95,13 @@ impl Wakers {
         let mut state = self.shared.state.lock();
         let found = state.waiting.iter().position(|waiting| waiting.future == future);
         let waiting = found.map(|i| state.waiting.swap_remove(i));
-        // The thread may sleep and never see that nobody waits any more: the accelerator would stay for good.
+        // The thread may sleep and never see that nothing waits any more: the accelerator would stay for good.
         let released = if state.waiting.is_empty() { state.core.take() } else { None };
         drop(state);
         drop((waiting, released));
     }
 
-    /// Stops the thread and waits for it. Whoever still waits is woken.
+    /// Stops the thread and waits for it. A task that still waits is woken.
     pub(crate) fn stop(&self) {
         let mut state = self.shared.state.lock();
         state.stop = true;
@@ -138,7 +138,7 @@ fn work(shared: &Shared) {
         }
         let core = state.core.clone().filter(|_| !state.stop);
         drop(state);
-        // Nobody waits for less than the next number, so nobody is woken late.
+        // No task waits for less than the next number, so none is woken late.
         let reached = core.as_ref().map(|core| core.timeline.wait_for_next(STEP_NS));
         let mut state = shared.state.lock();
         let due: Vec<Waiting> = match reached {

@@ -73,7 +73,7 @@ pub(crate) struct CompiledGraph {
 }
 
 impl CompiledGraph {
-    /// Decides everything for a graph that captured so many tensors.
+    /// Decides everything for a graph that captured this many tensors.
     pub(crate) fn new(
         catalog: &Catalog,
         fusion: bool,
@@ -212,7 +212,7 @@ mod tests {
     use crate::kernels::families;
     use crate::vk::physical::{DeviceInfo, DeviceKind};
 
-    /// So many additions of a tensor, one after the other.
+    /// This many additions of a tensor, one after the other.
     fn additions(count: usize, elements: usize) -> Graph {
         let mut b = Build::default();
         let tensor = b.tensor([elements]);

@@ -2,7 +2,7 @@
 //! own for each value or as it is assigned.
 //!
 //! Operations are hashes of their operands, so that whatever is left out, exchanged, or taken from another place changes a
-//! result. What a device would get wrong without a word is a panic here: elements that nobody has written or that another
+//! result. What a device would get wrong without a word is a panic here: elements that were not written or that another
 //! value was written over, a value that one node reads and writes, and a read or write that the node does not name.
 
 use std::cell::RefCell;
@@ -30,7 +30,7 @@ pub(super) fn run(graph: &Graph, memory: Option<(&Assignment, &[Command])>) -> V
     }
     let kept = (0..).zip(graph.values.iter()).filter(|(_, value)| value.kept.is_some());
     let kept = kept.map(|(id, value)| (0..value.shape.elements()).map(|i| machine.read(id, i)).collect());
-    // And what is left in the tensors that are updated, whoever has written it last.
+    // And what is left in the tensors that are updated, by their last writer.
     let words =
         |memory: &Vec<Option<(ValueId, u32)>>| memory.iter().flatten().map(|(_, word)| *word).collect();
     kept.chain(machine.states.iter().map(words)).collect()
@@ -56,7 +56,7 @@ fn apply(op: OpCode, operands: [u32; 3]) -> u32 {
 struct Interpreter<'a> {
     graph: &'a Graph,
     assignment: Option<&'a Assignment>,
-    /// For each value, and then for each slot: whose element it is, and the word; none if nobody has written it.
+    /// For each value, and then for each slot: whose element it is, and the word; none if it was not written.
     memory: Vec<Vec<Option<(ValueId, u32)>>>,
     /// The same for each tensor that is updated: all of its versions are there, one after the other.
     states: Vec<Vec<Option<(ValueId, u32)>>>,

@@ -86,7 +86,7 @@ pub(crate) fn assign(lowered: &Lowered, tight: bool) -> Assignment {
             let goes_on =
                 |a: &Access| a.write && !dying.contains(&a.value) && out.homes[a.value as usize] == home;
             match home {
-                // A result that nobody reads dies together with what it was written over.
+                // A result without readers dies together with what it was written over.
                 Home::Slot(slot) if free.contains(&(slot, stretch)) => {}
                 Home::Slot(slot) if !command.accesses.iter().any(goes_on) => free.push((slot, stretch)),
                 _ => {}

@@ -165,7 +165,7 @@ impl Pool {
 /// Numbers are multiplied with each other in 32 bits.
 const MOST: usize = u16::MAX as usize;
 
-/// Windows that cut the last dimensions of an operand into so many parts, as equal as can be.
+/// Windows that cut the last dimensions of an operand into this many parts, as equal as can be.
 pub(crate) fn adaptive(op: &'static str, shape: Shape, parts: &[usize]) -> Result<(Windows, Shape)> {
     let rank = checked_rank(op, "parts", parts.len(), shape)?;
     let mut windows = Windows::of_ones(shape, rank);

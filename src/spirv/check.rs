@@ -1,4 +1,4 @@
-//! Whether a module that nobody vouches for is what drivers take for granted: SPIR-V whose instructions are whole, whose ids are
+//! Whether an untrusted module has the form that drivers take for granted: SPIR-V whose instructions are whole, whose ids are
 //! defined, whose values have the types that their uses ask for, whose control flow leads where it may, and whose blocks lie in memory
 //! as they say. For kernels alone: what those have no use for is refused by its name.
 //!

@@ -28,7 +28,7 @@ pub(crate) fn preserving(words: &[u32]) -> Vec<u32> {
     out
 }
 
-/// The first word of an instruction of so many words.
+/// The first word of an instruction of this many words.
 fn instruction(op: Op, words: u32) -> u32 {
     words << 16 | op as u32
 }

@@ -72,7 +72,7 @@ enum Type {
     Int {
         bits: u32,
     },
-    /// A vector or a matrix: so many components or columns.
+    /// A vector or a matrix: this many components or columns.
     Few {
         part: u32,
         count: u32,
@@ -113,7 +113,7 @@ impl Extent {
         Extent { bytes: component_bytes.saturating_mul(count), alignment }
     }
 
-    /// So many of them, each padded to the next.
+    /// This many of them, each padded to the next.
     fn times(self, count: u64) -> Extent {
         let stride = self.bytes.checked_next_multiple_of(self.alignment).unwrap_or(u64::MAX);
         Extent { bytes: stride.saturating_mul(count), ..self }

@@ -19,7 +19,7 @@ pub struct Batch {
     slot: usize,
     number: u64,
     submission: Submission,
-    /// If it is partial: its rows, out of so many.
+    /// If it is partial: its rows, out of this many.
     rows: Option<(usize, usize)>,
     popped: Instant,
 }

@@ -71,7 +71,7 @@ pub(super) struct Done {
     pub(super) slot: usize,
     pub(super) number: u64,
     pub(super) submission: Submission,
-    /// If it is partial: its rows, out of so many.
+    /// If it is partial: its rows, out of this many.
     pub(super) rows: Option<(usize, usize)>,
 }
 

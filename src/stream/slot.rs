@@ -27,9 +27,9 @@ impl<'a> Slot<'a> {
         self.batch
     }
 
-    /// Makes this a partial batch, as the last one may be: it has so many rows, counted by the first dimension of the
-    /// first input. Inputs with that first dimension then take so many, the rest is set to zero, and outputs with it
-    /// give so many. Say so before the inputs are written.
+    /// Makes this a partial batch, as the last one may be: it has this many rows, counted by the first dimension of the
+    /// first input. Inputs with that first dimension then take this many, the rest is set to zero, and outputs with it
+    /// give this many. Say so before the inputs are written.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// The elements of a tensor that belong to a batch of so many rows out of so many.
+/// The elements of a tensor that belong to a batch of some rows out of all.
 pub(super) fn partial(tensor: &Tensor, rows: Option<(usize, usize)>) -> usize {
     let elements = tensor.shape().elements();
     match rows {

@@ -32,9 +32,9 @@ pub use trial::{Trial, TrialOutcome, TuneOptions, TuneProgress, Tuning};
 
 /// A variant must take so much of the default's time or less to replace it: smaller differences are noise.
 const WORTH_IT: f64 = 0.95;
-/// A candidate that takes so many times the best one's time is not measured again.
+/// A candidate that takes this many times the best one's time is not measured again.
 const HOPELESS: u64 = 2;
-/// Of so many runs the shortest counts,
+/// Of this many runs the shortest counts,
 const REPEATS: usize = 7;
 /// or of fewer that took so long together.
 const LONG_ENOUGH: Duration = Duration::from_millis(300);

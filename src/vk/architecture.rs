@@ -22,7 +22,7 @@ pub(crate) struct Architecture {
 /// How wide the subgroups of a vendor's GPUs are at best.
 #[derive(Clone, Copy, Debug)]
 enum Width {
-    /// So many lanes, or the nearest that the device has.
+    /// This many lanes, or the nearest that the device has.
     Lanes(u32),
     /// The narrowest that the device has.
     Narrowest,

@@ -304,7 +304,7 @@ impl Buffer {
             }
             let view = self.make_view(format, 0, self.size_bytes / 16 * 16)?;
             if let Err(surplus) = self.whole_view.set(view) {
-                // SAFETY: contract 1; another thread was faster, and nobody has seen this one.
+                // SAFETY: contract 1; another thread was faster, and no one has seen this one.
                 unsafe { self.device.raw.destroy_buffer_view(surplus, None) };
             }
             return Ok(self.whole_view.get().copied().unwrap_or(view));

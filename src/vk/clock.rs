@@ -31,7 +31,7 @@ impl fmt::Debug for Calibration {
 pub(crate) struct ClockSample {
     pub(crate) ticks: u64,
     pub(crate) host: Instant,
-    /// The device's clock was read within so many nanoseconds of `host`.
+    /// The device's clock was read within this many nanoseconds of `host`.
     pub(crate) uncertainty_ns: u64,
 }
 

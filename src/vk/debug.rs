@@ -49,7 +49,7 @@ pub(crate) fn c_name(name: &str) -> CString {
 }
 
 impl Device {
-    /// Gives an object the name that validation messages and RenderDoc show. Costs nothing where nobody looks.
+    /// Gives an object the name that validation messages and RenderDoc show. Costs nothing where names are not used.
     pub(crate) fn name_object<H: vk::Handle>(&self, handle: H, name: &str) {
         let Some(utils) = self.debug_utils().filter(|_| self.names_objects) else { return };
         let name = c_name(name);

@@ -202,7 +202,7 @@ impl Device {
         })
     }
 
-    /// Whether the budget that the system gives this process has room for so many bytes more of a memory type. Only large requests
+    /// Whether the budget that the system gives this process has room for this many bytes more of a memory type. Only large requests
     /// are worth the question: smaller ones come out of memory objects that are shared. Without `VK_EXT_memory_budget`, there is room.
     pub(crate) fn has_room(&self, memory_type: u32, bytes: u64) -> bool {
         if !self.info.features.memory_budget || bytes < FIRST_SHARED_BYTES {
@@ -294,7 +294,7 @@ impl Drop for Device {
     }
 }
 
-/// Whether so many bytes more are within a heap's budget. What can't be is not believed: no budget at all, or more in use than
+/// Whether this many bytes more are within a heap's budget. What can't be is not believed: no budget at all, or more in use than
 /// the heap has.
 fn within_budget(budget: u64, usage: u64, heap_bytes: u64, bytes: u64) -> bool {
     budget == 0 || usage > heap_bytes || usage.saturating_add(bytes) <= budget

@@ -40,7 +40,7 @@ struct Inner {
     id: u64,
     name: String,
     words: Cow<'static, [u32]>,
-    /// Whether nobody but its guard vouches for it; then, what that has found.
+    /// Whether only its guard vouches for it; then, what the guard has found.
     guarded: Option<SharedMemory>,
     reflection: Reflection,
 }
@@ -66,7 +66,7 @@ impl Kernel {
     /// - write only to bindings that it does not declare `readonly`, and, from different invocations without
     ///   synchronization, never to the same element,
     /// - write all of every output that it declares `writeonly`: such an output is not zero before, so what is left out
-    ///   shows bytes of whoever had the memory last,
+    ///   shows bytes of the memory's last owner,
     /// - end: a loop that never does hangs the device.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Kernel {
         self.is_embedded() && self.0.reflection.capabilities.iter().any(shuffles)
     }
 
-    /// Whether nobody but its guard vouches for it.
+    /// Whether only its guard vouches for it.
     pub(crate) fn is_guarded(&self) -> bool {
         self.0.guarded.is_some()
     }

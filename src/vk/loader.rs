@@ -6,7 +6,7 @@
 //! the drivers that have none (1.4.309): it reads what another thread has just freed, and the process dies. Labels
 //! in command buffers go by the command buffer's own table and search nothing.
 //!
-//! So here is the lock that is missing there. Whoever searches shares it; whoever changes the lists has it alone. Nothing but
+//! So here is the lock that is missing there. A search shares it; a change of the lists takes it exclusively. Nothing but
 //! Vulkan calls happens under it: what the validation layer says meanwhile waits for a thread of its own (`messages.rs`), so a sink that
 //! makes an accelerator, drops one or names something waits for the lock like anyone else.
 
@@ -52,7 +52,7 @@ impl Drop for Held {
 
 fn under<G, R>(lock: impl FnOnce() -> G, call: impl FnOnce() -> R) -> R {
     // A host that makes its device under the lock may make an accelerator as well. Only `changing` calls what is not ours.
-    // In a forked process the lock may be held for good, and there is nobody to meet.
+    // In a forked process the lock may be held for good, and there is no other thread.
     if HELD.try_with(Cell::get).unwrap_or(false) || process::is_forked() {
         return call();
     }

@@ -1,4 +1,4 @@
-//! What the validation layer says, on its way to whoever listens.
+//! Messages of the validation layer, on their way to the sink.
 //!
 //! The layer speaks inside of Vulkan calls, under whatever locks their callers hold. So a function of the host's is not called there, but
 //! on a thread of its own: it may call into the engine, panic, or end the process.
@@ -137,7 +137,7 @@ fn deliver(shared: &Shared, sink: &MessageSink) {
         shared.changed.wait_while(&mut state, |state| state.waiting.is_empty() && !state.over);
         let Some(message) = state.waiting.pop_front() else { return };
         drop(state);
-        // What the host's function throws is told by the panic hook, and concerns nobody else.
+        // What the host's function throws is reported by the panic hook, and concerns no one else.
         let _ = catch_unwind(AssertUnwindSafe(|| sink(&message)));
         state = shared.state.lock();
         state.heard += 1;

@@ -16,7 +16,7 @@
 //!    The engine keeps one device per accelerator and checks tensors for it.
 //! 3. **External synchronization** is by `&mut` or by a lock inside the struct: command pools are reached through
 //!    `&mut CommandSlot`, the queue through its mutex, the allocator through its mutex.
-//! 4. **Nothing pending is destroyed or rewritten.** Whoever submits keeps everything that the command buffer uses
+//! 4. **Nothing pending is destroyed or rewritten.** The submitter keeps everything that the command buffer uses
 //!    (buffers, views, pipelines, the slot itself) until the timeline has reached the submission's value.
 //! 5. **Mapped memory** is touched by the host only while no pending submission uses that buffer, or where the
 //!    submission only reads and the host only reads; the layer above says so by calling `Buffer::write_bytes`/`read_bytes`.

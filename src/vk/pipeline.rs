@@ -49,7 +49,7 @@ impl SlotKind {
         }
     }
 
-    /// How many bytes a binding spans for a tensor of so many. Vulkan has no empty ones.
+    /// How many bytes a binding spans for a tensor of this many. Vulkan has no empty ones.
     pub(crate) fn range_bytes(self, tensor_bytes: u64, masks_tails: bool) -> u64 {
         let grain = if masks_tails { 16 } else { self.grain_bytes() };
         tensor_bytes.max(1).next_multiple_of(grain)

@@ -46,7 +46,7 @@ fn mark() -> *mut AtomicU8 {
         return ptr::null_mut();
     }
     let mark: *mut AtomicU8 = page.cast();
-    // SAFETY: zeros are an atomic byte, and nobody else knows it yet.
+    // SAFETY: zeros are an atomic byte, and nothing else knows it yet.
     unsafe { &*mark }.store(1, Ordering::Relaxed);
     mark
 }

@@ -83,7 +83,7 @@ impl Queue {
         check("vkQueueSubmit2", self.with_queue(|queue| self.device.queue_submit(queue, &info))?)
     }
 
-    /// Calls with the queue, while nobody else does: no thread of ours, and none of the host's.
+    /// Calls with the queue, while no other thread does: no thread of ours, and none of the host's.
     fn with_queue<T>(&self, call: impl FnOnce(vk::Queue) -> T) -> Result<T> {
         let queue = self.raw.lock();
         let Some(host) = &self.device.host_queue else { return Ok(call(*queue)) };

@@ -134,7 +134,7 @@ impl HostDevice {
     /// - The handles are valid, belong together, and stay so until the accelerator and everything that was made from it
     ///   is gone: until [`Accelerator::close`](crate::Accelerator::close) gave `Ok`.
     /// - `made_with` is what the device was made with, and its chain and lists are still readable during this call.
-    /// - Whoever uses the queue meanwhile holds `lock`. Nobody holds it while calling into Tidemill.
+    /// - Any other user of the queue holds `lock`. No thread holds it while calling into Tidemill.
     /// - No other thread waits for the device to be idle (`vkDeviceWaitIdle`) while Tidemill may submit, unless it holds
     ///   the lock.
     pub unsafe fn new(

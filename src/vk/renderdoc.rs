@@ -196,7 +196,7 @@ impl Capture<'_> {
 }
 
 impl Drop for Capture<'_> {
-    /// What was to be captured has failed: nobody wants the file.
+    /// What was to be captured has failed: the file is not wanted.
     fn drop(&mut self) {
         if !self.ended
             && let Ok(file) = self.stop()

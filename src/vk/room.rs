@@ -65,7 +65,7 @@ impl MemoryRoom {
         !kind.is_staging() && bytes >= self.apart_from
     }
 
-    /// Whether a block of so many bytes may be made, where objects have `capacity` bytes: one that shares may need another object.
+    /// Whether a block of this many bytes may be made, where objects have `capacity` bytes: one that shares may need another object.
     pub(super) fn has_room(&self, kind: MemoryKind, bytes: u64, apart: bool, capacity: u64) -> bool {
         let grows = if apart { bytes } else { bytes.max(self.shared_bytes) };
         let tensors = capacity.saturating_sub(self.staging_bytes.load(Ordering::Relaxed));

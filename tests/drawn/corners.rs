@@ -112,7 +112,7 @@ pub const CORNERS: &[Corner] = &[
         let x = t.tensor(&[8, 300])?;
         t.reduce("variance", &x, 1)
     }),
-    corner("default variants", "a prologue that is dear", |t| {
+    corner("default variants", "a prologue that is expensive", |t| {
         let x = t.tensor(&[8, 100])?;
         let x = t.unary("sigmoid", &x)?;
         t.softmax(&x, 1, false)
@@ -378,7 +378,7 @@ impl Twin<'_> {
         self.binary("sub", &left, &right)
     }
 
-    /// So many matmuls.
+    /// This many matmuls.
     fn times_each(&mut self, batch: usize, [m, n, k]: [usize; 3]) -> Made {
         let (a, b) = (self.tensor(&[batch, m, k])?, self.tensor(&[batch, k, n])?);
         self.matmul(&a, &b, [false; 2])

@@ -84,7 +84,7 @@ fn run(
     }
 }
 
-/// Runs so many problems of each family on each device, and its corners; what is wrong.
+/// Runs this many problems of each family on each device, and its corners; what is wrong.
 fn check(first: u64, count: u64) {
     let mut wrong = Vec::new();
     for (i, mut device) in devices::all().into_iter().enumerate() {

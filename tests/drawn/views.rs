@@ -28,7 +28,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// Extents of a tensor of so many elements.
+    /// Extents of a tensor of this many elements.
     pub fn extents(&mut self, elements: usize) -> Vec<usize> {
         let mut dims = vec![elements];
         for _ in 0..self.below(4) {
@@ -41,7 +41,7 @@ impl Random {
         dims
     }
 
-    /// An order of so many dimensions.
+    /// An order of this many dimensions.
     pub fn order(&mut self, rank: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..rank).collect();
         for d in (1..rank).rev() {

@@ -322,7 +322,7 @@ fn new_timeline(device: &ash::Device) -> vk::Semaphore {
     unsafe { device.create_semaphore(&info, None) }.unwrap()
 }
 
-/// What the device is made with, given to whoever wants to make it or to say so.
+/// What the device is made with, given to the code that makes it or describes it.
 fn make_device<T>(
     instance: &ash::Instance,
     physical: vk::PhysicalDevice,

@@ -23,7 +23,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The result is right, or there was a failure that nobody has told of yet; says whether there was any failure.
+    /// The result is right, or there was a failure that was not reported yet; says whether there was any failure.
     fn judge<T>(&mut self, what: &str, result: tidemill::Result<T>) -> (Option<T>, bool) {
         let failures = self.seam.failures();
         let failed = failures.len() > self.told;
@@ -142,7 +142,7 @@ fn two_functions_fail_one_after_the_other() {
     }
 }
 
-/// The calls of a function that fail: so many at the most, the first and the last among them.
+/// The calls of a function that fail: this many at the most, the first and the last among them.
 fn spread(times: u64, most: u64) -> impl Iterator<Item = u64> {
     let steps = most.min(times).max(2) - 1;
     let mut all: Vec<u64> = (0..=steps).map(|i| 1 + i * (times - 1) / steps).collect();

@@ -29,7 +29,7 @@ fn kernels_that_are_dropped_take_their_pipelines_along() {
     let results: Vec<_> = (0..20).map(|i| scaled(&gpu, &x, i as f32)).collect();
     let destroyed = seam.calls("vkDestroyPipeline");
     let stats = gpu.stats().pipelines;
-    assert_eq!((stats.live, stats.let_go), (before, 20), "nobody can ask for them any more");
+    assert_eq!((stats.live, stats.let_go), (before, 20), "nothing can ask for them any more");
     assert_eq!(destroyed, 0, "work in flight uses them");
     seam.open_gate();
     gpu.synchronize().unwrap();
@@ -289,7 +289,7 @@ fn start(seam: &Seam, folder: &Folder, application: &str, work: impl FnOnce(&Gpu
 
 #[test]
 fn a_known_application_has_a_second_of_background_work_and_others_cost_it_nothing() {
-    // So many calls take a second.
+    // This many calls take a second.
     const MOST: u64 = 10;
     const EACH: Duration = Duration::from_millis(100);
     let seam = Seam::take();

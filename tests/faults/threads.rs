@@ -170,7 +170,7 @@ fn an_accelerator_works_without_any_of_its_threads() {
     assert_eq!(*messages.lock(), [""; 0]);
 }
 
-/// What prewarming would have done, nobody does then, and nobody waits for it.
+/// Nothing is prewarmed then, and nothing waits for it.
 #[test]
 fn prewarming_without_a_thread_is_finished() {
     let seam = Seam::take();
@@ -185,7 +185,7 @@ fn prewarming_without_a_thread_is_finished() {
     assert_eq!(seam.live(), (0, 0));
 }
 
-/// Whoever wants pipelines makes them alone then.
+/// A thread that needs pipelines then makes them itself.
 #[test]
 fn pipelines_are_made_without_threads() {
     let seam = Seam::take();
@@ -269,7 +269,7 @@ fn in_a_process_without_a_pool() {
     });
     assert!(asked > 0);
     assert!(out.iter().all(|x| *x == 2.0));
-    // Nobody tries again: rayon makes its pool once.
+    // There is no second try: rayon makes its pool once.
     cpu::matmul((&x, [SIDE, SIDE]), (&x, [SIDE, SIDE]), &mut out).unwrap();
     assert!(out.iter().all(|x| *x == SIDE as f32));
     let mut sum = [0.0];

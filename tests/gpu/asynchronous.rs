@@ -13,7 +13,7 @@ use tidemill::{Accelerator, Submission, Tensor};
 
 use crate::harness::gpu;
 
-/// A chain of so many products by two.
+/// A chain of this many multiplications by two.
 fn work(gpu: &Accelerator, x: &Tensor, steps: usize) -> (Submission, Tensor) {
     let r = gpu.begin_recording().unwrap();
     let mut y = r.copy(x).unwrap();
@@ -39,7 +39,7 @@ fn a_submission_is_awaited_on_two_executors() {
     });
     block_on(async {
         let all: Vec<_> = (0..8).map(|steps| work(&gpu, &x, steps)).collect();
-        // The last first: nobody is woken late because another waits for more.
+        // The last first: no task is woken late because another waits for more.
         for (steps, (done, y)) in all.into_iter().enumerate().rev() {
             done.await.unwrap();
             assert_eq!(y.read::<f32>().unwrap()[0], (1 << steps) as f32);

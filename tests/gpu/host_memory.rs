@@ -37,7 +37,7 @@ mod mapped {
         bytes: usize,
     }
 
-    // SAFETY: it only lends bytes that nobody changes.
+    // SAFETY: it only lends bytes that nothing changes.
     unsafe impl Send for Mapped {}
     // SAFETY: as above.
     unsafe impl Sync for Mapped {}

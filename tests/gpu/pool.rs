@@ -75,7 +75,7 @@ fn at_the_cap_work_in_flight_is_waited_for() {
     let gpu = gpu_with(config().memory_checks(false).pool_cap(3 << 20));
     let a = gpu.upload(&[2.0f32; 1 << 18], [1 << 18]).unwrap();
     for _ in 0..20 {
-        // Nobody waits for it and nobody keeps it, but it is in flight.
+        // Nothing waits for it and nothing keeps it, but it is in flight.
         drop(gpu.run(|r| r.mul(&a, &a)).unwrap());
     }
     assert!(gpu.stats().pool.peak_bytes <= 3 << 20);

@@ -1,7 +1,7 @@
 //! Random graphs equal a reference on the CPU, fused and unfused.
 //!
 //! A graph is a random sequence of phrases on random earlier values. Some phrases are written down here, the others are
-//! random themselves, but drawn from so many and no more. Each ends in something no other phrase can be fused with, so that
+//! random themselves, but drawn from this many and no more. Each ends in something no other phrase can be fused with, so that
 //! however many graphs there are, the programs they are fused into are bounded: compiling them is what would take the time.
 //! (`schedule/fusion_properties.rs` has graphs without bounds, which no device runs.) Elements are small integers, so that every
 //! order of summing gives the same and results are compared exactly. Fused and unfused are compared with each other to a
@@ -354,7 +354,7 @@ fn run(gpu: &Accelerator, seed: u64, grain: f64, phrases: usize) -> Result<Vec<V
     Ok(bits)
 }
 
-/// Runs the graphs, whose phrases are those that are written down and so many random ones.
+/// Runs the graphs, whose phrases are those that are written down and this many random ones.
 fn check_all(seeds: std::ops::Range<u64>, random_phrases: usize, most_pipelines: u64) {
     let (fused, unfused) = (gpu(), gpu_with(config().fusion(false)));
     for seed in seeds {

@@ -15,9 +15,9 @@ use tidemill_cases::crossover as cells;
 const OPS: [Op; 8] = [Op::Dot, Op::Relu, Op::Elu, Op::Tanh, Op::Gelu, Op::Softmax, Op::Matmul, Op::Conv2d];
 /// What a submission costs alone makes the CPU the better side of the first size.
 const SIZES: [usize; 2] = [1 << 10, 1 << 16];
-/// At the second, the CPU is made to take so many times as long as the device.
+/// At the second, the CPU is made to take this many times as long as the device.
 const SLOWER: f64 = 10.0;
-/// A side is the better one if the other takes so many times as long; other cells decide nothing.
+/// A side is the better one if the other takes this many times as long; other cells decide nothing.
 const CLEARLY: f64 = 3.0;
 /// Auto's calls of a cell, and how many of the last it is judged by.
 const CALLS: usize = 15;
@@ -35,7 +35,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Whoever always takes the other side has none right.
+    /// Always taking the other side is always wrong.
     fn is_convincing(self) -> bool {
         self.wins >= WINS && 4 * self.right >= 3 * self.wins
     }

@@ -1,4 +1,4 @@
-//! What one side can't do, neither does; and nobody changes sides in silence.
+//! An operation that one side can't do is refused on both, and no call changes sides silently.
 
 use tidemill::hybrid::{Calibration, Hybrid, Policy, Side, Why};
 use tidemill::{Accelerator, DType, Error, F16};

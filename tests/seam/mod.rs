@@ -239,7 +239,7 @@ impl Seam {
         state(|s| s.host_pages = Some(bytes));
     }
 
-    /// From now on, no call that makes pipelines returns before so many of them are under way at once; after twenty seconds they do.
+    /// From now on, no call that makes pipelines returns before this many of them are under way at once; after twenty seconds they do.
     pub fn compile_together(&self, calls: u64) {
         state(|s| (s.compile_together, s.most_compiling) = (calls, 0));
     }

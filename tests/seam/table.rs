@@ -29,7 +29,7 @@ use super::watch::{
 
 static REAL: RwLock<Option<HashMap<&'static str, unsafe extern "system" fn()>>> = RwLock::new(None);
 
-/// Declares functions, as `real` ones; `wrapped` ones pass on what nobody fails, `hooked` ones have code of their own.
+/// Declares functions, as `real` ones; `wrapped` ones pass on what is not failed, `hooked` ones have code of their own.
 macro_rules! vulkan {
     (
         wrapped { $(fn $name:ident($($arg:ident: $type:ty),*);)* }

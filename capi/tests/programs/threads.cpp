@@ -222,7 +222,7 @@ static void streams(tm_accelerator *gpu) {
     tm_string_free(json);
 }
 
-// A push that waits, with nobody who pops: another thread ends it.
+// A push that waits while nothing pops: another thread ends it.
 static void ends(tm_accelerator *gpu, bool cancel) {
     float w[2] = {2, 3};
     Tensor weights(vector_f32(gpu, w, 2));

@@ -23,7 +23,7 @@ impl Arena {
     }
 }
 
-// SAFETY: parts of the space are handed out once each, to whoever asks.
+// SAFETY: each part of the space is handed out once.
 unsafe impl Sync for Arena {}
 
 // SAFETY: what `alloc` gives is aligned, as long as the layout says, inside the space, and never given again.

@@ -46,7 +46,7 @@ struct Load {
 /// What preparing or consuming a batch takes of the device's time for it.
 const HOST_SHARE: f64 = 0.15;
 
-/// A product of so many rows.
+/// A product of this many rows.
 fn stream(gpu: &Accelerator, rows: usize, slots: usize) -> Result<(Stream, Vec<f32>)> {
     let weights: Vec<f32> = (0..WIDTH * WIDTH).map(|i| ((i * 29) % 127) as f32 / 64.0 - 1.0).collect();
     let w = gpu.upload(&weights, [WIDTH, WIDTH])?;

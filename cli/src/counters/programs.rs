@@ -221,7 +221,7 @@ fn plan_of_batches(gpu: &Accelerator, batches: usize) -> Result<()> {
     Ok(())
 }
 
-/// Batches through so many slots: one is taken out before a slot is filled again.
+/// Batches through this many slots: one is taken out before a slot is filled again.
 fn stream(gpu: &Accelerator, slots: usize) -> Result<()> {
     const ROWS: usize = 128;
     const WIDTH: usize = 512;
@@ -315,7 +315,7 @@ fn doubling(gpu: &Accelerator, x: &Tensor) -> Result<(Plan, Tensor)> {
     Ok((r.into_plan()?, y))
 }
 
-/// A plan whose result goes to so many tensors in turn, several times round: a copy for each, as far as there are copies.
+/// A plan whose result goes to this many tensors in turn, several times round: a copy for each, as far as there are copies.
 fn plan_bound(gpu: &Accelerator, outputs: usize, rounds: usize) -> Result<()> {
     let x = gpu.upload(&vec![1.0f32; 1024], [1024])?;
     let (mut plan, y) = doubling(gpu, &x)?;

@@ -7,7 +7,7 @@ use tidemill::{Accelerator, Conv2d, PreparedWeights, Recording, Result, Tensor, 
 
 use tidemill_cases::crossover::{KERNEL, PARAMETERS, WEIGHTS, call, elements, shape};
 
-/// Rounds of a cell: at least so many, and more until this time has passed.
+/// Rounds of a cell: at least this many, and more until this time has passed.
 const LEAST: usize = 15;
 const MOST: usize = 101;
 const TIME: Duration = Duration::from_millis(60);

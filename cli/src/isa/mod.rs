@@ -178,8 +178,9 @@ fn here(args: &Args) -> Outcome {
         }
         Err(error) => return Err(error.into()),
     };
-    let compiler = Compiler::of(&device.driver)
-        .ok_or_else(|| format!("{}: nobody here knows the statistics of {}", device.name, device.driver))?;
+    let compiler = Compiler::of(&device.driver).ok_or_else(|| {
+        format!("{}: no rules are known for the statistics of {}", device.name, device.driver)
+    })?;
     let wanted = |kernel: &&CompiledKernel| {
         let name = format!("{} {} {}", kernel.family, kernel.kernel, kernel.variant);
         args.part.as_ref().is_none_or(|part| name.contains(part.as_str()))

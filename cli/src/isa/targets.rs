@@ -43,7 +43,7 @@ pub(super) const TARGETS: [Target; 8] = [
     intel("bmg", true),
 ];
 
-/// What nobody asks a compiler about yet, and why.
+/// The devices whose compilers are not asked yet, and why.
 pub(super) const NOT_JUDGED: [(&str, &str); 4] = [
     ("AMD GFX12", "Mesa 25.0.7 takes RDNA4 for there only by a drm-shim that newer sources have"),
     ("NVIDIA (NVK)", "Debian 12 has no such driver; that of Debian 13 is not used yet"),

@@ -110,7 +110,7 @@ fn picture(r: &Recording, u: Value, v: Value) -> tidemill::Result<Value> {
 /// The application.
 #[derive(Default)]
 struct App {
-    /// Ends after so many.
+    /// Ends after this many.
     frames: Option<u64>,
     drawn: u64,
     first: Option<Tensor>,

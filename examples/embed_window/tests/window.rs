@@ -64,7 +64,7 @@ fn example(display: &str, name: &str, check: &str) -> Command {
     command
 }
 
-/// Runs so many frames; gives what was written.
+/// Runs this many frames; gives what was written.
 fn run(display: &str, name: &str, check: &str, frames: u32) -> String {
     let output = example(display, name, check).args(["--frames", &frames.to_string()]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -17,7 +17,7 @@ pub(crate) struct AxisSplit {
 }
 
 impl AxisSplit {
-    /// About so many parts, of a multiple of `grain` each, and none larger than `most` (itself such a multiple).
+    /// About this many parts, of a multiple of `grain` each, and none larger than `most` (itself such a multiple).
     pub(crate) fn new(extent: u64, parts: u64, grain: u64, most: u64) -> AxisSplit {
         let chunk = extent.div_ceil(parts.max(1)).next_multiple_of(grain).min(most.max(grain));
         if branch!("split: one part", chunk >= extent) {
@@ -52,7 +52,7 @@ pub(crate) struct Window {
 pub(crate) struct Layout {
     pub(crate) geometry: Geometry,
     pub(crate) split: AxisSplit,
-    /// Bytes written per column and part: a result, a state, or a whole chunk. Whoever cuts sees to it that a window holds those
+    /// Bytes written per column and part: a result, a state, or a whole chunk. The caller splits so that a window holds those
     /// of all columns, or at least of four.
     pub(crate) out_bytes: u64,
 }

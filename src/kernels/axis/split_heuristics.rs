@@ -21,7 +21,7 @@ pub(super) struct SplitHeuristics {
     pub(super) units: u64,
     /// Invocations that columns are cut for,
     pub(super) column_lanes: u64,
-    /// with at least so many rows each.
+    /// with at least this many rows each.
     pub(super) least_rows: u64,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct ThreadsPerRow {
 }
 
 impl ThreadsPerRow {
-    /// For so many rows that touch so many texels each. Those of up to `one_lane_texels` get one invocation each.
+    /// For this many rows that touch this many texels each. Those of up to `one_lane_texels` get one invocation each.
     pub(super) fn new(
         variant: &Variant,
         catalog: &Catalog,

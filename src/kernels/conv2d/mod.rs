@@ -102,7 +102,7 @@ trait ConvKernel {
     type Kernel: KernelFile + Includes<epilogue::File>;
 
     fn module(&self, load: Load, plain: bool) -> <Self::Kernel as KernelFile>::Module;
-    /// The module with texel loads and the commonest operations whose subgroups use uniform stores, if there is one for so many
+    /// The module with texel loads and the commonest operations whose subgroups use uniform stores, if there is one for this many
     /// images of this result.
     fn uniform_module(
         &self,
@@ -117,7 +117,7 @@ trait ConvKernel {
     fn constants(&self, is_f16: bool) -> Constants<Self::Kernel>;
     /// Tiles of one image's result at least; images may share tiles.
     fn tiles(&self, images: u32) -> u64;
-    /// The third dimension of the grid, for so many parts.
+    /// The third dimension of the grid, for this many parts.
     fn depth(&self, images: u32, parts: u32) -> u32;
     /// Units of a sum, and how many of them make a step of the kernel's loop.
     fn units(&self) -> (u32, u32);

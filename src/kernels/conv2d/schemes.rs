@@ -26,7 +26,7 @@ pub(crate) struct Tile {
     pub(crate) n: u32,
     pub(crate) k: u32,
     pub(crate) frame: u32,
-    /// Taken if there are at least so many tiles, in hundredths of what keeps the device busy.
+    /// Taken if there are at least this many tiles, in hundredths of what keeps the device busy.
     pub(crate) least_busy: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Scheme {
     pub(crate) name: &'static str,
     pub(crate) load: Load,
     pub(crate) direct: Option<Direct>,
-    /// Groups with so many channels of the result, at most, are convolved directly: tiles would be mostly empty.
+    /// Groups with this many channels of the result, at most, are convolved directly: tiles would be mostly empty.
     pub(crate) direct_rows: u32,
     /// The first that has tiles enough; the last has in any case.
     pub(crate) tiles: &'static [Tile],

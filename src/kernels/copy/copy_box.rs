@@ -92,7 +92,7 @@ impl Piece {
         self.span() == self.elements()
     }
 
-    /// So many of the outermost rows from this one on. One row alone is a piece of fewer dimensions.
+    /// This many of the outermost rows from this one on. One row alone is a piece of fewer dimensions.
     fn rows(&self, begin: u64, n: u64) -> Piece {
         let last = self.extents.len() - 1;
         let mut piece = self.clone();
@@ -117,7 +117,7 @@ impl Piece {
     }
 
     /// Cuts off pieces for the kernel that uses uniform stores, and gives back what is left: pieces of rows that subgroups walk over
-    /// in whole, of so many that workgroups do, with room and in reach of its look-up. A small rest is no dispatch of its own: then it is all
+    /// in whole, as many as fill workgroups, with room and in reach of its look-up. A small rest is no dispatch of its own: then it is all
     /// left.
     fn split_off_uniform(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
         let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
@@ -132,7 +132,7 @@ impl Piece {
         }
         let rows = u64::from(self.extents[self.extents.len() - 1]);
         let row = self.elements() / rows;
-        // So many rows are whole workgroups.
+        // This many rows are whole workgroups.
         let unit = linear.per_group() >> row.trailing_zeros().min(linear.per_group().trailing_zeros());
         let output = room.output.min(8 * MOST_SUBGROUPS);
         let at_once = self.rows_at_once(Room { input: linear.most_uniform(), output }) / unit * unit;

@@ -27,7 +27,7 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// For a kernel that moves or makes so many elements, with inputs of these sizes.
+    /// For a kernel that moves or makes this many elements, with inputs of these sizes.
     pub(crate) fn new(catalog: &Catalog, elements: u64, input_bytes: &[u64]) -> Linear {
         let limits = catalog.limits;
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements));

@@ -71,12 +71,12 @@ impl PushInput {
 /// Elements that one dispatch may cover: indices stay below 2^31.
 const WINDOW_ELEMENTS: u64 = 1 << 30;
 
-/// From so many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch costs
+/// From this many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch costs
 /// some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
 pub(crate) const TAIL_APART_ELEMENTS: u64 = 1 << 18;
 
 impl Elementwise {
-    /// What so many elements count as: see `Cost`.
+    /// What this many elements count as: see `Cost`.
     pub(super) fn flops(&self, dtype: DType, elements: u64) -> u64 {
         let steps = self.steps.iter().filter(|step| step.op != OpCode::Copy).count() as u64;
         if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
@@ -120,7 +120,7 @@ impl Elementwise {
         let size = |value| values.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
         let [window, unit] = self.window(variant, limits, &sizes, uniform_store.is_some());
-        // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
+        // Operations are held up by looking where the end is. A pipeline of expensive ones takes longer to make, so that small
         // sizes share one.
         let cheap = branch!("elementwise: cheap", any_size.ops() < OpSet::All);
         let unguarded_from = if cheap { 0 } else { TAIL_APART_ELEMENTS };

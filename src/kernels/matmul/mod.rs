@@ -235,7 +235,7 @@ impl<'a> Lowering<'a> {
         (push, target, extents)
     }
 
-    /// The module whose subgroups use uniform stores, if there is one for so many of these tiles. All of them must be whole.
+    /// The module whose subgroups use uniform stores, if there is one for this many of these tiles. All of them must be whole.
     fn uniform_module(&self, tile: &Tile, epilogue: &Epilogue, tiles: u64) -> Option<matmul_rows::Module> {
         let limits = &self.catalog.limits;
         // The grid is a line: there may be no subgroup too many.

@@ -35,9 +35,9 @@ pub(super) struct Operand {
 pub(super) enum Packing {
     /// Each row padded.
     AsIs,
-    /// Rows along k, padded to a multiple of so many.
+    /// Rows along k, padded to a multiple of this many.
     AlongK(u32),
-    /// Panels of so many columns, k rows each.
+    /// Panels of this many columns, k rows each.
     Panels(u32),
 }
 
@@ -82,7 +82,7 @@ pub(super) fn by_vec4(matrix: &MatrixOperand, values: &Values, [n, k]: [u32; 2])
     branch!("operand: by vec4", !matrix.k_contiguous && aligned).then_some(operand)
 }
 
-/// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
+/// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Slower to read: `columns` at a time.
 pub(super) fn unaligned(
     matrix: &MatrixOperand,
     values: &Values,

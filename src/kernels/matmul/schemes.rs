@@ -21,13 +21,13 @@ pub(crate) enum Tile {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     pub(crate) tile: Tile,
-    /// For results of at most so many rows.
+    /// For results of at most this many rows.
     pub(crate) most_rows: u32,
-    /// And at most so many columns.
+    /// And at most this many columns.
     pub(crate) most_columns: u32,
-    /// That make at least so many tiles, in hundredths of what keeps the device busy.
+    /// That make at least this many tiles, in hundredths of what keeps the device busy.
     pub(crate) least_busy: u64,
-    /// On architectures whose invocations keep so many sums.
+    /// On architectures whose invocations keep this many sums.
     pub(crate) accumulators: u32,
 }
 
@@ -41,16 +41,16 @@ pub(crate) struct Scheme {
     pub(crate) busy_groups: Option<u64>,
     /// The least of k that a part is worth.
     pub(crate) least_part: u32,
-    /// Right-hand sides of so many elements are packed into panels, if
+    /// Right-hand sides of this many elements are packed into panels, if
     pub(crate) panel_elements: u64,
-    /// the result has so many tiles of rows, each of which reads all of it.
+    /// the result has this many tiles of rows, each of which reads all of it.
     pub(crate) panel_tiles: u32,
-    /// Right-hand sides whose rows begin anywhere are read as they are, if tiles times k are at most so many: reading them is
-    /// dearer, packing them is a dispatch.
+    /// Right-hand sides whose rows begin anywhere are read as they are, if tiles times k are at most this many: reading them is
+    /// slower, packing them is a dispatch.
     pub(crate) unaligned_depth: u64,
-    /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has so many columns.
+    /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has this many columns.
     pub(crate) long_step_columns: u32,
-    /// Results of so many elements whose rows are no whole groups of four are made aside, in rows that are, and copied.
+    /// Results of this many elements whose rows are no whole groups of four are made aside, in rows that are, and copied.
     pub(crate) padded_output_elements: u64,
     /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
     pub(crate) band_bytes: u64,

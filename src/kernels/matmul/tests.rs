@@ -278,7 +278,7 @@ fn tiles_are_large_where_there_are_enough_of_them() {
     });
     assert_eq!(extents_of(&wide, [2048, 1024, 64]), [128, 64]);
     assert_eq!(extents_of(&wide, [3072, 1024, 64]), [128, 128]);
-    // And nothing shuffles where nobody knows among how many.
+    // And nothing shuffles where the subgroup size is unknown.
     let varying = catalog("buffer-shared", |info| info.limits.subgroup_sizes = [8, 32]);
     for shape in [[256, 4, 64], [1, 256, 64], [256, 256, 64]] {
         assert_eq!(tile_of(&varying, shape), tile(32), "{shape:?}");
@@ -337,7 +337,7 @@ fn only_what_a_device_can_run_is_up_for_choice() {
     assert!(more.contains(&"buffer-tile-64") && !more.contains(&"buffer-tile-128"), "{more:?}");
     let varying = names(|info| info.limits.subgroup_sizes = [8, 32]);
     assert!(!varying.contains(&"buffer-rows") && varying.contains(&"buffer-shared"), "{varying:?}");
-    // Rows that tests alone have are nobody's winners.
+    // Rows that only tests have never win.
     assert!(
         ![least, more, varying].concat().iter().any(|name| ["buffer-rows-16", "texel-tile"].contains(name))
     );

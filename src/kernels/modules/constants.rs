@@ -57,7 +57,7 @@ pub(crate) struct Constants<K> {
 }
 
 impl<K: KernelFile> Constants<K> {
-    /// For workgroups of so many invocations.
+    /// For workgroups of this many invocations.
     pub(crate) fn new(local_size: u32) -> Constants<K> {
         Constants { all: Specialization::from_iter([(K::LOCAL_SIZE, local_size)]), kernel: PhantomData }
     }

@@ -2,7 +2,7 @@
 
 use super::Grid;
 
-/// After so many passes hardly anything moves any more.
+/// After this many passes hardly anything moves any more.
 const PASSES: usize = 12;
 
 /// Orders the rows so that few lines cross: cells go to the mean of their neighbours in the row before, down and up in

@@ -43,7 +43,7 @@ enum Verdict {
 ///     result = gpu.run(|r| r.add(&a, &a))?;
 ///     Ok(())
 /// })?;
-/// assert!(m.throughput().is_err(), "nobody has looked at the result");
+/// assert!(m.throughput().is_err(), "the result was not verified");
 /// m.verify(result.read::<f32>()?.iter().all(|&x| x == 2.0));
 /// println!("{:.2} GB/s", m.throughput()?.gbytes_per_s.unwrap());
 /// # Ok(()) }
@@ -87,7 +87,7 @@ impl Measurement {
         self
     }
 
-    /// Runs the work so many times and takes the time until all of it is complete. What earlier runs of this
+    /// Runs the work this many times and takes the time until all of it is complete. What earlier runs of this
     /// measurement gave is forgotten.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ use crate::vk::raw::HostSync;
 const WORKING_SETS: [u64; 3] = [256 << 10, 4 << 20, 64 << 20];
 /// A measurement must take so long that submission and waiting do not count.
 const LONG_ENOUGH_NS: f64 = 1e6;
-/// Of each measurement the best of so many is taken.
+/// Of each measurement the best of this many is taken.
 const REPEATS: usize = 8;
 /// Workgroups of one dispatch.
 const MOST_GROUPS: u32 = 1 << 15;
@@ -296,7 +296,7 @@ impl Core {
         self.measure_peaks(&mut store)
     }
 
-    /// Measures again, since a figure lies above the peaks: whoever disturbed the last measurement may be gone. The
+    /// Measures again, since a figure lies above the peaks: what disturbed the last measurement may be gone. The
     /// better of both holds from then on.
     pub(crate) fn peaks_again(self: &Arc<Core>) -> Result<Peaks> {
         self.measure_peaks(&mut self.peaks.lock())

@@ -77,7 +77,7 @@ impl Pipelines {
         keys.iter().map(|key| self.make(key)).collect()
     }
 
-    /// How many threads make so many pipelines.
+    /// How many threads make this many pipelines.
     pub(crate) fn threads(&self, pipelines: usize) -> usize {
         if self.device().info.workarounds.one_pipeline_at_a_time {
             return 1;

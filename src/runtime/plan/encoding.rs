@@ -16,7 +16,7 @@ use crate::runtime::profile::probe::Probe;
 use crate::schedule::compiled_graph::CompiledGraph;
 use crate::vk::command::CommandSlot;
 
-/// So many encoded copies are made before an idle one is encoded anew for other memory.
+/// This many encoded copies are made before an idle one is encoded anew for other memory.
 pub(super) const COPIES: usize = 8;
 
 /// Nodes that share a command buffer.
@@ -36,7 +36,7 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Whether nobody but the plan refers to it: no submission in flight.
+    /// Whether only the plan refers to it: no submission in flight.
     pub(super) fn is_idle(&self) -> bool {
         let alone = Arc::strong_count(&self.replay) == 1;
         // What the last one who let go of it has done is seen from here on.
@@ -129,7 +129,7 @@ impl Encoding<'_> {
             self.segments.iter().map(|segment| self.is_stale(copy, segment)).collect();
         copy.bound = None;
         let Some(replay) = Arc::get_mut(&mut copy.replay) else {
-            unreachable!("nobody but the plan refers to a copy that is idle")
+            unreachable!("only the plan refers to a copy that is idle")
         };
         if copy.mode != self.mode {
             copy.mode = self.mode;

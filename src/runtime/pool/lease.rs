@@ -29,7 +29,7 @@ struct Leased {
     home: Home,
 }
 
-/// Where a block goes when nobody refers to it.
+/// Where a block goes when nothing refers to it.
 pub(super) enum Home {
     /// Back to its pool.
     Pool(Arc<Pool>),
@@ -70,7 +70,7 @@ impl Lease {
         Hold(self.0.clone())
     }
 
-    /// Whether nobody else refers to the block, in whichever way, nor lends it: the host may write it in place.
+    /// Whether nothing else refers to the block or lends it: the host may write it in place.
     pub(crate) fn is_unshared(&self) -> bool {
         let unshared = Arc::strong_count(&self.0) == 1 && !self.is_imported();
         if unshared {
@@ -81,13 +81,13 @@ impl Lease {
         unshared
     }
 
-    /// Whether the device may overwrite it: nobody else wants the contents as they are, or it is the host's. Work in flight is no
+    /// Whether the device may overwrite it: nothing else needs the contents as they are, or it is the host's. Work in flight is no
     /// hindrance, since the queue has it in front.
     pub(crate) fn is_replaceable(&self) -> bool {
         self.is_replaceable_beside(0)
     }
 
-    /// The same where so many other leases are those of the submission that overwrites it, which reads it before.
+    /// The same where this many other leases are those of the submission that overwrites it, which reads it before.
     pub(crate) fn is_replaceable_beside(&self, own: usize) -> bool {
         // What the host read under another lease, on another thread, comes before the submission that overwrites it.
         (self.0.leases.load(Ordering::Acquire) == 1 + own && !self.is_imported()) || self.is_pinned()

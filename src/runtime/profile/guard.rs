@@ -41,7 +41,7 @@ impl Bandwidth {
 const MARGIN: f64 = 1.3;
 
 impl Peaks {
-    /// The speed of memory for work that touches so many bytes: that of the largest measured working set that is not
+    /// The speed of memory for work that touches this many bytes: that of the largest measured working set that is not
     /// larger, so never too low.
     pub fn gbytes_per_s(&self, bytes: u64) -> f64 {
         let mut fits = self.bandwidths.iter().filter(|b| b.working_set_bytes <= bytes);
@@ -54,7 +54,7 @@ impl Peaks {
         self.bandwidths.last().map_or(0.0, |b| b.gbytes_per_s)
     }
 
-    /// The roof over work of so many operations and bytes, in GFLOP/s.
+    /// The roof over work of this many operations and bytes, in GFLOP/s.
     pub fn roof_gflops(&self, flops: u64, bytes: u64) -> f64 {
         if bytes == 0 {
             return self.gflops;
@@ -67,7 +67,7 @@ impl Peaks {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Throughput {
-    /// 10^9 floating-point operations per second; `None` if there are none or nobody said how many.
+    /// 10^9 floating-point operations per second; `None` if there are none or their number is unknown.
     pub gflops: Option<f64>,
     /// 10^9 bytes per second, of those that must be moved at the least.
     pub gbytes_per_s: Option<f64>,

@@ -139,7 +139,7 @@ impl Profiler {
         self.current.store(self.configured as u8, Ordering::Relaxed);
     }
 
-    /// Hands a submission's ticket to whoever gathers.
+    /// Hands a submission's ticket to the session that collects.
     pub(crate) fn gather(&self, ticket: &Arc<Ticket>) {
         if let Some(log) = &*self.log.lock() {
             log.tickets.lock().push(ticket.clone());

@@ -49,7 +49,7 @@ pub struct HostTime {
     pub record_ns: u64,
     /// Giving memory, placing barriers and encoding.
     pub encode_ns: u64,
-    /// Pipelines that had to be made for it, because nobody had used such an operation, or such a list of fused ones,
+    /// Pipelines that had to be made for it, because no earlier recording used such an operation, or such a list of fused ones,
     /// before. Drivers that compile at the first dispatch do the most of it there, in its row's time.
     pub pipelines_made: u64,
     /// Making them: a part of encoding, and for a plan of making the plan.

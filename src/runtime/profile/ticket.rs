@@ -87,7 +87,7 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) mode: Profiling,
-    /// Nobody is to make a profile of it.
+    /// No profile is made of it.
     pub(crate) host_only: bool,
     pub(crate) rows: Arc<[RowPlan]>,
     pub(crate) before: Option<Anchor>,

@@ -140,7 +140,7 @@ impl Module<'_> {
                         return Err(damaged("a merge does not belong to its branch"));
                     }
                 }
-                // Structured control flow: whoever chooses says where the ways meet, unless one of them leaves a construct.
+                // Structured control flow: a branch names the block where its ways meet, unless one of them leaves a construct.
                 None if last.op == Op::Switch => return Err(damaged("a switch has no merge")),
                 None => {}
             }

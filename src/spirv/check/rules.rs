@@ -473,7 +473,7 @@ impl Module<'_> {
         })
     }
 
-    /// A change of one number, with so many further values of its type at the end.
+    /// A change of one number, with this many further values of its type at the end.
     fn atomic(&self, i: &Instruction<'_>, values: usize) -> Result<bool, Refusal> {
         let (class, to) = self.pointee(i.ids[0])?;
         let number = match self.numbers(to)? {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::{Module, Refusal, Type, word};
 
 /// The instructions of a kernel, each call replaced by what is called, and each copy of an array, a struct or a matrix counted as its
-/// scalars. Drivers take seconds for so many.
+/// scalars. Drivers take seconds for this many.
 pub(crate) const MOST_INSTRUCTIONS: u64 = 1 << 17;
 /// How deep types are made of each other.
 pub(super) const MOST_TYPE_DEPTH: u32 = 64;
@@ -26,7 +26,7 @@ struct Function {
 }
 
 impl Sizes {
-    /// All of it; the entry point is the one that nobody calls.
+    /// All of it; the entry point is the one that nothing calls.
     fn total(&self) -> u64 {
         // In an order in which callees come first: as deep as calls go, and no function twice.
         let mut known: FxHashMap<u32, u64> = FxHashMap::default();

@@ -15,7 +15,7 @@ use crate::error::{Error, HostError, Result};
 
 /// No system has smaller pages. A page that holds one byte of an allocation is mapped for as long as that is.
 const LEAST_PAGE_BYTES: u64 = 4096;
-/// Kernels load so many bytes at a time.
+/// Kernels load this many bytes at a time.
 const LOAD_BYTES: u64 = 16;
 
 /// Memory of the application that tensors can be made on without a copy: [`Accelerator::import`](crate::Accelerator::import).
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(Window::new(memory.clone(), memory, PAGE), Some(whole));
     }
 
-    /// Where the device counts in larger pages than systems have, what is around the memory may be nobody's.
+    /// Where the device counts in larger pages than systems have, the pages around the memory may be unmapped.
     #[test]
     fn large_pages_do_not_reach_beyond_the_memory() {
         let large = 16 * PAGE;

@@ -146,7 +146,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// What stands behind `#`, on so many lines. Whether it was an `#include`, which writes its own line numbers.
+    /// What stands behind `#`, on this many lines. Whether it was an `#include`, which writes its own line numbers.
     fn directive(
         &mut self,
         tokens: &[Token],
@@ -292,7 +292,7 @@ impl Source<'_> {
         let expanded = self.macros.expand(tokens);
         let mut expanded = self.told(expanded)?;
         for token in expanded.iter_mut().filter(|token| token.is_name()) {
-            // A name that nobody has defined is zero.
+            // An undefined name is zero.
             let value = self.predefined(&token.text);
             token.text = value.as_deref().unwrap_or("0").into();
         }

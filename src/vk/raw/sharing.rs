@@ -61,7 +61,7 @@ pub type TimelinePoint = (vk::Semaphore, u64);
 
 /// A tensor's memory, as handed to the host ([`Tensor::raw_buffer`](crate::Tensor::raw_buffer)).
 ///
-/// While it lives, the contents stay where they are: the block serves nobody else, and neither `write` nor a plan
+/// While it lives, the contents stay where they are: the block serves nothing else, and neither `write` nor a plan
 /// overwrites it. (A tensor that wraps a buffer of the host's is always written in place.) Drop it when the host's
 /// commands that use the buffer are done. The buffer can be bound as a storage, uniform or texel buffer and copied
 /// from; the host does not write to it.
@@ -140,7 +140,7 @@ impl HostCommands {
     /// # Safety
     ///
     /// - The command buffer is of the accelerator's device and of its queue's family (or of one that can compute), is
-    ///   being recorded, outside of a render pass, and nobody else touches it until `record_into` has returned.
+    ///   being recorded, outside of a render pass, and no one else touches it until `record_into` has returned.
     /// - It is submitted once, to the accelerator's queue, after what was submitted so far and before Tidemill is given
     ///   anything that uses what it reads or writes; or else it is never submitted, and the host signals `done` itself.
     /// - `done` is reached when the command buffer's execution is over, and not before. Its semaphore is valid until

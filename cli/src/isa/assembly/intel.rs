@@ -8,7 +8,7 @@ const CONTROL: [&str; 14] = [
     "wait",
 ];
 
-/// Reads a program that was compiled for subgroups of so many invocations.
+/// Reads a program that was compiled for subgroups of this many invocations.
 pub(super) fn parse(text: &str, lanes: u64) -> Program<'_> {
     let mut program = Program::default();
     for line in text.lines() {

@@ -119,7 +119,7 @@ impl Program<'_> {
     }
 }
 
-/// The main loop of what a compiler printed, for subgroups of so many invocations.
+/// The main loop of what a compiler printed, for subgroups of this many invocations.
 pub(crate) fn main_loop(compiler: Compiler, lanes: u64, text: &str) -> MainLoop {
     let program = match compiler {
         Compiler::Radv => rdna::parse(text),
