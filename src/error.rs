@@ -75,7 +75,7 @@ pub enum Error {
     /// The device that was asked for (by [`Config`](crate::Config) or `TIDEMILL_DEVICE`) is not there or not usable.
     #[error("no device matches {wanted}; there are: {}", Refusals(.available))]
     DeviceNotFound {
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
         /// All devices, with why each does not fit.
         available: Vec<RefusedDevice>,
@@ -85,9 +85,9 @@ pub enum Error {
         "TIDEMILL_DEVICE is set to {value:?}, which {why}; set it to an index, a kind or a part of a device's name, or unset it"
     )]
     DeviceVariable {
-        /// What it is set to.
+        /// The variable's value.
         value: String,
-        /// What is wrong with that.
+        /// Why it is not valid.
         why: &'static str,
     },
     /// Validation was asked for and the layer is not installed.
@@ -121,7 +121,7 @@ pub enum Error {
          Vulkan demands one, so update the driver"
     )]
     NoMemoryType {
-        /// What the memory is for.
+        /// The purpose of the memory.
         purpose: &'static str,
         /// How many types there are.
         types: usize,
@@ -138,7 +138,7 @@ pub enum Error {
         in_flight: Arc<[String]>,
         /// Those of them that were in flight when this process lost the device before: the likely cause.
         again: Arc<[String]>,
-        /// What the driver says, where it has `VK_EXT_device_fault`.
+        /// The driver's report, where it has `VK_EXT_device_fault`.
         fault: Option<Arc<DeviceFault>>,
     },
     /// There is no profile, measurement or capture.
@@ -257,7 +257,7 @@ pub enum Error {
         op: &'static str,
         /// The operand's shape.
         shape: Shape,
-        /// What must be seen at once.
+        /// Bytes that one binding would need.
         bytes: u64,
         /// The device's limit.
         limit: u64,
@@ -303,7 +303,7 @@ pub enum Error {
         lhs: Shape,
         /// The right operand's shape.
         rhs: Shape,
-        /// What should be equal.
+        /// The two extents, which must be equal.
         inner: [usize; 2],
     },
     /// An operand of a matmul that is a scalar.
@@ -347,9 +347,9 @@ pub enum Error {
         op: &'static str,
         /// Which of its operands.
         operand: String,
-        /// What would do.
+        /// Types that the operation takes.
         expected: Vec<DType>,
-        /// What was given.
+        /// The given value.
         got: DType,
     },
     /// An axis that is named twice.
@@ -423,9 +423,9 @@ pub enum Error {
         op: &'static str,
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
-        /// What it must be or do.
+        /// The rule that it breaks.
         rule: String,
     },
     /// A filling closure left some elements unwritten.
@@ -535,9 +535,9 @@ pub enum Error {
     /// No kernel variant has this name.
     #[error("no kernel variant {wanted}; there are: {}", List(.known))]
     NoSuchVariant {
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
-        /// What there is.
+        /// All variants.
         known: Vec<String>,
     },
     /// A SPIR-V module that can't be understood.
@@ -551,7 +551,7 @@ pub enum Error {
     Unguardable {
         /// The kernel's name.
         kernel: String,
-        /// What it does.
+        /// The reason.
         why: String,
     },
     /// GLSL that did not become a kernel.
@@ -588,7 +588,7 @@ pub enum Error {
     KernelArguments {
         /// The kernel's name.
         kernel: String,
-        /// What disagrees.
+        /// The disagreement.
         mismatch: KernelMismatch,
     },
 }

@@ -111,7 +111,7 @@ pub use vk::process::check as check_process;
 #[doc(inline)]
 pub use vk::raw as interop;
 
-/// What arguments may be: the traits and types that calls convert to, which are seldom named.
+/// Argument types: traits and types that calls convert to. They are seldom named.
 pub mod args {
     pub use crate::ops::conv2d::ConvWeights;
     pub use crate::ops::sort::Unique;
@@ -121,18 +121,18 @@ pub mod args {
     pub use crate::shape::ranges::Ranges;
 }
 
-/// What a device is, and which one is taken.
+/// The device's description, and the choice of a device.
 pub mod device {
     pub use crate::vk::choice::DeviceChoice;
     pub use crate::vk::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
 }
 
-/// What a recording becomes: [`Recording::explain`](crate::Recording::explain).
+/// The explanation of a recording: [`Recording::explain`](crate::Recording::explain).
 pub mod explain {
     pub use crate::schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
 }
 
-/// What the device did when, and measurements that can be believed.
+/// Profiles, and measurements that are checked.
 pub mod profile {
     pub use crate::report::html_report;
     pub use crate::runtime::measure::measurement::{Measurement, RoundMode, checksum};
@@ -143,7 +143,7 @@ pub mod profile {
     pub use crate::runtime::profile::row::{HostTime, Profile, Row};
 }
 
-/// What an accelerator has done and holds, and how far pipelines are made ahead.
+/// Statistics of an accelerator, and the progress of prewarming.
 pub mod stats {
     pub use crate::runtime::accelerator::{CommandStats, Stats};
     pub use crate::runtime::background::PrewarmStatus;

@@ -96,7 +96,7 @@ macro_rules! shape_from_array {
 }
 shape_from_array!(0, 1, 2, 3, 4);
 
-/// What a tensor's elements are.
+/// The element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -121,7 +121,7 @@ impl DType {
         }
     }
 
-    /// What this many elements take in memory: whole words.
+    /// Bytes of this many elements in memory: whole words.
     pub(crate) fn storage_bytes(self, elements: usize) -> u64 {
         (elements.saturating_mul(self.size_bytes()) as u64).next_multiple_of(4)
     }

@@ -1,4 +1,4 @@
-//! What a compute kernel says about itself, read from its SPIR-V.
+//! The reflection of a compute kernel, read from its SPIR-V.
 //!
 //! Bindings, access, push-constant size, local size and specialization constants are never typed a second
 //! time in Rust: [`Reflection::parse`] reads them from the module.
@@ -17,7 +17,7 @@ pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
 
-/// What the engine needs to know of a compute module in order to make a pipeline of it and to bind to it.
+/// The part of a compute module that the engine needs for pipelines and bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reflection {
@@ -29,9 +29,9 @@ pub struct Reflection {
     pub push_constant_bytes: u32,
     /// Invocations per workgroup in x, y and z. Never 0, with the default values.
     pub local_size: [LocalSize; 3],
-    /// What can be set when a pipeline is made, sorted by id. Each id is there once.
+    /// Specialization constants, sorted by id. Each id is there once.
     pub specializations: Vec<Specialization>,
-    /// What the device must be able to do, in the module's order.
+    /// Capabilities that the device must have, in the module's order.
     pub capabilities: Vec<Capability>,
     /// The version of SPIR-V the module is written in, as (major, minor).
     pub version: (u8, u8),
@@ -89,11 +89,11 @@ pub struct Binding {
     pub set: u32,
     /// The number within the set.
     pub binding: u32,
-    /// What is to be bound.
+    /// The kind of resource to bind.
     pub kind: BindingKind,
     /// The type of all numbers in it, if that is one, and one that tensors have.
     pub element: Option<DType>,
-    /// What the module may do with it.
+    /// How the module may access it.
     pub access: Access,
     /// How many descriptors: 1, or the length of the array.
     pub count: u32,
@@ -101,7 +101,7 @@ pub struct Binding {
     pub name: String,
 }
 
-/// What is to be bound at a [`Binding`].
+/// The kind of resource at a [`Binding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BindingKind {
@@ -174,7 +174,7 @@ pub enum TexelFormat {
     Other(u32),
 }
 
-/// What a module may do with a binding.
+/// How a module may access a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// It only reads.

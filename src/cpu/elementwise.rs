@@ -1,4 +1,4 @@
-//! What all elementwise operations share: broadcasting, blocks, threads.
+//! The common part of all elementwise operations: broadcasting, blocks, threads.
 
 use smallvec::SmallVec;
 

@@ -30,7 +30,7 @@ pub enum GlslError {
     /// The name of a define is not valid.
     #[error("define {name:?} is not a name; use letters, digits and _, and begin with no digit")]
     Define {
-        /// What was given.
+        /// The given value.
         name: String,
     },
     /// A source would take the compiler too much memory, or nests too deep.
@@ -48,7 +48,7 @@ pub enum GlslError {
     Unguardable {
         /// The kernel's name.
         kernel: String,
-        /// What it does.
+        /// The reason.
         why: String,
     },
     /// The compiler itself failed.
@@ -64,7 +64,7 @@ pub struct GlslMistake {
     pub file: String,
     /// The line, where the compiler knows it.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// The compiler's message.
     pub text: String,
 }
 

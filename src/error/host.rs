@@ -12,7 +12,7 @@ pub enum HostError {
     DeviceLacks {
         /// The device.
         device: String,
-        /// What is missing.
+        /// Missing features and extensions.
         missing: Vec<String>,
     },
     /// The host's lock returned without having made the call.
@@ -31,9 +31,9 @@ pub enum HostError {
         "wrap: {needs} bytes are needed (a multiple of 16: kernels load 16 bytes at a time), the range has {got}"
     )]
     BufferSize {
-        /// What the tensor takes.
+        /// Bytes that the tensor takes.
         needs: u64,
-        /// What the range has.
+        /// Bytes of the range.
         got: u64,
     },
     /// A range begins where no binding may begin.
@@ -43,7 +43,7 @@ pub enum HostError {
     BufferOffset {
         /// Where it begins.
         offset: u64,
-        /// What it must be a multiple of.
+        /// The required alignment.
         alignment: u64,
     },
     /// The device can't read the application's own memory.
@@ -74,7 +74,7 @@ pub enum HostError {
         offset: usize,
         /// The address of that.
         address: u64,
-        /// What it must be a multiple of.
+        /// The required alignment.
         alignment: u64,
     },
     /// The device imports whole pages, and the pages around the tensor reach beyond the memory.
@@ -83,7 +83,7 @@ pub enum HostError {
          {memory} bytes; begin and end the memory at multiples of {pages}, or let Accelerator::import_or_upload copy it"
     )]
     MemoryPages {
-        /// What is imported at a time.
+        /// The size of a page.
         pages: u64,
         /// Where the tensor begins in the memory.
         offset: usize,

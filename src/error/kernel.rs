@@ -3,7 +3,7 @@
 use super::List;
 use crate::shape::DType;
 
-/// What disagrees between a dispatch's arguments and a kernel's reflection.
+/// A disagreement between a dispatch's arguments and the kernel's reflection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelMismatch {
@@ -20,9 +20,9 @@ pub enum KernelMismatch {
     Binding {
         /// The binding's number.
         binding: u32,
-        /// What the shader declares.
+        /// The shader's declaration.
         declared: String,
-        /// What was given.
+        /// The given value.
         given: &'static str,
     },
     /// The tensor has another element type than the shader's block.
@@ -30,9 +30,9 @@ pub enum KernelMismatch {
     ElementType {
         /// The binding's number.
         binding: u32,
-        /// What the shader declares.
+        /// The shader's declaration.
         declared: DType,
-        /// What was given.
+        /// The given value.
         given: DType,
     },
     /// The tensor is too small for a binding of fixed size.
@@ -40,7 +40,7 @@ pub enum KernelMismatch {
     BindingSize {
         /// The binding's number.
         binding: u32,
-        /// What the shader's block takes.
+        /// Bytes of the shader's block.
         needs: u64,
         /// The tensor's size.
         got: u64,
@@ -93,7 +93,7 @@ pub enum KernelMismatch {
     /// More workgroups than the device allows, or none given.
     #[error("{got:?} workgroups are outside the device's {limit:?}")]
     Groups {
-        /// What was asked for.
+        /// The requested value.
         got: [u32; 3],
         /// The device's limit.
         limit: [u32; 3],
@@ -107,7 +107,7 @@ pub enum KernelMismatch {
     /// More shared memory than the device has for a workgroup.
     #[error("its shared variables take {got} bytes, the device has {limit} for a workgroup")]
     SharedMemory {
-        /// What the shader's variables take under the specialization given.
+        /// Bytes of the shader's variables under the given specialization.
         got: u64,
         /// The device's limit.
         limit: u64,

@@ -1,8 +1,8 @@
-//! What is known about the loss of a device.
+//! Details of the loss of a device.
 
 use std::fmt;
 
-/// What the driver tells of the fault that lost the device, where it has `VK_EXT_device_fault`.
+/// The driver's report on the fault that lost the device, where it has `VK_EXT_device_fault`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceFault {
@@ -10,7 +10,7 @@ pub struct DeviceFault {
     pub description: String,
     /// Addresses that have to do with it.
     pub addresses: Vec<FaultAddress>,
-    /// What the vendor's tools understand.
+    /// Codes for the vendor's tools.
     pub codes: Vec<FaultCode>,
 }
 
@@ -18,7 +18,7 @@ pub struct DeviceFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaultAddress {
-    /// What was done there.
+    /// The kind of access.
     pub kind: &'static str,
     /// The device's address.
     pub address: u64,
@@ -26,7 +26,7 @@ pub struct FaultAddress {
     pub precision: u64,
 }
 
-/// What a vendor tells of a fault.
+/// A vendor's code of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaultCode {
@@ -34,7 +34,7 @@ pub struct FaultCode {
     pub description: String,
     /// The vendor's number of the fault.
     pub code: u64,
-    /// What goes with it.
+    /// The vendor's data.
     pub data: u64,
 }
 

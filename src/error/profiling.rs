@@ -7,7 +7,7 @@ pub enum MeasurementError {
     /// The figure is above the device's compute peak.
     #[error("{gflops:.1} GFLOP/s is above the {peak:.1} that this device reaches in registers")]
     Compute {
-        /// What was measured.
+        /// The measured figure.
         gflops: f64,
         /// The peak.
         peak: f64,
@@ -17,7 +17,7 @@ pub enum MeasurementError {
         "{gbytes_per_s:.1} GB/s is above the {peak:.1} that this device reads from a working set of that size"
     )]
     Memory {
-        /// What was measured.
+        /// The measured figure.
         gbytes_per_s: f64,
         /// The peak.
         peak: f64,
@@ -34,9 +34,9 @@ pub enum MeasurementError {
     /// The device was busy for longer than the wall time.
     #[error("the device reports {busy_ns} ns of work in {wall_ns} ns of wall time")]
     Busy {
-        /// What the device's clock says.
+        /// By the device's clock.
         busy_ns: u64,
-        /// What the host's clock says.
+        /// By the host's clock.
         wall_ns: u64,
     },
     /// Dispatches were faster than an empty one.
@@ -44,7 +44,7 @@ pub enum MeasurementError {
     Dispatches {
         /// Time per dispatch.
         ns: f64,
-        /// What an empty one takes.
+        /// Time of an empty dispatch.
         floor: f64,
     },
 }
@@ -78,7 +78,7 @@ pub enum ProfileError {
     /// RenderDoc is not there, or not in this process.
     #[error("no capture: {missing}")]
     NoRenderDoc {
-        /// What is missing, and how to get it.
+        /// The missing part, and how to get it.
         missing: String,
     },
     /// Only one capture is made at a time, and nothing is tuned in it.

@@ -10,7 +10,7 @@ pub enum StreamError {
     /// More slots than a stream can have.
     #[error("a stream can have at most {most} slots, got {slots}; 3 keep the device busy")]
     TooManySlots {
-        /// What was asked for.
+        /// The requested value.
         slots: usize,
         /// The most there can be.
         most: usize,
@@ -43,7 +43,7 @@ pub enum StreamError {
     /// There is no such input.
     #[error("input {input} does not exist, the stream has {inputs}")]
     NoSuchInput {
-        /// What was asked for.
+        /// The requested value.
         input: usize,
         /// How many there are.
         inputs: usize,
@@ -51,7 +51,7 @@ pub enum StreamError {
     /// There is no such output.
     #[error("output {output} does not exist, the stream has {outputs}")]
     NoSuchOutput {
-        /// What was asked for.
+        /// The requested value.
         output: usize,
         /// How many there are.
         outputs: usize,
@@ -61,7 +61,7 @@ pub enum StreamError {
         "a batch of {rows} rows does not fit, the stream's first input has {most}; give 1 to {most} rows"
     )]
     Rows {
-        /// What was asked for.
+        /// The requested value.
         rows: usize,
         /// The extent of the first input's first dimension.
         most: usize,

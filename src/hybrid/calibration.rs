@@ -1,4 +1,4 @@
-//! What a machine was measured to do: the times from which placements are priced.
+//! Measured times of a machine, from which placements are priced.
 
 use std::fmt::Write;
 
@@ -90,13 +90,13 @@ fn between(points: &[(f64, f64)], amount: f64) -> f64 {
 /// The times of one machine: a CPU, and a device if there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// What the CPU's operations take, by class.
+    /// Times of the CPU's operations, by class.
     pub cpu: [Curve; Class::ALL.len()],
     /// The device's side.
     pub gpu: Option<DeviceTimes>,
 }
 
-/// What a device takes, as its caller sees it.
+/// Times of a device, as its caller sees them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceTimes {
     /// One operation on operands that are there, from recording to completed, by class.

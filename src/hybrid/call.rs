@@ -152,7 +152,7 @@ impl Hybrid {
     }
 }
 
-/// What operands are, in the terms in which a call is priced.
+/// The operands of a call, as it is priced.
 #[derive(Default)]
 struct Moved {
     elements: usize,

@@ -24,13 +24,13 @@ pub struct Link(usize);
 type OnCpu<'a> = Box<dyn Fn(&[View<'_, u32>], &mut [u32]) -> Result<Shape> + 'a>;
 type OnGpu<'a> = Box<dyn Fn(&Recording, &[Operand<'_>]) -> Result<Value> + 'a>;
 
-/// What a link stands for.
+/// The result that a link stands for.
 enum Source<'a> {
     Input(Input<'a, u32>),
     Step { operands: SmallVec<[Link; 2]>, work: Work, on_cpu: OnCpu<'a>, on_gpu: OnGpu<'a> },
 }
 
-/// What an operation gives.
+/// The result of an operation.
 pub(super) struct OpResult {
     pub(super) op: Op,
     pub(super) shape: Shape,

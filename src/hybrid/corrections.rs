@@ -51,13 +51,13 @@ impl Corrections {
 pub(super) struct Cell {
     /// By side: measured over predicted, as the bits of an f32; 0 until there is one, negative while there is only one.
     factors: [AtomicU32; 2],
-    /// What calls have taken since the slower side was tried last, in microseconds, as the bits of an f32.
+    /// Microseconds of calls since the slower side was tried last, as the bits of an f32.
     spent: AtomicU32,
     /// How often in a row trials have found it slower.
     doublings: AtomicU32,
 }
 
-/// What earlier calls have told about a side.
+/// What earlier calls have shown about a side.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     /// By how much it takes longer than was predicted.

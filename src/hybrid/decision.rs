@@ -1,4 +1,4 @@
-//! What was decided of a call.
+//! The decision on a call.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum Side {
     Gpu,
 }
 
-/// Who decides.
+/// How the side of a call is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Policy {
@@ -25,7 +25,7 @@ pub enum Policy {
     Gpu,
 }
 
-/// What a side was chosen for.
+/// The reason for the choice of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
@@ -43,7 +43,7 @@ pub enum Why {
     NoDevice,
 }
 
-/// What most of a price is.
+/// The largest part of a predicted time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
@@ -51,7 +51,7 @@ pub enum Part {
     Compute,
     /// Moving operands and results.
     Transfer,
-    /// What a submission costs, however little it does.
+    /// The fixed cost of a submission.
     Submission,
 }
 
@@ -63,11 +63,11 @@ pub struct Decision {
     pub side: Side,
     /// Why that one.
     pub why: Why,
-    /// What the CPU was predicted to take.
+    /// The predicted time on the CPU.
     pub cpu_us: f64,
-    /// What the device was predicted to take, transfers included; `None` if there are no times of one.
+    /// The predicted time on the device, with transfers; `None` if no device was measured.
     pub gpu_us: Option<f64>,
-    /// What the device's price mostly consists of; without a device, the CPU's.
+    /// The largest part of the device's predicted time; without a device, of the CPU's.
     pub dominant: Part,
 }
 

@@ -207,7 +207,7 @@ fn other_model() -> Option<String> {
     std::env::var("PROCESSOR_IDENTIFIER").ok()
 }
 
-/// What was measured before on this machine, or what is measured now.
+/// The calibration measured before on this machine, or a new one.
 pub(super) fn stored_or_measured(gpu: &Accelerator) -> Result<Calibration> {
     match disk_cache::read(gpu.device(), gpu.core().folder(), &name())
         .as_deref()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::calibration::{Calibration, Curve, DeviceTimes};
 use super::work::Class;
 
-/// What is measured: a machine, or a model of one.
+/// The machine that is measured, or a model of one.
 pub trait Probe {
     /// Why a measurement failed.
     type Error;
@@ -49,7 +49,7 @@ const LONG_US: f64 = 4000.0;
 const CONFIRMED: f64 = 1.1;
 /// From an amount to the next, the time per unit grows by less than this factor: memory takes the place of caches, no more.
 const STEEPEST: f64 = 4.0;
-/// What was measured once only is that uncertain.
+/// The uncertainty of a time that was measured only once.
 const MOST_SPREAD: f64 = 1000.0;
 /// There is no further pass after this many, or once those after the first have taken this time.
 const MOST_PASSES: usize = 12;
@@ -75,7 +75,7 @@ impl Least {
     }
 }
 
-/// What is measured at several amounts, the least first.
+/// A quantity that is measured at several amounts, the smallest first.
 #[derive(Clone, Copy)]
 enum What {
     Cpu(Class),
@@ -121,7 +121,7 @@ impl What {
     }
 }
 
-/// What is known of one.
+/// The state of one.
 struct Series {
     what: What,
     points: Vec<(usize, [Least; 3])>,

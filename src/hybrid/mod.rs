@@ -86,7 +86,7 @@ struct Slowed {
     factor: f64,
 }
 
-/// What a call did.
+/// A call: which side ran it, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Ran {
@@ -153,7 +153,7 @@ impl Hybrid {
     ///
     /// # Errors
     ///
-    /// What was found when the device was looked for.
+    /// The result of the search for a device.
     pub fn accelerator(&self) -> std::result::Result<&Accelerator, &Error> {
         self.gpu.as_ref()
     }

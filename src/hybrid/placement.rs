@@ -29,7 +29,7 @@ impl Placement {
         &self.calibration
     }
 
-    /// What the CPU should take, before corrections: computing, and bringing operands from the device.
+    /// The CPU's predicted time, before corrections: computing, and reading operands from the device.
     fn cpu_parts(&self, work: &Work) -> (f64, f64) {
         let compute = self.calibration.cpu[work.op.class() as usize].at(work.amount);
         let download = match &self.calibration.gpu {
@@ -39,12 +39,12 @@ impl Placement {
         (compute, download)
     }
 
-    /// What the CPU's computing should take, before corrections.
+    /// The predicted time of the CPU's computing, before corrections.
     pub(super) fn cpu_alone_us(&self, steps: &[Work]) -> f64 {
         steps.iter().map(|step| self.cpu_parts(step).0).sum()
     }
 
-    /// What the device should take, before corrections: computing with the submission, and transfers.
+    /// The device's predicted time, before corrections: computing with the submission, and transfers.
     fn gpu_parts(&self, work: &Work) -> Option<(f64, f64)> {
         let gpu = self.calibration.gpu.as_ref()?;
         let compute = gpu.ops[work.op.class() as usize].at(work.amount);

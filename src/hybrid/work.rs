@@ -1,4 +1,4 @@
-//! What a call does, in the terms in which it is priced.
+//! The work of a call, as it is priced.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,11 +1,11 @@
-//! What is executed: dispatches, copies and fills, each with the bytes that it reads and writes. Plain data, as operations are.
+//! Commands: dispatches, copies and fills, each with the bytes that it reads and writes. Plain data, as operations are.
 
 use smallvec::SmallVec;
 
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, Values};
 
-/// What a command makes the device do.
+/// The action of a command.
 #[allow(clippy::large_enum_variant, reason = "almost all of them are dispatches")]
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
@@ -42,7 +42,7 @@ pub(crate) struct Command {
     pub(crate) label: Label,
     pub(crate) action: Action,
     pub(crate) accesses: SmallVec<[Access; 4]>,
-    /// What profiles count it as.
+    /// The cost that profiles count.
     pub(crate) cost: Cost,
     /// A bit for each access: those that read element for element, so that a result may be written over them.
     pub(crate) in_place: u32,

@@ -36,7 +36,7 @@ pub(crate) struct Gather {
     pub(crate) output: ValueId,
 }
 
-/// What elements are made from their places alone; numbers as in `glsl/generate.comp`.
+/// Elements that are made from their positions alone; numbers as in `glsl/generate.comp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     IotaU32 = 0,

@@ -1,4 +1,4 @@
-//! What happens to a matmul on its way to memory: a short list of elementwise ops on the accumulators, in the same
+//! Epilogues: a short list of elementwise ops on the accumulators of a matmul or a convolution, in the same
 //! dispatch. Data only, so that the graph can append to it what follows a matmul.
 
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! What a recording holds: values, and the operations on them in order. Plain data: no memory, no device, no choice of kernels.
+//! The graph of a recording: values, and the operations on them in order. Plain data: no memory, no device, no choice of kernels.
 //!
 //! **Values are SSA, tensors have versions.** A value is made once, by the operation or the operations that write it, before anything
 //! reads it, and means the same elements from then on. A tensor from outside takes part as a [`TensorVersion`]: its contents as they

@@ -15,7 +15,7 @@ pub(crate) struct Locate {
     pub(crate) output: ValueId,
 }
 
-/// What an update does to the place that it goes to; numbers as in `glsl/scatter.comp`.
+/// How an update is combined with the element that it goes to; numbers as in `glsl/scatter.comp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
     Add = 0,

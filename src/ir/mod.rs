@@ -1,4 +1,4 @@
-//! What is recorded and what is executed, as plain data.
+//! Recorded operations and executed commands, as plain data.
 //!
 //! This room owns the two kinds of graph. A [`Graph`](graph::Graph) has values and [operations](op::Op), as they were recorded.
 //! Lowering turns it into [`Lowered`](command::Lowered): more values, and [commands](command::Command) (dispatches, copies and

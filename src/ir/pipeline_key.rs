@@ -1,4 +1,4 @@
-//! What tells pipelines apart.
+//! The key of a pipeline.
 
 use std::hash::{Hash, Hasher};
 
@@ -9,7 +9,7 @@ use crate::vk::kernel::Kernel;
 /// Specialization constants: (id, bits).
 pub(crate) type Specialization = SmallVec<[(u32, u32); 8]>;
 
-/// What tells pipelines apart.
+/// The key of a pipeline.
 #[derive(Clone, Debug)]
 pub(crate) struct PipelineKey {
     pub(crate) kernel: Kernel,

@@ -3,7 +3,7 @@
 use super::value::ValueId;
 use crate::shape::windows::Windows;
 
-/// What is made of a window; numbers as in `glsl/pool.comp`.
+/// The result for a window; numbers as in `glsl/pool.comp`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum PoolKind {
     Max,

@@ -4,7 +4,7 @@ use super::elementwise::Elementwise;
 use super::value::ValueId;
 use crate::shape::axes::Geometry;
 
-/// What is made from the elements.
+/// The result of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     Sum,

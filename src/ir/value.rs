@@ -18,7 +18,7 @@ pub(crate) type TensorVersion = u32;
 /// A tensor from outside that operations of the graph update: its place among those.
 pub(crate) type StateId = u32;
 
-/// What is known of a value before it has memory.
+/// A value before it has memory.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueInfo {
     pub(crate) shape: Shape,
@@ -136,7 +136,7 @@ pub(crate) struct Access {
     pub(crate) write: bool,
 }
 
-/// What a dispatch is called by validation messages, profiles and RenderDoc alike: `add 64x784 f32`.
+/// The label of a dispatch in validation messages, profiles and RenderDoc: `add 64x784 f32`.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     pub(crate) op: LabelName,

@@ -1,4 +1,4 @@
-//! What a binding can span, and how many workgroups a grid has: the same for every family.
+//! The bytes that a binding can span, and the workgroups of a grid: the same for every family.
 
 use std::ops::Range;
 

@@ -25,7 +25,7 @@ pub(crate) use crate::kernels::modules::Load;
 /// lists them.
 #[derive(Debug)]
 pub(crate) struct Family<V: 'static> {
-    /// What it is called by users and on disk.
+    /// Its name for users and on disk.
     pub(crate) name: &'static str,
     /// The classes of shapes for which it chooses variants apart. They stand first in [`Class::ALL`].
     pub(crate) classes: &'static [Class],
@@ -121,7 +121,7 @@ pub(crate) struct Catalog {
     kernels: Arc<[OnceLock<Kernel>]>,
     /// The device's, with the subgroup size that kernels ask for.
     pub(crate) limits: Limits,
-    /// What the shapes of kernels go by, beside the limits.
+    /// What shapes the kernels, besides the limits.
     pub(crate) architecture: Architecture,
 }
 
@@ -269,7 +269,7 @@ impl Catalog {
         winners
     }
 
-    /// What is used for a class of shapes; by default, or now.
+    /// The variant for a class of shapes: the default one, or the current one.
     pub(crate) fn used(
         &self,
         family: &'static dyn AnyFamily,

@@ -11,7 +11,7 @@ use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Specialized;
 
-/// What the dispatches of one operation have in common.
+/// The common part of the dispatches of one operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch<'a> {
     /// For errors.

@@ -1,4 +1,4 @@
-//! What a variant of a kernel family is: when it is a device's default, what it needs of one, and which shapes it may be chosen for.
+//! Variants of a kernel family: the devices for which they are the default, what they need, and the shapes that they are for.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::kernels::modules::Load;
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::{DeviceInfo, Limits};
 
-/// What kind of device a variant is the default for.
+/// The kind of device for which a variant is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DefaultFor {
     Gpu,
@@ -27,7 +27,7 @@ impl DefaultFor {
     }
 }
 
-/// What a device can do, as far as variants need it.
+/// Abilities of a device that variants need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Abilities<'a> {
     /// Kernels may load through texel views.

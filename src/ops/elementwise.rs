@@ -1,4 +1,4 @@
-//! What all elementwise operations share: broadcasting, the choice of the code by element type, and the node.
+//! The common part of all elementwise operations: broadcasting, the choice of the code by element type, and the node.
 
 use smallvec::SmallVec;
 

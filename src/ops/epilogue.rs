@@ -1,4 +1,4 @@
-//! What is done to a matmul, or to a convolution, on its way to memory.
+//! Epilogues of matmuls and convolutions.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,7 +11,7 @@ use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording};
 use crate::shape::{DType, Shape};
 
-/// What is done to the elements of a matmul or of a convolution before they are stored, in the same dispatch: bias,
+/// Operations on the elements of a matmul or of a convolution before they are stored, in the same dispatch: bias,
 /// activation, scale, residual. Steps run in the order in which they are said.
 ///
 /// At most six steps with two tensors and four scalars.
@@ -221,7 +221,7 @@ fn scalar(out: &mut ir::Epilogue, value: f32) -> Source {
     Source::Scalar(index as u8)
 }
 
-/// What an epilogue works on: rows of columns, in batches.
+/// The result that an epilogue works on: rows of columns, in batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// A matmul's result, of rank 2 or more.

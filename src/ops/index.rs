@@ -26,7 +26,7 @@ struct Scattering {
     geometry: Geometry,
 }
 
-/// What is read by index: a table along an axis, and the indices.
+/// A table along an axis, and the indices that read it.
 #[derive(Clone, Copy)]
 struct Picked {
     table: ValueId,

@@ -14,7 +14,7 @@ use crate::shape::{DType, Shape};
 /// Elements of the longest row that one dispatch normalises. A longer one is cut, so that all of a device works on it.
 const LONGEST: u64 = 1 << 16;
 
-/// What all normalisation is told.
+/// The options of all normalisations.
 struct Operands<'a> {
     op: &'static str,
     centred: bool,

@@ -337,7 +337,7 @@ impl Recording {
     }
 }
 
-/// What a reduction makes of no elements; `None` if there is nothing it could. As an integer, +0 is 0.
+/// The result of a reduction of zero elements; `None` if there is none. As an integer, +0 is 0.
 fn of_nothing(reduction: Reduction) -> Option<f32> {
     match reduction {
         Reduction::Sum | Reduction::Norm | Reduction::Dot => Some(0.0),

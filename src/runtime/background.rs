@@ -48,7 +48,7 @@ pub struct PrewarmStatus {
     pub finished: bool,
 }
 
-/// What the thread and its owner share.
+/// The common part of the thread and its owner.
 #[derive(Debug, Default)]
 struct Shared {
     stop: Mutex<bool>,

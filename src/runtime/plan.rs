@@ -93,11 +93,11 @@ pub struct Plan {
     amount: Amount,
     /// How it is profiled, if not as the accelerator is.
     profiling: Option<Profiling>,
-    /// What its pipelines have cost: told by the profile of the first submission.
+    /// The cost of its pipelines, which the profile of the first submission reports.
     built: PipelineBuildStats,
     /// Kept, so that no submission makes one.
     _pipelines: Vec<Arc<Pipeline>>,
-    /// What the next submission waits for and signals for the host.
+    /// Points that the next submission waits for and signals for the host.
     pub(super) sync: HostSync,
 }
 
@@ -391,7 +391,7 @@ impl Plan {
         &self.core
     }
 
-    /// What it runs.
+    /// The commands that it runs.
     pub(super) fn lowered(&self) -> &Lowered {
         &self.compiled.lowered
     }

@@ -1,4 +1,4 @@
-//! Who wants nothing in the queue but its own work.
+//! Users that want only their own work in the queue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -83,7 +83,7 @@ pub(super) struct State {
     known: FxHashMap<(usize, usize), ValueId>,
     /// The host's memory that it is to write.
     pub(super) promised: SmallVec<[Lease; 1]>,
-    /// What the submission waits for and signals for the host.
+    /// Points that the submission waits for and signals for the host.
     pub(super) sync: HostSync,
     request: ProfileRequest,
     /// How it is profiled, if not as the accelerator is.
@@ -220,7 +220,7 @@ impl Recording {
         plan
     }
 
-    /// What will run if the recording ends now: which operations become one dispatch, where barriers stand, and which
+    /// Explains what will run if the recording ends now: which operations become one dispatch, where barriers stand, and which
     /// values are stored where. Nothing is done yet, and the recording goes on.
     ///
     /// ```

@@ -320,7 +320,7 @@ impl Core {
     }
 }
 
-/// What a node that updates a tensor is called.
+/// The label of a node that updates a tensor.
 pub(crate) fn update_label(recording: &Recording, op: &'static str, part: Shape, of: ValueId) -> Label {
     Label { shape: part, ..recording.label(op, of) }
 }

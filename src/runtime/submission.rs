@@ -107,7 +107,7 @@ impl Submission {
         self.core.timeline.is_complete(self.value)
     }
 
-    /// What the device did, row by row. Waits until the work is done.
+    /// The device's work, row by row. Waits until the work is done.
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ pub struct Tensor {
     shape: Shape,
 }
 
-/// What a tensor's handles share.
+/// The common part of a tensor's handles.
 pub(crate) struct Storage {
     pub(crate) core: Arc<Core>,
     pub(crate) dtype: DType,

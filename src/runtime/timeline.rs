@@ -65,7 +65,7 @@ struct State {
     used_slots: Vec<CommandSlot>,
     uploads: Vec<Upload>,
     upload_bytes: u64,
-    /// What the host submits itself.
+    /// Work that the host submits itself.
     external: ExternalInFlight,
 }
 

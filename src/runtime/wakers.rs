@@ -11,7 +11,7 @@ use crate::runtime::core::Core;
 /// The thread waits in steps of this: long enough to cost nothing, short enough for the end of a process.
 const STEP_NS: u64 = 100_000_000;
 
-/// What the thread and its owner share.
+/// The common part of the thread and its owner.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
@@ -28,7 +28,7 @@ struct Waiting {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Who is to be woken when which number is reached.
+    /// Wakers, and the number on the timeline at which each is woken.
     waiting: Vec<Waiting>,
     /// The number of the last future that waited.
     futures: u64,

@@ -44,7 +44,7 @@ impl Usage {
     }
 }
 
-/// What carrying a compiled graph out once amounts to.
+/// The amount of work in one execution of a compiled graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     /// Dispatches, copies and fills.
@@ -163,7 +163,7 @@ impl CompiledGraph {
         }
     }
 
-    /// What it amounts to.
+    /// The amount of work in one execution.
     pub(crate) fn amount(&self) -> Amount {
         let commands = &self.lowered.commands;
         Amount {

@@ -1,4 +1,4 @@
-//! What a recording will do, before it does it.
+//! Explanations of recordings.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::memory::Home;
 use crate::shape::{DType, Shape};
 
-/// What a recording will do: as it was recorded and as it will run. Made by
+/// The explanation of a recording: as it was recorded and as it will run. Made by
 /// [`Recording::explain`](crate::Recording::explain). Displayed, it is a text for people;
 /// [`to_svg`](Explanation::to_svg) draws it, and [`to_dot`](Explanation::to_dot) lets Graphviz do so.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Explanation {
     pub unshared_bytes: u64,
 }
 
-/// What a value is to a recording.
+/// The role of a value in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
@@ -71,9 +71,9 @@ pub struct ExplainedValue {
 pub struct ExplainedStep {
     /// As profiles and RenderDoc name it.
     pub label: String,
-    /// What it reads: places in [`Explanation::values`].
+    /// Values that it reads: indices of [`Explanation::values`].
     pub reads: Vec<usize>,
-    /// What it writes.
+    /// Values that it writes.
     pub writes: Vec<usize>,
     /// The kernel's module, once that is decided; `copy` and `fill` for the device's own commands.
     pub kernel: Option<String>,

@@ -1,4 +1,4 @@
-//! What a graph means, for tests: its nodes run on the CPU one after the other, before or after fusion, with memory of its
+//! An interpreter of graphs, for tests: its nodes run on the CPU one after the other, before or after fusion, with memory of its
 //! own for each value or as it is assigned.
 //!
 //! Operations are hashes of their operands, so that whatever is left out, exchanged, or taken from another place changes a

@@ -129,7 +129,7 @@ fn outer_homes(lowered: &Lowered, lives: &Lives) -> Assignment {
     out
 }
 
-/// Who touches values, and when for the last time.
+/// The commands that access values, and the last of them.
 struct Lives {
     last_use: Vec<usize>,
     /// For each command, the first of those that carry out its operation.

@@ -44,13 +44,13 @@ impl Geometry {
         self.inner == 1
     }
 
-    /// What is left when the middle is gone.
+    /// Elements of the result, without the middle.
     pub(crate) fn results(&self) -> u64 {
         self.outer.saturating_mul(self.inner)
     }
 }
 
-/// What a reduction runs over: an axis, several or all of them. An integer stands for an axis, an array for several;
+/// The axes of a reduction: one, several or all of them. An integer stands for an axis, an array for several;
 /// negative ones count from the end.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! What moving elements makes of shapes: permute, slice, broadcast, concatenate, stack, pad, gather.
+//! Shapes of operations that move elements: permute, slice, broadcast, concatenate, stack, pad, gather.
 
 use smallvec::SmallVec;
 

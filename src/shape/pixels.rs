@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::{MAX_RANK, Shape, product};
 use crate::error::{Error, Result};
 
-/// What squares of pixels become, or are made of.
+/// The direction between squares of pixels and channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PixelShuffle {
     ToPixels,

@@ -19,7 +19,7 @@ mod tests;
 mod types;
 
 const HEADER_WORDS: usize = 5;
-/// What Vulkan implementations have to take.
+/// Limits that every Vulkan implementation supports.
 const MOST_IDS: u32 = 4_194_303;
 
 /// Says what is wrong with a module.

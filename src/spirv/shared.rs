@@ -1,4 +1,4 @@
-//! What a workgroup's shared variables take.
+//! The size of a workgroup's shared variables.
 
 /// The size of a module's shared variables; arrays may have lengths that are set when a pipeline is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

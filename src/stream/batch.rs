@@ -87,7 +87,7 @@ impl Batch {
         Ok(all.get(output).ok_or(StreamError::NoSuchOutput { output, outputs: all.len() })?)
     }
 
-    /// What the device did for it; see [`Submission::profile`].
+    /// The device's work for it; see [`Submission::profile`].
     ///
     /// # Errors
     ///

@@ -81,7 +81,7 @@ impl Producer {
         self.shared.push(fill)
     }
 
-    /// What happened so far.
+    /// A report on the stream so far.
     pub fn stats(&self) -> StreamStats {
         self.shared.stats()
     }
@@ -130,7 +130,7 @@ impl Consumer {
         std::future::poll_fn(|context| self.shared.poll_pop(context)).await
     }
 
-    /// What happened so far.
+    /// A report on the stream so far.
     pub fn stats(&self) -> StreamStats {
         self.shared.stats()
     }

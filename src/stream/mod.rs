@@ -40,7 +40,7 @@ impl Accelerator {
     }
 }
 
-/// What a [`Stream`] is made of.
+/// Options of a [`Stream`].
 #[derive(Clone, Debug)]
 #[must_use = "`record` makes the stream"]
 pub struct StreamBuilder {
@@ -269,7 +269,7 @@ impl Stream {
         self.shared.slots()
     }
 
-    /// What happened so far.
+    /// A report on the stream so far.
     pub fn stats(&self) -> StreamStats {
         self.shared.stats()
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::error::{ProfileError, Result};
 use crate::runtime::measure::run::{Clock, Run};
 
-/// What happened to a batch on the host.
+/// The times of a batch on the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     pub(super) batch: u64,

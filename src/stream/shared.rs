@@ -1,4 +1,4 @@
-//! What both ends of a stream share: the plan, the slots, and which of them hold what.
+//! The common part of both ends of a stream: the plan, the slots, and their states.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -75,7 +75,7 @@ pub(super) struct Done {
     pub(super) rows: Option<(usize, usize)>,
 }
 
-/// What has become of the two ends.
+/// The state of the two ends.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     pub(super) producer_gone: bool,
@@ -106,7 +106,7 @@ impl Ends {
     }
 }
 
-/// Who holds what.
+/// The state of the slots.
 #[derive(Debug, Default)]
 struct Queue {
     free: VecDeque<usize>,
@@ -116,11 +116,11 @@ struct Queue {
     /// The tasks that wait for anything to change: one that pushes and one that pops, each as its end last said.
     pushes: Option<Waker>,
     pops: Option<Waker>,
-    /// What happened to each batch, while the accelerator is profiled.
+    /// Times of each batch, while the accelerator is profiled.
     events: Vec<Event>,
 }
 
-/// What both ends share.
+/// The common part of both ends.
 #[derive(Debug)]
 pub(super) struct Shared {
     gpu: Accelerator,

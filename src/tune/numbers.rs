@@ -1,4 +1,4 @@
-//! What candidates are measured and checked on.
+//! Numbers on which candidates are measured and checked.
 
 /// Numbers between -1 and 1 that are the same in every run.
 pub(super) fn numbers(count: usize, seed: u64) -> Vec<f32> {

@@ -1,4 +1,4 @@
-//! What candidates are measured on: for every family and class a shape in the middle of it, with operands that are the same in
+//! Problems on which candidates are measured: for every family and class a shape in the middle of it, with operands that are the same in
 //! every run, and a check of the result against f64.
 
 use super::check::{Images, TAPS, is_convolution, is_matmul};
@@ -16,9 +16,9 @@ use crate::runtime::tensor::Tensor;
 #[derive(Debug)]
 struct Task {
     family: &'static str,
-    /// What it is called in tables.
+    /// Its name in tables.
     name: fn(&[Shape]) -> String,
-    /// What is made once, for all candidates.
+    /// Data that is made once, for all candidates.
     prepare: fn(&Accelerator, &[Tensor]) -> Result<Option<PreparedWeights>>,
     record: fn(&Problem, &Recording) -> Result<Value>,
     /// Whether a result is right, to what rounding allows.

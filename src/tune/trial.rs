@@ -1,9 +1,9 @@
-//! What tuning is told, and what it tells.
+//! Options and reports of tuning.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is tuned, and for how long.
+/// Options of tuning: families, and time.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TuneOptions {
@@ -72,7 +72,7 @@ pub struct Trial {
     pub family: &'static str,
     /// The class of shapes.
     pub class: &'static str,
-    /// What it was tried on: one shape of the class.
+    /// The problem that it was measured on: one shape of the class.
     pub work: String,
     /// The variant.
     pub variant: &'static str,
@@ -98,7 +98,7 @@ pub struct TuneProgress<'a> {
     pub trial: &'a Trial,
 }
 
-/// What came of tuning.
+/// The result of tuning.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Tuning {

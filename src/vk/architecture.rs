@@ -6,7 +6,7 @@
 use super::kind::DeviceKind;
 use super::limits::Limits;
 
-/// What one device gets.
+/// The parameters of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Architecture {
     /// Lanes of a subgroup in kernels whose lanes exchange values.

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// can't touch a NaN's bits.
 pub(crate) const TEXEL_FORMAT: vk::Format = vk::Format::R32G32B32A32_UINT;
 
-/// What a buffer's memory is for.
+/// The purpose of a buffer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MemoryKind {
     /// Read and written by the device; mapped too where the device's own memory is.
@@ -63,7 +63,7 @@ pub(crate) struct Buffer {
     allocation: Option<Allocation>,
     /// The application's memory, if that is what is behind it.
     imported: Option<Imported>,
-    /// What it takes, if it is staging memory.
+    /// Its size, if it is staging memory.
     staging_bytes: u64,
     /// It is the host's, and so not ours to destroy.
     adopted: bool,

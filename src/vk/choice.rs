@@ -22,7 +22,7 @@ pub enum DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// What a user writes into `TIDEMILL_DEVICE`: an index, a kind, or a part of a name.
+    /// Parses the value of `TIDEMILL_DEVICE`: an index, a kind, or a part of a name.
     pub fn parse(text: &str) -> DeviceChoice {
         if let Ok(index) = text.parse() {
             return DeviceChoice::Index(index);

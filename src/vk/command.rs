@@ -24,12 +24,12 @@ pub(crate) struct CommandSlot {
     pool: vk::CommandPool,
     descriptors: DescriptorStore,
     timestamps: TimestampStore,
-    /// What was bound: kept until the commands are done with.
+    /// Bound resources, which are kept until the commands are done.
     pipelines: Vec<Arc<Pipeline>>,
     device: Arc<Device>,
 }
 
-/// What a barrier stands between.
+/// The two sides of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barrier {
     /// Dispatches and copies before it, and dispatches and copies after it.

@@ -9,7 +9,7 @@ use super::device::Device;
 use super::loader;
 use super::messages::MessageLog;
 
-/// What the instance is told to report, and where to.
+/// The messages that the instance reports, and their sink.
 pub(crate) fn messenger_info(log: &Arc<MessageLog>) -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
     vk::DebugUtilsMessengerCreateInfoEXT::default()
         .message_severity(

@@ -1,4 +1,4 @@
-//! What a driver says about its devices, asked once and kept as plain data.
+//! The driver's description of its devices, queried once and kept as plain data.
 
 use std::ffi::CStr;
 
@@ -28,7 +28,7 @@ pub(crate) fn enumerate(instance: &Instance) -> Result<Vec<DeviceInfo>> {
         .collect())
 }
 
-/// What there is to know about a device; with a queue family that was chosen already, or one of ours.
+/// The description of a device; with a queue family that was chosen already, or one of ours.
 pub(crate) fn describe(
     instance: &ash::Instance,
     index: usize,
@@ -152,7 +152,7 @@ fn compute_family(families: &[vk::QueueFamilyProperties], chosen: Option<u32>) -
     }
 }
 
-/// What a driver answers about properties. The structs' own chains are over.
+/// The driver's answer about properties. The structs' own chains are over.
 struct Properties {
     core: vk::PhysicalDeviceProperties,
     subgroup: vk::PhysicalDeviceSubgroupProperties<'static>,
@@ -274,7 +274,7 @@ impl Properties {
     }
 }
 
-/// What a driver answers about features: none of a version that the device has not. The structs' own chains are over.
+/// The driver's answer about features, without those of versions that the device does not support. The structs' own chains are over.
 struct SupportedFeatures {
     core: vk::PhysicalDeviceFeatures,
     v11: vk::PhysicalDeviceVulkan11Features<'static>,
@@ -319,7 +319,7 @@ impl SupportedFeatures {
         SupportedFeatures { core, v11, v12, v13, fault }
     }
 
-    /// What of the version and of the features that Tidemill needs is not there.
+    /// The parts of the version and the features that Tidemill needs and the device lacks.
     fn missing(&self, version: u32, clamped: bool) -> Vec<String> {
         if version < vk::API_VERSION_1_3 && !clamped {
             let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));

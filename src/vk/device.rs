@@ -56,7 +56,7 @@ pub(crate) struct HostQueue {
     pub(crate) lock: Arc<dyn QueueLock>,
 }
 
-/// What a device is made for, besides its work.
+/// Additional purposes of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Uses {
     /// Dispatches have labels, for tools that look.

@@ -1,4 +1,4 @@
-//! What a driver's compiler made of a pipeline: its own statistics, and the device's instructions.
+//! The output of a driver's compiler for a pipeline: its own statistics, and the device's instructions.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::physical::DeviceInfo;
 use super::pipeline::Pipeline;
 use crate::error::{Error, Result};
 
-/// What a pipeline was compiled to.
+/// The compiled code of a pipeline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Executable {
     /// Names and values as the driver gives them.

@@ -1,4 +1,4 @@
-//! What the driver tells of the fault that lost the device (`VK_EXT_device_fault`).
+//! The driver's report on the fault that lost the device (`VK_EXT_device_fault`).
 
 use std::ffi::CStr;
 
@@ -28,7 +28,7 @@ fn kind(address: vk::DeviceFaultAddressTypeEXT) -> &'static str {
 }
 
 impl Device {
-    /// What the driver tells, where it can; only for a device that is lost.
+    /// The driver's report, where it has one; only for a device that is lost.
     pub(crate) fn fault(&self) -> Option<DeviceFault> {
         let ask = self.device_fault.as_ref()?.fp().get_device_fault_info_ext;
         let mut counts = vk::DeviceFaultCountsEXT::default();

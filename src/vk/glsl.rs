@@ -208,7 +208,7 @@ fn options() -> std::result::Result<CompileOptions<'static>, shaderc::Error> {
     Ok(options)
 }
 
-/// What a source includes, and the compiler that it is for.
+/// The includes of a source, and its compiler.
 struct Files<'a> {
     glsl: &'a Glsl,
     /// The file that is compiled.

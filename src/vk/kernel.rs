@@ -135,7 +135,7 @@ impl Kernel {
         &self.0.name
     }
 
-    /// What the SPIR-V says of itself.
+    /// The reflection of the SPIR-V.
     pub fn reflection(&self) -> &Reflection {
         &self.0.reflection
     }

@@ -1,10 +1,10 @@
-//! What kinds of devices there are.
+//! Kinds of devices.
 
 use std::fmt;
 
 use ash::vk;
 
-/// What kind of device it is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceKind {

@@ -1,4 +1,4 @@
-//! What a device can do at the most.
+//! Limits of a device.
 
 /// The limits that the engine plans by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

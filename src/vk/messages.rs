@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::process;
 
-/// Who hears the messages of the validation layer.
+/// The sink of the validation layer's messages.
 pub(crate) type MessageSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Messages of the validation layer, in the order in which they came; or passed on to somebody.
@@ -30,7 +30,7 @@ impl MessageLog {
         MessageLog { kept: Mutex::default(), delivery: sink.and_then(Delivery::start) }
     }
 
-    /// What was kept. Returns when the host has heard all that was said before.
+    /// The messages that were kept. Returns when the host's function has received all earlier ones.
     pub(crate) fn take(&self) -> Vec<String> {
         self.flush(None);
         std::mem::take(&mut *self.kept.lock())

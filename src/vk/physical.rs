@@ -1,4 +1,4 @@
-//! What is known of a device: plain data.
+//! The description of a device: plain data.
 
 use std::ffi::CStr;
 
@@ -10,7 +10,7 @@ pub use super::limits::Limits;
 use super::workarounds::Workarounds;
 use crate::error::RefusedDevice;
 
-/// What the device can do beyond the baseline.
+/// Optional features of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Features {
@@ -93,15 +93,15 @@ pub struct DeviceInfo {
     pub index: usize,
     /// Its name.
     pub name: String,
-    /// What kind it is.
+    /// The kind of device.
     pub kind: DeviceKind,
     /// The driver's name and version text.
     pub driver: String,
     /// The Vulkan version it speaks.
     pub api_version: (u32, u32, u32),
-    /// What the engine plans by.
+    /// Limits that the engine plans by.
     pub limits: Limits,
-    /// What it can do beyond the baseline.
+    /// Optional features.
     pub features: Features,
     /// Bytes of memory that the device calls its own.
     pub memory_bytes: u64,
@@ -121,7 +121,7 @@ pub struct DeviceInfo {
     pub(crate) vendor: u32,
     /// Compute units or multiprocessors, where an extension tells them.
     pub(crate) cores: Option<u32>,
-    /// What its driver needs.
+    /// Workarounds for its driver.
     pub(crate) workarounds: Workarounds,
 }
 
@@ -139,7 +139,7 @@ impl DeviceInfo {
         (least == most && most == subgroup_size) || (self.features.subgroup_size_control && enough)
     }
 
-    /// What kernels are shaped by.
+    /// Parameters that shape the kernels.
     pub(crate) fn architecture(&self) -> Architecture {
         Architecture::new(self.vendor, self.kind, self.cores, &self.limits)
     }

@@ -15,7 +15,7 @@ use crate::disk::{self, fnv1a};
 use crate::error::Result;
 use crate::spirv::{TexelFormat, denormals};
 
-/// What stands behind a binding.
+/// The resource behind a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotKind {
     Storage,

@@ -1,4 +1,4 @@
-//! Whose process this is. The child of a `fork` has its parent's memory but none of its threads: the driver's are gone, whatever they
+//! Detection of forked processes. The child of a `fork` has its parent's memory but none of its threads: the driver's are gone, whatever they
 //! held is locked for good, and the device is the parent's. So a child calls nothing of Vulkan's, waits for no thread and no
 //! lock, and destroys nothing. A child that was forked before the first use, or that runs another program by `exec`, is a process like any other.
 
@@ -101,7 +101,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// What is dropped only in the process that made it.
+/// A value that is dropped only in the process that made it.
 #[derive(Debug)]
 pub(crate) struct Own<T>(ManuallyDrop<T>);
 

@@ -9,7 +9,7 @@
 //!   [`Recording::signal`](crate::Recording::signal));
 //! - a recording is encoded into [`HostCommands`] ([`Recording::record_into`](crate::Recording::record_into)).
 //!
-//! What Tidemill can't check, the host vouches for when it makes one of these values: their constructors are `unsafe`
+//! The host guarantees what Tidemill can't check when it makes one of these values: their constructors are `unsafe`
 //! and say what is vouched for. Functions that take them are not. Nothing of the host's is ever destroyed.
 //!
 //! `docs/embedding.md` goes through it step by step.
@@ -57,7 +57,7 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// What keeps two threads from using a queue at once. The host holds the same lock around its own `vkQueue*` calls.
+/// A lock that keeps two threads from using a queue at once. The host holds the same lock around its own `vkQueue*` calls.
 ///
 /// A `std::sync::Mutex` is one, whatever it guards. For another kind of lock, implement it:
 ///
@@ -100,11 +100,11 @@ pub fn alone_at_the_loader<R>(change: impl FnOnce() -> R) -> R {
 #[derive(Clone)]
 #[allow(missing_debug_implementations, reason = "ash's tables of functions have none")]
 pub struct HostHandles {
-    /// What the instance was made by.
+    /// The loader that made the instance.
     pub entry: ash::Entry,
     /// The instance.
     pub instance: ash::Instance,
-    /// What the instance was made with as `VkApplicationInfo::apiVersion`: 1.3 or later.
+    /// The instance's `VkApplicationInfo::apiVersion`: 1.3 or later.
     pub api_version: u32,
     /// The physical device.
     pub physical_device: vk::PhysicalDevice,

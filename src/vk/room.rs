@@ -10,7 +10,7 @@ use gpu_allocator::AllocationSizes;
 
 use super::buffer::MemoryKind;
 
-/// What gpu-allocator counts the sizes of shared memory objects in.
+/// The unit in which gpu-allocator counts the sizes of shared memory objects.
 const GRAIN_BYTES: u64 = 4 << 20;
 /// The first shared memory object of a memory type; each one more is twice as large. Without a cap, a block that is larger than the
 /// next one would be has an object of its own, so drivers that allow 4096 of them still give 32 GiB.

@@ -1,4 +1,4 @@
-//! What drivers need that the specification does not say: one struct, filled once from the device, its driver and the driver's version.
+//! Workarounds for drivers beyond the specification: one struct, filled once from the device, its driver and the driver's version.
 //!
 //! A flag says what to do, not for whom. Its comment names the drivers and versions, the reason, and the bench or test that shows it.
 //! Nothing else asks whether a device is a software driver, apart from where devices are described and chosen.
@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::kind::DeviceKind;
 
-/// What is done differently on one device.
+/// Workarounds on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Workarounds {
     /// Kernels read through storage texel buffers by default.

@@ -76,7 +76,7 @@ struct Push {
     epsilon: f32,
 }
 
-/// What the dispatches of one normalisation have in common.
+/// The common part of the dispatches of one normalisation.
 struct Rows {
     pipeline: PipelineKey,
     load: Load,

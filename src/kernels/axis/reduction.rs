@@ -25,7 +25,7 @@ const KEY_I32: u32 = 5;
 const KEY_U32: u32 = 6;
 const REVERSED: u32 = 8;
 
-/// What becomes of the total; numbers as there.
+/// How the total is finished; numbers as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
     State = 0,

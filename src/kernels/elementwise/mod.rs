@@ -285,7 +285,7 @@ impl Elementwise {
     }
 }
 
-/// What the dispatches of one elementwise op have in common.
+/// The common part of the dispatches of one elementwise op.
 struct Lowering<'a> {
     elementwise: &'a Elementwise,
     label: &'a Label,

@@ -12,7 +12,7 @@ use crate::kernels::catalog::Catalog;
 use crate::kernels::launch::pipelines_of;
 use crate::shape::{DType, Shape};
 
-/// What is done after an example.
+/// The operations after an example.
 #[derive(Clone, Copy)]
 enum Then {
     Nothing,

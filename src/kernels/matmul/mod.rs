@@ -59,7 +59,7 @@ impl Push {
     }
 }
 
-/// What a lowering works with.
+/// The state of a lowering.
 struct Lowering<'a> {
     label: &'a Label,
     values: &'a mut Values,

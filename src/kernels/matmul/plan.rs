@@ -1,4 +1,4 @@
-//! What is decided of a matmul before anything is appended: tile, load path, and which operands are packed. Pure, so that sizes are
+//! The decisions on a matmul before commands are appended: tile, load path, and which operands are packed. Pure, so that sizes are
 //! checked by it when the matmul is recorded.
 
 use super::family::FAMILY;

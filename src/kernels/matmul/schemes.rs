@@ -118,7 +118,7 @@ const SHARED_64: Tile = Tile::Shared { m: 64, n: 64, k: 16, frame: [4; 2] };
 const SHARED_128_64: Tile = Tile::Shared { m: 128, n: 64, k: 16, frame: [8, 4] };
 const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: [8; 2] };
 
-/// What every device can run: Vulkan asks for 128 invocations and 16 KiB of shared memory.
+/// For every device: Vulkan guarantees 128 invocations and 16 KiB of shared memory.
 pub(super) const SMALLEST: Tile = SHARED_32;
 
 const NO_PANELS: u64 = u64::MAX;

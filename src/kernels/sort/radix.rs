@@ -47,7 +47,7 @@ struct Pass {
     to_places: ValueId,
 }
 
-/// What a `Sort` is lowered with.
+/// The state of the lowering of a `Sort`.
 struct Lowering<'a> {
     sort: &'a Sort,
     label: &'a Label,

@@ -50,7 +50,7 @@ impl Copy {
     }
 }
 
-/// What a copy is encoded from.
+/// The source of an encoded copy.
 pub(super) struct Encoding<'a> {
     pub(super) core: &'a Core,
     pub(super) compiled: &'a CompiledGraph,

@@ -1,4 +1,4 @@
-//! Who refers to a block, and in which of two ways.
+//! References to a block, of two kinds.
 //!
 //! A [`Lease`] is somebody's to whom the contents matter as they are: a tensor, an open recording, an access of the host's under
 //! way, a command buffer of the host's. A [`Hold`] is a submission's in flight: it keeps the memory where it is, and what it does

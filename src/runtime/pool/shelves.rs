@@ -33,7 +33,7 @@ pub struct PoolStats {
     pub guard_bytes_touched: u64,
 }
 
-/// What the pool's lock guards.
+/// The state under the pool's lock.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// Free blocks by kind and class; few distinct classes are ever in use, so a sorted list finds them fast.

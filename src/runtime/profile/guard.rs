@@ -75,7 +75,7 @@ pub struct Throughput {
     pub roofline: Option<f64>,
 }
 
-/// What may be said about a row's speed.
+/// The verdict on a row's speed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Figure {
@@ -97,7 +97,7 @@ impl Figure {
     }
 }
 
-/// What figures are judged by.
+/// The peaks that figures are judged by.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Judge {
     pub(crate) peaks: Option<Peaks>,

@@ -84,7 +84,7 @@ impl Probe {
         if self.stamps { slot.timestamp(stamp) } else { Ok(()) }
     }
 
-    /// What goes with the submission, if profiling is on.
+    /// The ticket of the submission, if profiling is on.
     pub(crate) fn ticket(
         &self,
         profiler: &Profiler,

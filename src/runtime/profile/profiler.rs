@@ -29,7 +29,7 @@ pub struct CpuSpan {
 /// The clocks are compared anew when the last comparison is older than this.
 const ANCHOR_AGE_NS: f64 = 1e6;
 
-/// What a session of profiling gathers.
+/// The profiles that a session collects.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) tickets: Mutex<Vec<Arc<Ticket>>>,

@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// What the host did for a submission.
+/// The host's work for a submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostTime {
@@ -60,7 +60,7 @@ pub struct HostTime {
     pub wait_ns: u64,
 }
 
-/// What the device did for one submission, row by row.
+/// The device's work for one submission, row by row.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Profile {
@@ -72,7 +72,7 @@ pub struct Profile {
     pub rows: Vec<Row>,
     /// Barriers between them that the work needs.
     pub barriers: u64,
-    /// What the host did.
+    /// The host's work.
     pub host: HostTime,
     /// When the first row began, in nanoseconds since the accelerator was made, on the host's clock; `None` where the
     /// clocks can't be compared.

@@ -16,7 +16,7 @@ use crate::schedule::compiled_graph::CompiledGraph;
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
 
-/// What is known of a row before it runs.
+/// A row before it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct RowPlan {
     pub(crate) label: Label,
@@ -72,7 +72,7 @@ pub(crate) fn thread_name() -> String {
     thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned)
 }
 
-/// What the device wrote.
+/// The timestamps that the device wrote.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     /// Begin and end of the staged uploads, if there were any.

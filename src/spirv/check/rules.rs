@@ -1,4 +1,4 @@
-//! What each instruction inside a function asks of its operands, and makes of them.
+//! Rules of the instructions inside functions: their operands and results.
 
 use rspirv::spirv::{Capability, GlslStd450Op, Op, StorageClass};
 

@@ -75,7 +75,7 @@ impl fmt::Debug for HostMemory {
     }
 }
 
-/// What a buffer has imported.
+/// The imported memory of a buffer.
 #[derive(Debug)]
 pub(super) struct Imported {
     memory: vk::DeviceMemory,
@@ -90,7 +90,7 @@ impl Imported {
     }
 }
 
-/// What is imported for a tensor.
+/// The pages that are imported for a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window {
     /// The address of the first page, as the device counts pages.

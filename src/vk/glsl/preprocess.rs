@@ -23,7 +23,7 @@ pub(super) struct Wanted<'a> {
     pub(super) depth: usize,
 }
 
-/// What a source is made of besides its own text.
+/// The environment of a source: defines and includes.
 pub(super) trait Surroundings {
     /// The name and the text of a file; or why it can't be included, which is a mistake of the source.
     fn include(&mut self, wanted: &Wanted<'_>) -> Result<Result<(String, String), String>, GlslError>;

@@ -1,4 +1,4 @@
-//! What Tidemill wants of a device. This list is the only one: devices of its own are made by it, too.
+//! Features and extensions that Tidemill uses. This list is the only one: devices of its own are made by it, too.
 
 use std::ffi::{CStr, CString, c_void};
 
@@ -110,7 +110,8 @@ pub(crate) fn wanted_extensions(info: &DeviceInfo) -> Vec<(&'static CStr, bool)>
     wanted.chain(info.calibration.map(|name| (name, false))).collect()
 }
 
-/// What Tidemill needs of a physical device and what it can use: to be asked before a host makes its device.
+/// Features and extensions that Tidemill needs of a physical device, and those that it can use. A host queries them before it
+/// makes its device.
 ///
 /// ```no_run
 /// # fn make(instance: &ash::Instance, physical: ash::vk::PhysicalDevice, queues: &[ash::vk::DeviceQueueCreateInfo<'_>]) {
@@ -207,7 +208,7 @@ impl DeviceNeeds {
     }
 }
 
-/// What a host enabled when it made its device.
+/// Features and extensions that a host enabled when it made its device.
 #[derive(Clone, Debug)]
 pub(crate) struct Enabled {
     extensions: Vec<CString>,

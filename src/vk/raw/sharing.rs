@@ -1,4 +1,4 @@
-//! What passes between a host and Tidemill on one device: buffers, points on timelines, command buffers.
+//! Objects that a host and Tidemill share on one device: buffers, points on timelines, command buffers.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::vk::buffer::Buffer;
 
-/// What a host's buffer must have been made for to become a tensor. Tidemill's own have the same.
+/// Usages that a host's buffer needs to become a tensor. Tidemill's own buffers have the same.
 pub const BUFFER_USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::TRANSFER_SRC.as_raw()
         | vk::BufferUsageFlags::TRANSFER_DST.as_raw()
@@ -152,7 +152,7 @@ impl HostCommands {
     }
 }
 
-/// What a submission waits for and signals, beside our own timeline.
+/// Points that a submission waits for and signals, besides our own timeline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostSync {
     pub(crate) waits: SmallVec<[SemaphorePoint; 2]>,

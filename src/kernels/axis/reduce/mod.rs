@@ -146,7 +146,7 @@ struct PushMerge {
     count: u32,
 }
 
-/// What a `Reduce` is lowered with.
+/// The state of the lowering of a `Reduce`.
 struct Lowering<'a> {
     reduce: &'a Reduce,
     label: &'a Label,
@@ -196,7 +196,7 @@ impl Reduce {
     }
 }
 
-/// What is decided before anything is appended: how a reduction is read and cut.
+/// The decisions before commands are appended: how a reduction is read and split.
 struct SplitPlan<'a> {
     reduce: &'a Reduce,
     reads: Reads<'a>,

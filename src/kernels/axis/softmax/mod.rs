@@ -109,7 +109,7 @@ struct PushColumns {
     last: u32,
 }
 
-/// What a `Softmax` is lowered with.
+/// The state of the lowering of a `Softmax`.
 struct Lowering<'a> {
     softmax: &'a Softmax,
     label: &'a Label,
@@ -163,7 +163,7 @@ impl Softmax {
     }
 }
 
-/// What the dispatches of one stage over rows have in common.
+/// The common part of the dispatches of one stage over rows.
 struct Rows {
     pipeline: PipelineKey,
     load: Load,
@@ -176,7 +176,7 @@ struct Rows {
     digits: Option<[u32; 8]>,
 }
 
-/// What a kernel of rows does besides.
+/// The kind of a kernel of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -186,7 +186,7 @@ enum Kind {
     Prologue,
 }
 
-/// What is decided before anything is appended: how a softmax is read and cut.
+/// The decisions before commands are appended: how a softmax is read and split.
 struct SplitPlan<'a> {
     softmax: &'a Softmax,
     reads: Reads<'a>,

@@ -1,4 +1,4 @@
-//! What `#if` says: an expression of whole numbers.
+//! Conditions of `#if`: expressions of whole numbers.
 
 use super::tokens::Token;
 use crate::vk::glsl::limits::MOST_NESTING;
