@@ -107,7 +107,7 @@ fn expected(slider: f64) -> Vec<[u8; 3]> {
 fn the_window_shows_what_the_engine_computed() {
     let program = program();
     let (_server, display) = display();
-    // It ends by itself, and the layer has nothing to say; though it can speak.
+    // It ends by itself, and no messages from the layer; though it can speak.
     let mut quiet = example(&program, &display, "SYNCHRONIZATION_VALIDATION");
     assert_eq!(succeed(quiet.args(["--frames", "10"])), "10 frames\n");
     let heard = succeed(example(&program, &display, "BEST_PRACTICES").args(["--frames", "1"]));

@@ -1,4 +1,4 @@
-//! `tidemill calibrate`: measures again what CPU and device take.
+//! `tidemill calibrate`: measures the times of CPU and device again.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A curve, with its side and what it is the time of.
+/// A curve, with its side and its quantity.
 type Row<'a> = (&'static str, &'static str, &'a Curve);
 
 fn classes<'a>(side: &'static str, curves: &'a [Curve]) -> impl Iterator<Item = Row<'a>> {
@@ -78,8 +78,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         text += &format!("a submission alone: {} us\n", short(times.submission_us));
         text += &format!("each dispatch in it: {} us\n", short(times.dispatch_us));
     }
-    text +=
-        "spread: how many times as long as its least time the least certain amount took in another pass\n";
+    text += "spread: for the least certain amount, the time in another pass divided by the smallest time\n";
     print(&format!("{text}measured in {} ms and kept\n", short(took.as_secs_f64() * 1e3)))?;
     Ok(ExitCode::SUCCESS)
 }

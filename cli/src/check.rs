@@ -1,4 +1,4 @@
-//! `tidemill cases`: the table of cases, and the accuracy statement that comes of it.
+//! `tidemill cases`: the table of cases, and the accuracy statement that it gives.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `tidemill crossover`: the table of operations and sizes, on both sides, and what `Hybrid` made of it.
+//! `tidemill crossover`: the table of operations and sizes, on both sides, and the choice of `Hybrid`.
 
 mod page;
 pub(crate) mod table;

@@ -1,4 +1,4 @@
-//! `tidemill info`: what there is, what will be used and why, and what is missing.
+//! `tidemill info`: devices and drivers, which will be used and why, and what is missing.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use tidemill::{Accelerator, Config, Error, Prewarm};
 use crate::Outcome;
 use crate::style::{Style, bytes, grouped, print};
 
-/// What can be said to `info`.
+/// Arguments of `info`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print one JSON object
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 const POOL_CLASSES: &str =
     "multiples of 256 B up to 2 KiB, then 8 per doubling; at most 255 B or 1/8 of a request is unused";
 
-/// What was found out.
+/// The findings.
 struct Report {
     devices: tidemill::Result<Vec<DeviceInfo>>,
     rule: String,
@@ -139,7 +139,7 @@ fn as_text(report: &Report, style: Style) -> Result<String, std::fmt::Error> {
         row(&mut out, "catalog", &catalog)?;
         let cache = match gpu.pipeline_cache() {
             Some((file, loaded)) => {
-                let state = if loaded { "taken up from an earlier run" } else { "new" };
+                let state = if loaded { "loaded from an earlier run" } else { "new" };
                 format!("{} ({state})", file.display())
             }
             None => "off".to_owned(),

@@ -1,4 +1,4 @@
-//! The command line: what the machine offers, a tour of the engine, and its speed.
+//! The command line: devices of the machine, a tour of the engine, and its speed.
 
 mod bench;
 mod calibrate;
@@ -29,7 +29,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Devices, drivers and limits; what will be used; what is missing and how to get it
+    /// Print devices, drivers and limits, what will be used, what is missing and how to get it
     Info(info::Args),
     /// Run the main job on the best device there is, and check the result
     Tour(tour::Args),
@@ -37,13 +37,13 @@ enum Command {
     Bench(bench::Args),
     /// Run every case of every operation against a reference in f64, and print the worst errors
     Cases(check::Args),
-    /// Where each operation runs by size: both sides measured, what was chosen, and what that cost
+    /// Show where each operation runs, by size: the times of both sides, the choice, and its cost
     Crossover(crossover::Args),
-    /// Measure what the CPU and the device take, anew
+    /// Measure the times of the CPU and the device again
     Calibrate(calibrate::Args),
     /// Measure every kernel variant on this device, and use the best from now on
     Tune(tune::Args),
-    /// What AMD's compiler makes of the kernels for GPUs, with no GPU: registers, spills, occupancy, instructions
+    /// Compile the kernels for GPUs, without a GPU, and print registers, spills, occupancy and instructions
     Isa(isa::Args),
     #[command(hide = true)]
     ColdStart(cold_start::Args),

@@ -12,7 +12,7 @@ use tidemill::{Accelerator, Config, Error, Prewarm, Recording, Tensor};
 use crate::style::{Style, bytes, print, short};
 use crate::{Outcome, crossover};
 
-/// What can be said to `tour`.
+/// Arguments of `tour`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Where the trace, the report and the capture go
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     capture: bool,
 }
 
-/// How far the device may be from the CPU: sums of 784 products in f32, against f64.
+/// The largest allowed error against the CPU: sums of 784 products in f32, against f64.
 const TOLERANCE: f32 = 1e-5;
 /// Rows of a batch, and the widths of the layers.
 const BATCH: usize = 64;
@@ -195,7 +195,7 @@ fn linked(report: &str) -> String {
     report.replacen("<footer>", &link, 1)
 }
 
-/// What happened between two looks at the statistics.
+/// The difference between two readings of the statistics.
 fn stats_text(before: &Stats, after: &Stats) -> String {
     let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     format!(
@@ -267,7 +267,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match validate(&host)? {
         None => row("validation", "the layer is not installed (`tidemill info` says how to get it)")?,
         Some(messages) if messages.is_empty() => {
-            row("validation", &style.good("the layer has nothing to say"))?
+            row("validation", &style.good("no messages from the layer"))?
         }
         Some(messages) => {
             passed = false;

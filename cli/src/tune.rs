@@ -19,7 +19,7 @@ use crate::style::Style;
 pub(crate) struct Args {
     /// Only these families of kernels; `tidemill info` names them
     families: Vec<String>,
-    /// Seconds after which nothing new is begun
+    /// Seconds after which no new candidate is begun
     #[arg(long, default_value_t = 60)]
     budget: u64,
     /// Print one JSON object a line
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(if tuning.cancelled { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// How a candidate fared, in a word.
+/// The outcome of a candidate, in a word.
 fn outcome(outcome: &TrialOutcome) -> &'static str {
     match outcome {
         TrialOutcome::Measured { .. } => "measured",
@@ -117,7 +117,10 @@ fn print_table(out: &mut impl Write, gpu: &Accelerator, tuning: &Tuning) -> std:
     match (&tuning.file, tuning.cancelled, tuning.out_of_time) {
         (_, true, _) => writeln!(out, "\ncancelled after {seconds:.1} s: nothing is changed"),
         (_, _, true) => {
-            writeln!(out, "\nout of time after {seconds:.1} s: classes not shown whole are as before")
+            writeln!(
+                out,
+                "\nout of time after {seconds:.1} s: classes that are not shown whole keep their earlier variants"
+            )
         }
         (Some(file), ..) => writeln!(out, "\n{seconds:.1} s; kept in {}", file.display()),
         (None, ..) => writeln!(out, "\n{seconds:.1} s; nothing is kept on disk"),

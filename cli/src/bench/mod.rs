@@ -1,4 +1,4 @@
-//! `tidemill bench`: our figures beside those of strong baselines, measured in turns in the same run.
+//! `tidemill bench`: compares the engine with strong baselines, measured in turns in the same run.
 
 pub(crate) mod baseline;
 pub(crate) mod benchmark;
@@ -28,7 +28,7 @@ use crate::style::{Style, complain, print};
 use benchmark::Make;
 use runner::{Effort, Runner};
 
-/// What can be said to `bench`.
+/// Arguments of `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only this group, or only this benchmark
@@ -42,11 +42,11 @@ pub(crate) struct Args {
     quick: bool,
 }
 
-/// Works that belong together.
+/// A group of benchmarks.
 struct Group {
     name: &'static str,
     benchmarks: &'static [(&'static str, Make)],
-    /// Only when it is asked for.
+    /// Runs only when it is named.
     on_request: bool,
 }
 

@@ -21,7 +21,7 @@ impl Timed {
     pub(crate) fn new(name: &'static str) -> Result<Rc<Timed>> {
         let mut table = cases::all().into_iter();
         let case = table.find(|case| case.bench.as_deref() == Some(name));
-        let case = case.ok_or_else(|| format!("there is no case by the name of {name}"))?;
+        let case = case.ok_or_else(|| format!("no case is called {name}"))?;
         let operands = case.operands();
         let expected = case.expected(&operands);
         Ok(Rc::new(Timed { name, case, operands, expected }))

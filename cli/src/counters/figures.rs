@@ -68,7 +68,7 @@ impl Bound {
     /// What to say if it is too large.
     pub(super) fn exceeded(&self) -> Option<String> {
         let most = self.most.filter(|most| self.figure > *most)?;
-        Some(format!("{}: {}, and {most} is the most that there may be", self.what, self.figure))
+        Some(format!("{}: {}, the maximum is {most}", self.what, self.figure))
     }
 }
 
@@ -181,9 +181,6 @@ mod tests {
     fn a_bound_that_is_exceeded_names_both_numbers() {
         let bound = |figure| Bound { what: "modules", figure, most: Some(200) };
         assert_eq!(bound(200).exceeded(), None);
-        assert_eq!(
-            bound(201).exceeded().as_deref(),
-            Some("modules: 201, and 200 is the most that there may be")
-        );
+        assert_eq!(bound(201).exceeded().as_deref(), Some("modules: 201, the maximum is 200"));
     }
 }

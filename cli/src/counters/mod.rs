@@ -1,5 +1,5 @@
-//! `tidemill counters`: what a fixed list of programs makes the device do, in figures that don't depend on time. They stand in
-//! `tests/counters.txt`, so that a change of what runs is seen in review. `./dev counters` runs it as it must be run.
+//! `tidemill counters`: the work of a fixed list of programs on the device, in figures that don't depend on time. They are in
+//! `tests/counters.txt`, so that reviewers see a change of the work. `./dev counters` runs it with the settings that it needs.
 
 mod figures;
 mod programs;
@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::bench::benchmark::Result;
 use crate::style::print;
 
-/// What can be said to `counters`.
+/// Arguments of `counters`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only the programs whose name contains this, printed instead of written
@@ -134,5 +134,5 @@ fn check(file: &Path, text: &str) -> Outcome {
     }
     print(&differences)?;
     let (file, hint) = (file.display(), "if that is meant, run ./dev counters and commit the file");
-    Err(format!("what runs is not what {file} says: {hint}").into())
+    Err(format!("the figures differ from those of {file}: {hint}").into())
 }

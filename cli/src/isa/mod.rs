@@ -1,5 +1,5 @@
-//! `tidemill isa`: what the compilers of GPUs make of the kernels that are meant for them. Mesa's drivers compile for
-//! hardware that is not there, so this needs the drivers and no GPU.
+//! `tidemill isa`: the code that the compilers of GPUs generate for the kernels. Mesa's drivers compile for hardware
+//! that is not present, so this needs the drivers and no GPU.
 
 mod assembly;
 mod print;
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Print the device's instructions, too
     #[arg(long, conflicts_with = "json")]
     assembly: bool,
-    /// Compile for the device that Vulkan offers, not for those that are not there
+    /// Compile for the device that Vulkan offers, instead of GPUs that are not present
     #[arg(long)]
     here: bool,
 }
@@ -91,7 +91,7 @@ impl Args {
     }
 }
 
-/// What each GPU's process printed, or why it can't be judged. As many at a time as there are processors.
+/// The output of each GPU's process, or why it can't be judged. As many at a time as there are processors.
 fn judge_all(args: &Args, targets: &[Target]) -> Vec<Result<String, String>> {
     let judged: Vec<_> = targets.iter().map(|_| Mutex::new(Err(String::new()))).collect();
     let next = AtomicUsize::new(0);
@@ -113,7 +113,7 @@ fn judge_all(args: &Args, targets: &[Target]) -> Vec<Result<String, String>> {
     judged.into_iter().map(|one| one.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())).collect()
 }
 
-/// What the process ends with in which there is no device: its driver does not know the GPU.
+/// The exit code of a process without a device: its driver does not know the GPU.
 const NO_DEVICE: u8 = 3;
 
 /// Compiles in a process of its own, by the first driver that knows the GPU.

@@ -45,7 +45,7 @@ pub(super) const TARGETS: [Target; 8] = [
 
 /// The devices whose compilers are not asked yet, and why.
 pub(super) const NOT_JUDGED: [(&str, &str); 4] = [
-    ("AMD GFX12", "Mesa 25.0.7 takes RDNA4 for there only by a drm-shim that newer sources have"),
+    ("AMD GFX12", "Mesa 25.0.7 compiles for RDNA4 only with a drm-shim from newer sources"),
     ("NVIDIA (NVK)", "Debian 12 has no such driver; that of Debian 13 is not used yet"),
     ("Qualcomm (Turnip)", "no package of Debian 12 or 13 has the driver for this processor"),
     ("Apple (Honeykrisp)", "no package of Debian 12 or 13 has the driver for this processor"),

@@ -88,7 +88,7 @@ fn screenshot(display: &str, name: &str) -> Vec<[u8; 3]> {
 #[ignore = "needs Xvfb and ImageMagick"]
 fn the_window_shows_a_simulation_that_moves() {
     let (_server, display) = display();
-    // It ends by itself, has found that its picture moves, and the layer has nothing to say; though it can speak.
+    // It ends by itself, has found that its picture moves, and no messages from the layer; though it can speak.
     let text = run(&display, "synchronization", "SYNCHRONIZATION_VALIDATION", 30);
     assert!(text.contains("30 frames, ") && text.contains("pixels have moved"), "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");

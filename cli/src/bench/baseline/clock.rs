@@ -1,6 +1,9 @@
 //! The time that one thread has spent on a CPU: what its work costs, whatever else the machine is doing.
 
-#![allow(unsafe_code, reason = "the clock of a thread is a system call that the standard library has not")]
+#![allow(
+    unsafe_code,
+    reason = "the clock of a thread is a system call that the standard library does not have"
+)]
 
 use std::time::Duration;
 
