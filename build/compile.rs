@@ -37,7 +37,7 @@ fn compile_one(compiler: &Compiler, tree: &Tree, module: &Module) -> Result<Vec<
     options.set_target_env(TargetEnv::Vulkan, EnvVersion::Vulkan1_3 as u32);
     options.set_target_spirv(SpirvVersion::V1_6);
     // Drivers optimise by themselves, after specialization. The optimiser in here would inline every function first,
-    // which makes programs of 16 steps 30 times as large.
+    // which makes op lists of 16 steps 30 times as large.
     options.set_optimization_level(OptimizationLevel::Zero);
     options.set_warnings_as_errors();
     for (key, value) in &module.defines {

@@ -218,7 +218,7 @@ void main() {
 #define STORE(k, result) result[i] = stored(k);
 #define STORE_ONE(k, result, e) result[i][e] = stored(k)[e];
 #else
-// Two halves are a word; behind an odd last one there is room in the tensor's own block.
+// Two f16 elements are a word; after an odd last one there is room in the tensor's own block.
 #define STORE(k, result) \
     if ((F16_MASK >> (8u + k) & 1u) != 0) { \
         uvec2 pairs = f16_words(stored(k)); \

@@ -178,7 +178,7 @@ void whole_in_registers(UnalignedRange s, uint lane, bool live, uint shift) {
     }
     vec4 top, d;
     weigh(range, top, d);
-    // The texels at the ends are put aside: stores in parts, many times over, would take seconds to compile.
+    // The texels at the ends are kept for later: stores in parts, many times over, would take seconds to compile.
     uint whole = (s.begin + s.size) >> 2;
     uvec4 head = uvec4(0), tail = uvec4(0);
     [[unroll]] for (uint j = 0; j < VEC4S; j++) {

@@ -1,5 +1,5 @@
-// What happens to sums of products on their way to memory: a short list of elementwise ops, then the store. Shared by matmuls
-// and convolutions; both give rows of columns: C[batch][m][n].
+// The epilogue of matmuls and convolutions: a short list of elementwise ops on the accumulators, then the store.
+// Both kinds of kernels give rows of columns: C[batch][m][n].
 //
 // Needs lib/load.glsl, lib/f16_load.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
 // below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With ONE_BATCH

@@ -5,7 +5,7 @@ uvec4 to_f16(uvec4 bits) {
     uvec4 sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     // Half of the last bit is added, and one less where the last bit is even.
     uvec4 normal = (magnitude - 0x38000000u + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
-    // In the sum with 0.5 the last bit is that of the smallest half.
+    // In the sum with 0.5 the last bit is that of the smallest f16 number.
     precise vec4 sum = uintBitsToFloat(min(magnitude, uvec4(0x38800000u))) + 0.5;
     uvec4 f16_bits = mix(normal, floatBitsToUint(sum) - 0x3f000000u, lessThan(magnitude, uvec4(0x38800000u)));
     f16_bits = mix(f16_bits, uvec4(0x7c00u), greaterThanEqual(magnitude, uvec4(0x477ff000u)));

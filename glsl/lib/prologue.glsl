@@ -1,9 +1,9 @@
-// An elementwise op at the head of a kernel of rows: it runs as they are loaded, and what it makes is never stored. The
+// The prologue of a kernel of rows: an elementwise op that runs on the elements as they are loaded. Its result is never stored. The
 // including file has included lib/op_list.glsl, with three inputs.
 
 layout(constant_id = 7) const uint SINGLE = 0;  // a bit for each input that is one element for all
 
-// What the elementwise op makes of the elements of a texel.
+// The op's results for the elements of a texel.
 uvec4 made(uint texel) {
     loaded[0] = (SINGLE & 1u) != 0 ? input0(0).xxxx : input0(texel);
     loaded[1] = (SINGLE & 2u) != 0 ? input1(0).xxxx : input1(texel);

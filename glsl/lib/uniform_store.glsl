@@ -1,8 +1,8 @@
-// Stores of a whole subgroup together, for lavapipe. That driver stores lane by lane, in a loop that takes some 45
-// instructions for 16 bytes, unless it can prove that every lane stores to the same address: then it stores what the first one
-// has, in 16. So here all lanes store the value of each lane in turn. Its proof knows constants and push constants, and
-// sums and products of them, but not the number of a subgroup: that is looked up in push constants, digit by digit.
-// Inside a branch or a loop that the driver does not unroll it gives up.
+// Uniform stores, for lavapipe. The driver stores lane by lane, in a loop that takes some 45 instructions for 16 bytes,
+// unless it can prove that all lanes store to one address. Then it stores the value of the first lane, in 16
+// instructions. So here all lanes store the value of each lane in turn. The driver's proof covers constants, push
+// constants, and sums and products of them. It does not cover the number of a subgroup, which is therefore looked up in
+// push constants, digit by digit. There is no proof inside a branch, or inside a loop that the driver does not unroll.
 
 // The including file has `uint digits[8]` in its push constants, with 0 to 7 in it.
 
@@ -13,8 +13,8 @@ uint make_uniform(uint number) {
     return sum;
 }
 
-// Stores each lane's words behind those of the lane before, at a place that is made uniform and even: 16 bytes times `at` are where
-// the first lane's go. Two lanes at a time, and words in pairs: the fewer stores the better.
+// Stores each lane's words after those of the lane before. `at` is uniform and even: the first lane's words begin at 16
+// bytes times `at`. Two lanes at a time, and words in pairs, since fewer stores are faster.
 #define UNIFORM_STORE(result, at, words) { \
         uvec4 four = words; \
         u64vec2 own = u64vec2(packUint2x32(four.xy), packUint2x32(four.zw)); \

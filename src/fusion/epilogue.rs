@@ -13,7 +13,7 @@ use crate::ir::op::Op;
 use crate::ir::value::ValueId;
 use crate::shape::DType;
 
-/// What can take a tail: how its result is laid out, and what is done to it.
+/// A node that can take an epilogue: the layout of its result, and its epilogue so far.
 struct Target<'a> {
     /// Extents of the result as the epilogue counts them, outermost first.
     extents: [u32; 4],
@@ -39,7 +39,7 @@ impl Target<'_> {
     }
 }
 
-/// Gives the node the elementwise op behind it as its tail.
+/// Gives the node the elementwise op behind it as its epilogue.
 fn join(node: &mut Node, later: &Node, epilogue: Epilogue) {
     let Op::Elementwise(elementwise) = &later.op else { return };
     let Some(output) = elementwise.only_output() else { return };
@@ -59,7 +59,7 @@ fn join(node: &mut Node, later: &Node, epilogue: Epilogue) {
     node.label.op = joined_label(&node.label, &later.label).op;
 }
 
-/// Puts every tail that fits into the epilogue before it. What is joined stands at the tail's place: all that the tail
+/// Moves every elementwise op that fits into the epilogue before it. The joined node is at the op's place: all that the op
 /// reads is there by then.
 pub(crate) fn absorb_epilogues(graph: &mut Graph) {
     let has_elementwise = graph.nodes.iter().any(|node| matches!(node.op, Op::Elementwise(_)));
@@ -72,7 +72,7 @@ pub(crate) fn absorb_epilogues(graph: &mut Graph) {
         let absorbed = absorb_one(graph, nodes, def_use, i);
         branch!("fuse epilogue: absorbed", absorbed.is_some());
         if let Some((target, epilogue)) = absorbed {
-            // What is then at the head's place is dropped.
+            // The node that is then at the target's place is dropped.
             nodes.swap(target, i);
             let (before, from) = nodes.split_at_mut(i);
             join(&mut from[0], &before[target], epilogue);
@@ -81,7 +81,7 @@ pub(crate) fn absorb_epilogues(graph: &mut Graph) {
     });
 }
 
-/// The place of a node that can take the elementwise op at `i` as its tail, and the epilogue that it has then.
+/// The place of a node that can take the elementwise op at `i` into its epilogue, and that epilogue.
 fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Option<(usize, Epilogue)> {
     let Op::Elementwise(elementwise) = &nodes[i].op else { return None };
     let output = elementwise.only_output()?;

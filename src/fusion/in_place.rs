@@ -82,7 +82,7 @@ fn overwrites(graph: &Graph, op: &Op, state: StateId) -> bool {
     }
     if let Op::Elementwise(elementwise) = op {
         let is_f16 = |value: ValueId| graph.value(value).dtype == DType::F16;
-        // Halves are loaded and stored together with those of a neighbour.
+        // f16 elements share a word with a neighbour.
         let any_f16 =
             |elementwise: &Elementwise| elementwise.outputs.iter().any(|output| is_f16(output.value));
         let reads = elementwise.inputs.iter().filter(|input| of_tensor(input.value));

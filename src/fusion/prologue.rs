@@ -10,7 +10,7 @@ use crate::ir::op::Op;
 use crate::ir::value::Label;
 use crate::shape::{DType, MAX_RANK};
 
-/// Puts every head that fits into what is behind it, at that one's place.
+/// Moves every elementwise op that fits into the prologue of its reader, at the reader's place.
 pub(crate) fn absorb_prologues(graph: &mut Graph) {
     let any = graph.nodes.iter().any(|node| matches!(node.op, Op::Reduce(_) | Op::Softmax(_)));
     if !branch!("fuse prologue: of any", any) {

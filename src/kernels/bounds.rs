@@ -14,7 +14,7 @@ enum Bound {
     Most(u32),
     /// Yes or no.
     Flag,
-    /// A step of a program: an operation and its operands.
+    /// A step of an op list: an operation and its operands.
     Step,
     /// Bits, or a divisor: no loop and no array goes by it.
     Any,

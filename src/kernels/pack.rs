@@ -81,7 +81,7 @@ impl Pack {
         Shape::from([self.all_vec4s() as usize, 4])
     }
 
-    /// What windows are made of, whole panels, or rows by fours where there is one panel only: how many there are, and blocks and
+    /// The units of a window, whole panels, or rows by fours where there is one panel only: how many there are, and blocks and
     /// groups of four in each.
     fn units(&self) -> (u32, u32, u64) {
         let per_panel = self.per_panel();

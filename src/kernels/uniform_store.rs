@@ -1,4 +1,4 @@
-//! Stores of a whole subgroup together: what `glsl/lib/uniform_store.glsl` needs of the host.
+//! Uniform stores: the host's part of `glsl/lib/uniform_store.glsl`.
 
 use smallvec::SmallVec;
 

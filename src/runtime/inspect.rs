@@ -95,7 +95,7 @@ pub fn compiled_kernels(config: &Config) -> Result<(DeviceInfo, Vec<CompiledKern
             }
         }
     }
-    // Kernels without variants, those of other axes, and those for programs that only recordings have.
+    // Kernels without variants, those of other axes, and those for op lists that only recordings have.
     for module in Module::all().filter(|module| module.defines().load != Some(Load::Texel)) {
         if !compiled.iter().any(|one| one.kernel == module.name()) {
             let key = all.pipeline(module.with_defaults(LOCAL_SIZE))?;

@@ -38,7 +38,7 @@ impl F16 {
             0x477f_f000.. => 0x7c00,
             // Half of the last bit is added, and one less where the last bit is even.
             0x3880_0000.. => ((magnitude - 0x3800_0000 + 0x0fff + ((magnitude >> 13) & 1)) >> 13) as u16,
-            // In the sum with 0.5 the last bit is that of the smallest half.
+            // In the sum with 0.5 the last bit is that of the smallest f16 number.
             _ => ((f32::from_bits(magnitude) + 0.5).to_bits() - 0x3f00_0000) as u16,
         };
         F16(sign | half)

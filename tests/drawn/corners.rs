@@ -371,7 +371,7 @@ impl Twin<'_> {
         self.reduce("sum", &x, 1)
     }
 
-    /// Two programs that read a value, one of them another one, too; together they are one.
+    /// Two elementwise ops that read a value, one of them another one, too; they fuse into one.
     fn diamond(&mut self, x: Known, other: Known) -> Made {
         let left = self.unary("relu", &x)?;
         let right = self.binary("max", &x, &other)?;

@@ -128,7 +128,7 @@ fn many_problems_come_out_right() {
     check(1000, MANY);
 }
 
-/// One problem again: `SEED=7 FAMILY=aside`, as a failure names them, on every device.
+/// One problem again: `SEED=7 FAMILY=vector`, as a failure names them, on every device.
 #[test]
 #[ignore = "for one seed"]
 fn one_problem() {

@@ -1,5 +1,5 @@
 //! Problems of each family, on both sides of the constants that steer it. The numbers are those of `src/kernels`: tiles and rules of
-//! `matmul/schemes.rs` and `convolution/schemes.rs`, habits of `reduce` and `softmax`, what a workgroup of `map` walks over.
+//! `matmul/schemes.rs` and `conv2d/schemes.rs`, heuristics of `reduce` and `softmax`, and elements of a workgroup of `elementwise`.
 
 use tidemill::Result;
 use tidemill_cases::reference::convolution::Convolution;
@@ -76,7 +76,7 @@ impl Twin<'_> {
         }
     }
 
-    /// Results of about 65,536 elements, which are made aside from there on where rows are no fours.
+    /// Results of about 65,536 elements, the size from which rows that are no whole groups of four have a padded output.
     fn large_matmul(&mut self) -> Made {
         let n = self.random.pick(&[1, 3, 5, 16, 17, 63, 130, 257, 1025]);
         let m = (65_536usize).div_ceil(n);
@@ -182,7 +182,7 @@ impl Twin<'_> {
                     ..plain
                 }
             }
-            // Whole tiles for subgroups that store together.
+            // Whole tiles for uniform stores.
             2 => Convolution {
                 input: [1, 3, 16, 16],
                 weights: [self.random.pick(&[32, 64]), 3, 1, 1],
@@ -206,7 +206,7 @@ impl Twin<'_> {
         let outer = self.random.near_one_of(outer).min(room.div_ceil(inner)).max(1);
         let dims = [outer, extent, inner];
         let x = if self.random.once_in(3) { self.operand(&dims)? } else { self.tensor(&dims)? };
-        // A program in front, with one operand, or with several of several kinds.
+        // An elementwise op in front, with one operand, or with several of several kinds.
         let x = match self.random.below(8) {
             0 => self.unary("neg", &x)?,
             1 => {

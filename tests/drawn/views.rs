@@ -1,4 +1,4 @@
-//! What may stand in front of an operation and behind it: views, elementwise programs, reductions.
+//! Operations before and after another one: views, elementwise ops, reductions.
 
 use tidemill::Result;
 
@@ -52,7 +52,7 @@ impl Random {
 }
 
 impl Twin<'_> {
-    /// An operand of this shape: a tensor, a view of one, or what a program makes of it.
+    /// An operand of this shape: a tensor, a view of one, or the result of an elementwise op.
     pub fn operand(&mut self, dims: &[usize]) -> Made {
         let elements: usize = dims.iter().product();
         let way = if elements > MOVED || dims.is_empty() { 0 } else { self.random.below(12) };
@@ -184,7 +184,7 @@ impl Twin<'_> {
         }
     }
 
-    /// What is done with a result: nothing, some operations, or more than fit one program; at last, something that is not
+    /// What is done with a result: nothing, some operations, or more than fit one elementwise op; at last, something that is not
     /// elementwise.
     pub fn after(&mut self, mut x: Known) -> Result<Known> {
         if !x.exact() {

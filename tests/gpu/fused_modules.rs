@@ -1,4 +1,4 @@
-//! Fused programs on every variant, and so in every module that runs them: the same bits as unfused.
+//! Fused elementwise ops on every variant, and so in every module that runs them: the same bits as unfused.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ fn compare(
     session.finish().unwrap().rows().map(|row| row.kernel.clone()).collect()
 }
 
-/// Runs fused programs on every variant of elementwise programs, reductions, softmax and matmuls; the modules that this took.
+/// Runs fused ops on every variant of elementwise kernels, reductions, softmax and matmuls; gives the modules that ran.
 pub(crate) fn run() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (name, gpus) in each_variant("elementwise") {

@@ -284,7 +284,7 @@ fn heads_of_reductions_give_the_same_bits() {
 
 #[test]
 fn heads_of_softmax_give_the_same_bits() {
-    // Rows that a subgroup stores together, rows with ends under masks, short ones, and rows that are swept.
+    // Rows with uniform stores, rows with masked ends, short ones, and rows that are swept.
     let shapes = [[16, 512], [7, 1003], [40, 6], [3, 3001]];
     for variant in ["texel-uniform", "texel-shuffle", "buffer-shared", "buffer-shuffle"] {
         let config = config().variant("softmax", variant);

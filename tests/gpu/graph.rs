@@ -123,7 +123,7 @@ fn branches_of_one_value_stay_side_by_side() {
     let kept = gpu
         .run(|r| {
             let t = r.matmul(&x, &x)?;
-            // Neither may be written over the product that both read.
+            // Neither may overwrite the product that both read.
             Ok((r.sum(t, 0)?, r.amax(t, 0)?))
         })
         .unwrap();

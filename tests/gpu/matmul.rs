@@ -48,7 +48,7 @@ fn matmuls_feed_matmuls_and_elementwise_operations() {
     let w2 = gpu.upload(&[2.0f32, 1.0], [2, 1]).unwrap();
     let b1 = gpu.upload(&[0.5f32, -0.5], [2]).unwrap();
     let r = gpu.begin_recording().unwrap();
-    // A program in front that must not move behind its reader, and one that comes after.
+    // An elementwise op in front that must not move behind its reader, and one that comes after.
     let twice = r.add(&x, &x).unwrap();
     let h = r.matmul_with(twice, &w1, Epilogue::bias(&b1).relu()).unwrap();
     let y = r.matmul(h, &w2).unwrap();
@@ -107,7 +107,7 @@ fn large_results_of_odd_rows_have_every_element_and_epilogue() {
     }
 }
 
-/// What is made in longer rows first is a matrix, whatever shape the result has: a vector, or that of a tail.
+/// A padded output is a matrix, whatever shape the result has: a vector, or the shape of an epilogue.
 #[test]
 fn large_results_of_odd_rows_keep_their_elements_in_other_shapes() {
     let whole = |count: usize, salt: usize| -> Vec<f32> {
@@ -115,7 +115,7 @@ fn large_results_of_odd_rows_keep_their_elements_in_other_shapes() {
     };
     for fusion in [true, false] {
         let gpu = gpu_with(config().fusion(fusion));
-        // As many elements as are made aside, and one fewer.
+        // As many elements as get a padded output, and one fewer.
         for rows in [65_535, 65_536, 65_537] {
             let k = 7;
             let (a, v) = (whole(rows * k, 1), whole(k, 2));

@@ -29,7 +29,7 @@ fn numbers_stand_on_either_side() {
     assert_eq!(y.read::<i32>().unwrap(), [9, 8, 6]);
     let less = gpu.run(|r| r.lt(1, &n)).unwrap();
     assert_eq!(less.read::<u32>().unwrap(), [0, 1, 1]);
-    // An f32 may stand beside halves, as a half may.
+    // An f32 scalar may be combined with f16, as an f16 scalar may.
     let half = gpu.upload(&[1.0, 2.0].map(F16::from_f32), [2]).unwrap();
     for y in [gpu.run(|r| r.sub(3.0, &half)), gpu.run(|r| r.sub(F16::from_f32(3.0), &half))] {
         assert_eq!(y.unwrap().read::<F16>().unwrap(), [2.0, 1.0].map(F16::from_f32));

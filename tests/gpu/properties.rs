@@ -2,7 +2,7 @@
 //!
 //! A graph is a random sequence of phrases on random earlier values. Some phrases are written down here, the others are
 //! random themselves, but drawn from this many and no more. Each ends in something no other phrase can be fused with, so that
-//! however many graphs there are, the programs they are fused into are bounded: compiling them is what would take the time.
+//! however many graphs there are, the op lists they are fused into are bounded: compiling them is what would take the time.
 //! (`schedule/fusion_properties.rs` has graphs without bounds, which no device runs.) Elements are small integers, so that every
 //! order of summing gives the same and results are compared exactly. Fused and unfused are compared with each other to a
 //! bit, with elements that get rounded, too.
@@ -14,7 +14,7 @@ use crate::random::Random;
 
 /// Phrases that are written down.
 const WRITTEN: usize = 18;
-/// Rows of the first of several products in a row.
+/// Rows of the first of several matmuls in a row.
 const TALL: usize = 64;
 /// More operations than a phrase has.
 const LONGEST: usize = 32;
@@ -206,14 +206,14 @@ impl Twin {
             10 => self.rotate(x, x.dims[0] / 2)?,
             11 => self.select_smaller(x, y)?,
             12 => {
-                // The head of a reduction.
+                // The prologue of a reduction.
                 let v = self.binary("sub", x, y)?;
                 let v = self.unary("abs", &v)?;
                 let sums = self.reduce("sum", &v, 1)?;
                 self.binary("sub", x, &sums)?
             }
             13 => {
-                // The head of a softmax, which nothing exact follows.
+                // The prologue of a softmax, which nothing exact follows.
                 let v = self.binary("sub", x, y)?;
                 let v = self.unary("relu", &v)?;
                 let shares = self.softmax(&v)?;
@@ -232,7 +232,7 @@ impl Twin {
                 self.binary("add", &v, &turned)?
             }
             16 => {
-                // Products that feed products.
+                // Matmuls that feed matmuls.
                 let v = self.matmul(x, wide)?;
                 let v = self.unary("clip", &v)?;
                 let v = self.matmul(tall, &v)?;
@@ -244,7 +244,7 @@ impl Twin {
                 self.first_rows(&v, x.dims[0])?
             }
             _ => {
-                // Longer than a program can be.
+                // Longer than an op list can be.
                 let mut v = self.binary("sub", x, y)?;
                 for _ in 0..9 {
                     v = self.all(&["clip", "abs"], v)?;
@@ -321,7 +321,7 @@ fn run(gpu: &Accelerator, seed: u64, grain: f64, phrases: usize) -> Result<Vec<V
     ];
     let mut story = Vec::new();
     while twin.ops + LONGEST < nodes || story.is_empty() {
-        // Two of the last five: an operand that comes twice would be other programs.
+        // Two of the last five: an operand that comes twice would be other op lists.
         let late = &known[known.len().saturating_sub(5)..];
         let first = random.below(late.len());
         let second = (first + 1 + random.below(late.len() - 1)) % late.len();

@@ -1,4 +1,4 @@
-//! Modules whose subgroups store together: lavapipe 22.3 gets them for whole workgroups and tiles, and the bits are those of the
+//! Modules with uniform stores: lavapipe 22.3 gets them for whole workgroups and tiles, and the bits are those of the
 //! ordinary modules.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use tidemill::{Accelerator, Conv2d, Recording, Result, Tensor, Value};
 
 use crate::harness::{Gpu, config, gpu_with};
 
-/// Where matmuls and convolutions store together: on the one release of lavapipe where that was measured.
+/// Where matmuls and convolutions use uniform stores: on the one release of lavapipe where that was measured.
 pub(crate) fn stores_uniformly(gpu: &Accelerator) -> bool {
     let driver = &gpu.device().driver;
     driver.contains("llvmpipe") && driver.contains("Mesa 22.3.")
@@ -39,7 +39,7 @@ fn run(gpu: &Accelerator, record: impl Fn(&Recording) -> Result<Value>) -> (Vec<
 
 type Op = fn(&Recording, &Tensor, &Tensor) -> Result<Value>;
 
-/// Compares elementwise programs and softmax with those of ordinary modules; the modules that stored together.
+/// Compares elementwise ops and softmax with those of ordinary modules; gives the modules with uniform stores.
 pub(crate) fn run_elementwise_and_softmax() -> BTreeSet<String> {
     let ops: [(&str, Op, [usize; 2]); 9] = [
         ("relu", |r, x, _| r.relu(x), [1, 2048]),

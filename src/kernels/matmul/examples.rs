@@ -51,7 +51,7 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     keys(catalog, [SQUARE, COLUMN, ROW])
 }
 
-/// Those, and the ones for operands that lie otherwise, that are halves, whose rows are no whole groups of four, and with
+/// Those, and the ones for operands that lie otherwise, that are f16, whose rows are no whole groups of four, and with
 /// epilogues.
 pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let layouts =

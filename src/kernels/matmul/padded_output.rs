@@ -24,7 +24,7 @@ pub(super) struct PaddedOutput {
 }
 
 impl Lowering<'_> {
-    /// A place for the result, if it is better made aside.
+    /// A padded output for the result, if it is faster.
     pub(super) fn padded_output(&mut self, matmul: &Matmul, tile: Tile) -> Option<PaddedOutput> {
         let &Matmul { m, n, .. } = matmul;
         let (rows, columns) = tile.extents();
@@ -38,7 +38,7 @@ impl Lowering<'_> {
             );
         let one =
             matmul.batches() == 1 && parts(matmul, &tile, self.scheme, &self.catalog.architecture).count == 1;
-        // As `windows` counts: what is made aside is one.
+        // As `windows` counts: a padded output is one.
         let limits = &self.catalog.limits;
         let fits = 4 * u64::from(rows) * u64::from(pitch) <= window_bytes(limits);
         (worth && branch!("padded output: one result", one) && branch!("padded output: fits", fits)).then(
@@ -54,7 +54,7 @@ impl Lowering<'_> {
     }
 
     /// Appends the copy from there into the result: m rows of n elements, whatever shape the result is seen in. A vector lacks one
-    /// of the two dimensions, and a tail of the matmul may have another shape altogether.
+    /// of the two dimensions, and the epilogue of the matmul may have another shape.
     pub(super) fn crop(&mut self, matmul: &Matmul, padded: PaddedOutput) -> Result<()> {
         let shape = Shape::from([matmul.m as usize, matmul.n as usize]);
         let result = Origin::Alias(self.values.root(matmul.output));

@@ -50,7 +50,7 @@ pub(crate) struct Scheme {
     pub(crate) unaligned_depth: u64,
     /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has this many columns.
     pub(crate) long_step_columns: u32,
-    /// Results of this many elements whose rows are no whole groups of four are made aside, in rows that are, and copied.
+    /// Results of this many elements whose rows are no whole groups of four are written to a padded output and copied.
     pub(crate) padded_output_elements: u64,
     /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
     pub(crate) band_bytes: u64,

@@ -154,7 +154,7 @@ impl Softmax {
     }
 
     /// Whether it can run this elementwise op as it loads: rows that are not long are loaded once, or twice where a device's
-    /// subgroups are narrow.
+    /// subgroups are small.
     pub(crate) fn takes(&self, prologue: &Elementwise) -> bool {
         self.prologue.is_none()
             && branch!("softmax: prologue, rows", self.geometry.is_rows())

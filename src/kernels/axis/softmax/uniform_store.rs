@@ -16,7 +16,7 @@ use crate::kernels::uniform_store::DIGITS;
 const BLOCK_VEC4S: u32 = 32;
 
 impl Lowering<'_> {
-    /// Appends the dispatches that make the results, if a subgroup can store all of its own together; says if so.
+    /// Appends the dispatches with uniform stores, if a subgroup can store all of its results so; returns whether it did.
     pub(super) fn rows_with_uniform_stores(
         &mut self,
         mode: Mode,
