@@ -15,9 +15,9 @@ pub(crate) const MOST_TEXT_BYTES: u64 = 1 << 20;
 /// The largest pipeline cache that is read or written. Drivers' caches have some megabytes.
 pub(crate) const MOST_CACHE_BYTES: u64 = 256 << 20;
 
-/// What a file is called until it is whole, and what is left of one whose writer was killed.
+/// The ending of a file until it is whole; also of files whose writer was killed.
 const TEMPORARY: &str = "tmp";
-/// A writer that has not come to its end within this time has gone.
+/// A writer that has not finished within this time is dead.
 const STALE: Duration = Duration::from_secs(3600);
 /// This many entries of a folder are looked at to sweep it.
 const MOST_ENTRIES: usize = 10_000;

@@ -2,24 +2,24 @@
 //!
 //! # The primary types
 //!
-//! - [`Accelerator`]: the device and all that is owned once. [`Accelerator::global`] is the process's own.
+//! - [`Accelerator`]: the device and all that exists once. [`Accelerator::global`] is the process's own.
 //! - [`Tensor`]: device memory with a shape; [`upload`](Accelerator::upload) makes one, [`read`](Tensor::read) brings it
 //!   back.
 //! - [`Recording`]: a list of operations between [`begin_recording`](Accelerator::begin_recording) and
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
-//! - [`Value`]: what an operation returns; [`keep`](Recording::keep) makes it a tensor.
+//! - [`Value`]: the result of an operation; [`keep`](Recording::keep) makes it a tensor.
 //! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V (safely by [`Kernel::from_spirv_guarded`]), or by `Glsl` (feature `shaderc`) from GLSL.
 //! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be faster; [`cpu`] has the
 //!   CPU's side alone.
 //!
 //! The rest is in modules:
 //!
-//! - [`args`]: what arguments may be; [`device`]: what the device is; [`error`]: the parts of [`Error`].
-//! - [`profile`]: what the device did when, on one clock, and speeds that can be believed; [`explain`]: what a recording
-//!   becomes; [`stats`]: what an accelerator has done and holds.
+//! - [`args`]: types of arguments; [`device`]: the device's description; [`error`]: the parts of [`Error`].
+//! - [`profile`]: times of the device on one clock, and checked speeds; [`explain`]: explanations of recordings;
+//!   [`stats`]: statistics of an accelerator.
 //! - [`stream`]: batches through slots in rotation; [`tune`]: the fastest kernels for this device.
 //! - [`interop`]: for applications that have a Vulkan device of their own ([`Accelerator::from_raw`]).
-//! - [`spirv`]: what a shader says of itself.
+//! - [`spirv`]: the reflection of a shader.
 //!
 //! # A chain of operations
 //!

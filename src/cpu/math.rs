@@ -133,7 +133,7 @@ pub(super) fn exp(x: f32) -> f32 {
     choose(x.is_nan(), x, scale_by_power(p, n))
 }
 
-/// exp(x) for x <= 0, and 0 where that is no normal number.
+/// exp(x) for x <= 0, and 0 where that is not a normal number.
 #[inline(always)]
 pub(super) fn exp_of_negative(x: f32) -> f32 {
     let (p, n) = exp_parts(at_least(x, -87.0), 0.0);

@@ -152,7 +152,7 @@ pub(crate) enum LabelName {
 }
 
 impl LabelName {
-    /// The operation's name for errors, which of several that became one elementwise op is none.
+    /// The operation's name for errors; a fused elementwise op has none.
     pub(crate) fn known(&self) -> &'static str {
         match self {
             LabelName::Op(name) => name,

@@ -121,7 +121,7 @@ impl Recording {
 
     /// The operand, but not below `lo` and not above `hi`; f32. Exact, denormals included, on every device; NaN stays NaN, and
     /// infinities become the bounds. −0 is below 0: a bound of 0 makes 0 of −0 where it is the lower one, and a bound of −0
-    /// makes −0 of 0 where it is the upper one. An infinite bound is none. [`min_scalar`](Recording::min_scalar) and [`max_scalar`](Recording::max_scalar) do integers.
+    /// makes −0 of 0 where it is the upper one. An infinite bound means no bound. [`min_scalar`](Recording::min_scalar) and [`max_scalar`](Recording::max_scalar) do integers.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

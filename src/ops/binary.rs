@@ -104,7 +104,7 @@ binary! {
     /// ```
     ///
     /// Special values are those of [`f32::powf`] and C: 1 to any power and anything to the power of 0 are 1, NaN
-    /// included; a negative number to a power that is no integer is NaN; zeros and infinities keep their sign for
+    /// included; a negative number to a power that is not an integer is NaN; zeros and infinities keep their sign for
     /// odd integers only. Denormal operands and results may be zeros on a device without
     /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
@@ -153,7 +153,7 @@ binary! {
 
     /// The angle of the point (`rhs`, `lhs`), from −π to π: `y.atan2(x)`; f32.
     ///
-    /// Zeros and infinities as in C: the signs of zeros tell the sides apart, and infinities are told by their signs alone.
+    /// Zeros and infinities as in C: the signs of zeros count, and of infinities only the signs count.
     /// NaN if either is NaN. A device may take denormals for zeros.
     ///
     /// # Accuracy

@@ -168,7 +168,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`], [`Error::Shapes`], [`Error::Type`]; [`Error::NoOperands`] if there are none.
+    /// [`Error::Axis`], [`Error::Shapes`], [`Error::Type`]; [`Error::NoOperands`] for an empty list.
     pub fn concat<'a>(
         &self,
         operands: impl IntoIterator<Item = impl IntoOperand<'a>>,

@@ -114,7 +114,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is no float,
+    /// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is not a float,
     /// [`Error::TooLarge`] if no buffer can hold the result, [`Error::BindingTooLarge`] if an operand is larger than a binding.
     pub fn matmul<'a>(&self, lhs: impl IntoOperand<'a>, rhs: impl IntoOperand<'a>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())

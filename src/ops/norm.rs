@@ -75,7 +75,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Those of `layer_norm`, and [`Error::Shapes`] if the operand and the residual have not one shape.
+    /// Those of `layer_norm`, and [`Error::Shapes`] if the operand and the residual differ in shape.
     pub fn add_layer_norm<'a>(
         &self,
         x: impl IntoOperand<'a>,
@@ -137,7 +137,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Those of `rms_norm`, and [`Error::Shapes`] if the operand and the residual have not one shape.
+    /// Those of `rms_norm`, and [`Error::Shapes`] if the operand and the residual differ in shape.
     pub fn add_rms_norm<'a>(
         &self,
         x: impl IntoOperand<'a>,
@@ -230,7 +230,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Those of [`layer_norm`](Recording::layer_norm); [`Error::Shapes`] if one of the four has not a number for each channel.
+    /// Those of [`layer_norm`](Recording::layer_norm); [`Error::Shapes`] if one of the four does not have one number per channel.
     pub fn batch_norm<'a>(
         &self,
         x: impl IntoOperand<'a>,

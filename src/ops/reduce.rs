@@ -96,7 +96,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyReduction`] if there is none to choose from, [`Error::Axis`], [`Error::Type`].
+    /// [`Error::EmptyReduction`] if there are zero elements, [`Error::Axis`], [`Error::Type`].
     pub fn amax<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
         self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
     }

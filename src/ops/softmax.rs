@@ -21,7 +21,7 @@ impl Recording {
     /// ```
     ///
     /// −∞ has the share 0. Elements more than 87 below the largest have it, too (they would be denormal). A row with a
-    /// NaN or +∞, or with nothing but −∞, is no distribution: all of it becomes NaN. The same operand gives the same
+    /// NaN or +∞, or with only −∞, is not a distribution: all of it becomes NaN. The same operand gives the same
     /// bits every time, on one device with one driver and one choice of kernel variants. A denormal operand counts as 0 or as what it
     /// is, which makes no difference to any result.
     ///

@@ -24,7 +24,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// A number, or `null` if there is none or JSON has no word for it.
+/// A number, or `null` if there is none or JSON can't express it.
 pub(crate) struct Number(pub(crate) Option<f64>);
 
 impl From<f64> for Number {

@@ -1,4 +1,4 @@
-//! The accelerator: where everything begins.
+//! The accelerator: the root object of the crate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::vk::process;
 
 static GLOBAL: Mutex<Option<Accelerator>> = Mutex::new(None);
 
-/// A device with all that is owned once: pipelines, the buffer pool, the queue and its timeline.
+/// A device with all that exists once: pipelines, the buffer pool, the queue and its timeline.
 ///
 /// Cheap to clone; clones are the same accelerator. Usually there is one, [`Accelerator::global`].
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct Accelerator {
     core: Arc<Core>,
 }
 
-/// What an accelerator has done so far.
+/// Statistics of an accelerator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -52,12 +52,12 @@ pub struct Stats {
     pub bytes_up: u64,
     /// Bytes that went from tensors to the host.
     pub bytes_down: u64,
-    /// Bytes that dispatches, copies and fills had to move in the device's memory at the least: what they read and write, each
-    /// once. For users' own kernels that is unknown, and they don't count.
+    /// The least number of bytes that dispatches, copies and fills moved in the device's memory: each byte that one of
+    /// them reads or writes counts once. For users' own kernels that is unknown, and they don't count.
     pub bytes_moved: u64,
     /// Blocks taken for temporaries: by each recording, and once by a plan. Temporaries whose lives don't overlap share one.
     pub temporaries: u64,
-    /// Bytes asked for in those blocks.
+    /// Bytes requested in those blocks.
     pub temporary_bytes: u64,
     /// Bytes of the application's own memory that tensors and work in flight read ([`Accelerator::import`]).
     pub imported_bytes: u64,
@@ -71,11 +71,11 @@ pub struct Stats {
     pub commands: CommandStats,
 }
 
-/// What was encoded, and what that took.
+/// Encoded command buffers, and the objects made for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandStats {
-    /// Command buffers encoded: one for each recording, and for a plan those that had to be.
+    /// Command buffers encoded: one for each recording, and for a plan those that changed.
     pub encoded: u64,
     /// Of those, the ones of plans: a plan's copy has one for every 32 dispatches.
     pub plan_encoded: u64,
@@ -118,13 +118,13 @@ impl Accelerator {
     /// # Errors
     ///
     /// [`Error::NoLoader`], [`Error::NoDriver`], [`Error::NoUsableDevice`], [`Error::DeviceNotFound`],
-    /// [`Error::LayerMissing`], [`Error::CacheFolder`], or what the driver says.
+    /// [`Error::LayerMissing`], [`Error::CacheFolder`], or an error of the driver.
     pub fn new(config: &Config) -> Result<Accelerator> {
         process::check()?;
         Accelerator::start(Core::new(config)?, config)
     }
 
-    /// Begins what goes on in the background.
+    /// Begins background work.
     pub(super) fn start(core: Arc<Core>, config: &Config) -> Result<Accelerator> {
         let status = match config.prewarm {
             Prewarm::Background => None,
@@ -143,7 +143,7 @@ impl Accelerator {
         &self.core
     }
 
-    /// Every Vulkan device on this machine, with why it can't be used if so.
+    /// Every Vulkan device on this machine, with the reason if it can't be used.
     ///
     /// # Errors
     ///
@@ -160,8 +160,8 @@ impl Accelerator {
     /// A tensor with these contents.
     ///
     /// Where the host can't reach the device's memory, they go through staging memory, in pieces of 8 MiB: the copy to the device is
-    /// put in front of the next submission, or sent by itself when 16 MiB have gathered. This waits only where 64 MiB are under way,
-    /// for the oldest of them.
+    /// put in front of the next submission, or submitted alone once there are 16 MiB. The call waits only if 64 MiB are in
+    /// flight, for the oldest of them.
     ///
     /// # Errors
     ///
@@ -334,12 +334,12 @@ impl Accelerator {
         self.core.timeline.synchronize()
     }
 
-    /// Waits for everything, and gives the device back: after `Ok` nothing of this accelerator is left on it.
+    /// Waits for all work and destroys the device: after `Ok` nothing of this accelerator is left.
     ///
     /// # Errors
     ///
-    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held. Then nothing is closed: they go on as
-    /// before, and the device goes with the last of them. [`Error::DeviceLost`].
+    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held. Then nothing is closed: they stay
+    /// usable, and the device is destroyed with the last of them. [`Error::DeviceLost`].
     pub fn close(self) -> Result<()> {
         process::check()?;
         self.core.timeline.synchronize()?;
@@ -371,7 +371,7 @@ impl Accelerator {
     }
 
     /// Profiles everything that is submitted from now on, on any thread, until the session is
-    /// [finished](Session::finish). `name` is what reports call the run.
+    /// [finished](Session::finish). `name` is the run's name in reports.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -396,8 +396,8 @@ impl Accelerator {
         Session::begin(&self.core, name, mode, self.stats())
     }
 
-    /// What the device can do in practice: measured by the host's clock when first asked for (some tenths of a second),
-    /// then kept, on disk too.
+    /// Peaks of the device, measured by the host's clock on the first call (some tenths of a second), then kept, on disk
+    /// too.
     ///
     /// # Errors
     ///
@@ -412,7 +412,7 @@ impl Accelerator {
         Measurement::new(self, name)
     }
 
-    /// Lets RenderDoc record what the closure submits, and gives the file: `name` with `.rdc` behind it, a path
+    /// Lets RenderDoc capture the closure's submissions, and returns the file: `name` with `.rdc` appended, a path
     /// relative to the working directory or an absolute one. Nothing else is in it: work before is waited for,
     /// background work stays away, and work inside is waited for.
     ///
@@ -451,9 +451,9 @@ impl Accelerator {
         Ok((value, capture.end()?))
     }
 
-    /// Frees the memory that the pool keeps for later, staging memory too; gives the number of bytes. The driver gets all of it back
-    /// but one memory object for each kind of memory, of 8 to 32 MiB, and those that blocks in use share with what was freed.
-    /// Pipelines that no plan and no work in flight uses are freed, too; what needs one of them next has it made again.
+    /// Frees the memory that the pool caches, with staging memory, and returns the number of bytes. The driver gets back all but
+    /// one memory object for each kind of memory, of 8 to 32 MiB, and those that blocks in use share with what was freed.
+    /// Pipelines that no plan and no work in flight uses are freed, too; the next user of one makes it again.
     pub fn trim(&self) -> u64 {
         if let Err(Error::Forked { .. }) = self.core.timeline.reclaim() {
             return 0;
@@ -462,7 +462,7 @@ impl Accelerator {
         self.core.pool.trim()
     }
 
-    /// What it has done so far, and what the pool holds. (All zero in a forked process, as after [`Error::Forked`].)
+    /// Counts of its work so far, and the pool's contents. (All zero in a forked process, as after [`Error::Forked`].)
     pub fn stats(&self) -> Stats {
         if process::is_forked() {
             return Stats::default();
@@ -495,7 +495,7 @@ impl Accelerator {
         }
     }
 
-    /// How far prewarming has come.
+    /// The progress of prewarming.
     pub fn prewarm_status(&self) -> PrewarmStatus {
         self.background().map(BackgroundThread::status).unwrap_or_default()
     }
@@ -505,7 +505,7 @@ impl Accelerator {
         self.background().map(BackgroundThread::wait_finished).unwrap_or_default()
     }
 
-    /// What goes on in the background, in the process that has it.
+    /// The background work, in the process that has it.
     fn background(&self) -> Option<&BackgroundThread> {
         self.core.background.get().filter(|_| !process::is_forked())
     }
@@ -515,7 +515,7 @@ impl Accelerator {
         self.core.catalog.variants()
     }
 
-    /// The pipeline cache's file, and whether an earlier process's file was taken up.
+    /// The pipeline cache's file, and whether it was loaded from an earlier process.
     pub fn pipeline_cache(&self) -> Option<(&std::path::Path, bool)> {
         let cache = &self.core.pipelines.cache;
         cache.file().map(|file| (file, cache.was_loaded()))
@@ -526,8 +526,8 @@ impl Accelerator {
         self.core.cache_problem.as_deref()
     }
 
-    /// What the validation layer has said since the last call; empty without [`Config::validation`], or if
-    /// [`Config::on_message`] takes it: then this returns when all that was said before was heard.
+    /// Messages of the validation layer since the last call; empty without [`Config::validation`], or if
+    /// [`Config::on_message`] receives them: then this returns once that function has received all earlier messages.
     pub fn validation_messages(&self) -> Vec<String> {
         if process::is_forked() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What an accelerator is told when it is made.
+//! The configuration of an accelerator.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -39,7 +39,7 @@ impl Accelerator {
     /// # Errors
     ///
     /// [`HostError::MemoryRange`] if the tensor does not lie in the memory; [`HostError::NoHostPointers`] if the device has no
-    /// `VK_EXT_external_memory_host`; [`HostError::MemoryAddress`] if the tensor's address is no multiple of
+    /// `VK_EXT_external_memory_host`; [`HostError::MemoryAddress`] if the tensor's address is not a multiple of
     /// [`Limits::offset_alignment`](crate::device::Limits::offset_alignment); [`HostError::MemoryPages`] if the device's pages
     /// ([`Limits::host_pointer_alignment`](crate::device::Limits::host_pointer_alignment)) are larger than the system's, and those around the tensor
     /// reach beyond the memory; [`HostError::ImportRefused`] if the driver does not take it: some take no mapped files, and they may refuse

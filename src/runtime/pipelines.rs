@@ -276,7 +276,7 @@ pub(crate) fn slots(kernel: &Kernel) -> Result<Vec<Slot>> {
         .collect()
 }
 
-/// Whether the device has what the kernel needs; the error names what it has not.
+/// Whether the device supports what the kernel needs; the error names what it lacks.
 pub(crate) fn check_device(kernel: &Kernel, device: &Device) -> Result<()> {
     let reflection: &Reflection = kernel.reflection();
     let (limits, features) = (&device.info.limits, &device.info.features);

@@ -1,4 +1,4 @@
-//! Plans: a recording kept to be submitted again and again with no re-recording.
+//! Plans: recordings that are kept and submitted many times.
 
 mod encoding;
 
@@ -35,11 +35,11 @@ use crate::vk::raw::HostSync;
 /// Nodes of one command buffer. When a tensor's memory has changed, only the command buffers that bind it are encoded
 /// anew; shorter ones would cost the device more than that saves.
 const SEGMENT_COMMANDS: usize = 32;
-/// A recording kept to be submitted again and again: everything is decided and encoded once, and
-/// [`submit`](Plan::submit) hands over what is there.
+/// A recording that is kept and submitted many times: it is lowered and encoded once, and [`submit`](Plan::submit)
+/// only submits it.
 ///
-/// - **Inputs** are the tensors that were recorded. Each submission reads what they hold when it is submitted, so
-///   [`write`](Tensor::write) between submissions gives the next one other data; one in flight keeps what it was given.
+/// - **Inputs** are the tensors that were recorded. Each submission reads their contents at the time of `submit`. So a
+///   [`write`](Tensor::write) between submissions gives the next one other data, and one in flight keeps its data.
 /// - **Outputs** are the tensors that were kept. Each submission replaces their contents: from then on they hold its
 ///   results, and reading them waits for it. Results of an earlier submission are gone, except for a reader that already
 ///   works with them (a recording, a read on another thread). To have the results of several submissions side by
@@ -50,8 +50,8 @@ const SEGMENT_COMMANDS: usize = 32;
 /// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs are
 ///   the same memory for all, so that submissions of one plan run one after the other.
 ///
-/// What is in flight moves nothing: an output that is due again is overwritten when the device has come that far, and so is an
-/// input that is [written](Tensor::write) meanwhile. So a submission encodes and allocates nothing, whether or not anybody waits.
+/// Work in flight moves nothing: the queue's order decides when an output of the next submission is overwritten, and so for an
+/// input that is [written](Tensor::write) meanwhile. So a submission encodes and allocates nothing, whether or not a thread waits.
 /// An output moves to another block, and what binds it is encoded for that one, only if something else still needs its old
 /// contents: a read under way, an open recording that uses them, another tensor that is a view of them. (While the plan is
 /// profiled, each submission in flight has an encoded copy of its own, for its timestamps.)
@@ -85,7 +85,7 @@ pub struct Plan {
     segments: Vec<Segment>,
     /// In the order of their last use.
     copies: Vec<Copy>,
-    /// The sets of tensors that are expected to take turns.
+    /// The number of sets of tensors that will be bound in turn.
     sets: usize,
     /// The rows of a profile, with dispatches side by side and alone.
     rows: [Option<Arc<[RowPlan]>>; 2],
@@ -95,7 +95,7 @@ pub struct Plan {
     profiling: Option<Profiling>,
     /// The cost of its pipelines, which the profile of the first submission reports.
     built: PipelineBuildStats,
-    /// Kept, so that no submission makes one.
+    /// Kept between submissions, so that none allocates it.
     _pipelines: Vec<Arc<Pipeline>>,
     /// Points that the next submission waits for and signals for the host.
     pub(super) sync: HostSync,
@@ -122,7 +122,7 @@ struct Output {
 struct StatePlace {
     /// The blocks of the versions that were captured before.
     captured: SmallVec<[TensorVersion; 1]>,
-    /// Something of what a submission finds there is left or read.
+    /// A submission reads the old contents, or keeps a part of them.
     reads_old: bool,
 }
 
@@ -151,7 +151,7 @@ impl fmt::Debug for Plan {
 type Recorded = (Arc<Storage>, Shape);
 
 impl Plan {
-    /// Decides everything, makes the pipelines and takes memory for temporaries.
+    /// Makes the pipelines and takes memory for temporaries.
     pub(crate) fn new(
         core: &Arc<Core>,
         mut compiled: CompiledGraph,
@@ -228,8 +228,7 @@ impl Plan {
         })
     }
 
-    /// Hands it to the device as one submission. Waits for nothing, unless too many submissions are in flight or
-    /// memory is short.
+    /// Submits it once. Does not wait, unless too many submissions are in flight or memory is short.
     ///
     /// # Errors
     ///
@@ -292,8 +291,8 @@ impl Plan {
             && self.outputs.iter().all(|output| output.binding.storage().is_replaceable())
     }
 
-    /// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded.
-    /// Binding `recorded` itself again undoes it. Submissions in flight are not affected.
+    /// Binds `tensor` in place of `recorded`, a tensor that was read or kept when the plan was recorded. Binding
+    /// `recorded` itself restores it. Submissions in flight are not affected.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -317,7 +316,7 @@ impl Plan {
     ///
     /// [`Error::NotInPlan`] if the plan has no such place; [`Error::Type`] and [`Error::Shapes`] if the tensor is not
     /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and both are outputs or one is updated;
-    /// [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which is in no place of its own;
+    /// [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which has no place of its own;
     /// [`Error::ForeignTensor`].
     pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
         let op = "bind";
@@ -377,12 +376,12 @@ impl Plan {
         Ok(())
     }
 
-    /// Says how many sets of tensors will be bound in turn: this many encoded copies are kept.
+    /// Sets how many sets of tensors will be bound in turn: as many encoded copies are kept.
     pub(crate) fn expect_sets(&mut self, sets: usize) {
         self.sets = sets.max(COPIES);
     }
 
-    /// Profiles its submissions in their own way, whatever the accelerator's is.
+    /// Sets how its submissions are profiled, independently of the accelerator.
     pub fn profiling(&mut self, mode: Profiling) {
         self.profiling = Some(mode);
     }

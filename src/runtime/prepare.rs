@@ -13,7 +13,7 @@ impl Recording {
     /// Makes the pipelines that the recording needs as it is now, so that [`end_recording`](Recording::end_recording) and
     /// [`into_plan`](Recording::into_plan) have none to make: on several threads, with a word after each.
     ///
-    /// `progress` is told of every pipeline that is ready, and can end it by [`ControlFlow::Break`]. Then the recording is as it was, and what has
+    /// `progress` is called for every pipeline that is ready, and can end the call by [`ControlFlow::Break`]. Then the recording is unchanged, and what has
     /// been made stays. The callback is called on this thread, at the beginning, too. Pipelines under way are finished first.
     ///
     /// ```

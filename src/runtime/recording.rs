@@ -35,10 +35,10 @@ pub(crate) use crate::runtime::operand::{Operand, Value};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// What happens between [`begin_recording`](crate::Accelerator::begin_recording) and
-/// [`end_recording`](Recording::end_recording): a list of operations, carried out in one submission.
+/// A list of operations between [`begin_recording`](crate::Accelerator::begin_recording) and
+/// [`end_recording`](Recording::end_recording), which become one submission.
 ///
-/// Dropping it discards it. An op that fails leaves it as it was. Ops that lead to nothing that is kept do not run;
+/// Dropping it discards it. An operation that fails leaves it unchanged. Operations without a kept result do not run;
 /// [`explain`](Recording::explain) lists them.
 ///
 /// Operations take `&self`, so calls nest. They are recorded in the order in which they are called: arguments are
@@ -65,7 +65,7 @@ pub struct Recording {
     state: RefCell<State>,
 }
 
-/// What operations change. It is borrowed for single steps only, and never while code of the caller's runs: iterators and
+/// The state that operations change. It is borrowed for single steps only, and never while code of the caller runs: iterators and
 /// closures that the caller gives are called before a borrow begins, or after it has ended.
 pub(super) struct State {
     pub(super) graph: Graph,
@@ -176,12 +176,11 @@ impl Recording {
         Ok(Tensor::from_parts(storage, shape))
     }
 
-    /// Ends the recording and hands it to the device as one submission. Waits for nothing, unless too many
-    /// submissions are in flight or memory is short.
+    /// Ends the recording and submits it. Does not wait, unless too many submissions are in flight or memory is short.
     ///
     /// # Errors
     ///
-    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
+    /// Errors of memory and of the device. Kept tensors are then [`Error::Discarded`].
     pub fn end_recording(mut self) -> Result<Submission> {
         let state = self.state_mut();
         let (graph, request) = (std::mem::take(&mut state.graph), state.request);
@@ -197,14 +196,14 @@ impl Recording {
         Ok(Submission::new(self.core.clone(), submitted?))
     }
 
-    /// Ends the recording without handing it to the device: a [`Plan`] submits it as often as it is wanted, with no
-    /// re-recording. What was kept has contents once the plan was submitted.
+    /// Ends the recording without submitting it: a [`Plan`] can be submitted many times. Kept tensors have contents once
+    /// the plan was submitted.
     ///
-    /// A plan reads its tensors when it is submitted: what was written to them after they were recorded is seen.
+    /// A plan reads its tensors when it is submitted, with writes that came after the recording.
     ///
     /// # Errors
     ///
-    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
+    /// Errors of memory and of the device. Kept tensors are then [`Error::Discarded`].
     pub fn into_plan(mut self) -> Result<Plan> {
         let state = self.state_mut();
         let (graph, profiling) = (std::mem::take(&mut state.graph), state.profiling);
@@ -249,7 +248,7 @@ impl Recording {
         Explanation::new(self.catalog(), self.core.fusion, graph, &shared)
     }
 
-    /// Profiles this recording in its own way, whatever the accelerator's is.
+    /// Sets how this recording is profiled, independently of the accelerator.
     pub fn profiling(&self, mode: Profiling) {
         let State { request, profiling, .. } = &mut *self.edit();
         request.mode = mode;
@@ -473,7 +472,7 @@ impl Recording {
     }
 }
 
-/// Refuses what no single buffer of the device can hold, or 2^31 elements and more, which indices can't reach.
+/// Refuses a shape that is larger than a buffer of the device, or has 2^31 elements or more, which indices can't reach.
 pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
     let limit =
         core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);

@@ -48,7 +48,7 @@ struct Unread {
     ticket: Arc<Ticket>,
 }
 
-/// What a finished submission lets go of, outside the lock: blocks go back when the last one lets go.
+/// References that a finished submission releases, outside the lock: the last reference returns a block.
 type Done = (Vec<BlockUse>, Option<Arc<Replay>>);
 
 #[derive(Debug, Default)]
@@ -401,7 +401,7 @@ impl Timeline {
         self.reclaim().map(drop)
     }
 
-    /// Waits for what is in flight, but not for ever, and takes no error.
+    /// Waits for work in flight, for a limited time, and ignores errors.
     pub(crate) fn drain(&self, patience: std::time::Duration) {
         let last = self.state.lock().last;
         let _ = self.wait(last, patience.as_nanos() as u64);

@@ -64,7 +64,7 @@ pub(crate) fn rows_of_groups(
     Ok(Rows { rows: (images * groups) as u64, extent: per_row * spread, weights })
 }
 
-/// Refuses what is no number for each channel of `[images, channels, ...]`.
+/// Refuses a parameter without one number per channel of `[images, channels, ...]`.
 pub(crate) fn check_channels(op: &'static str, name: &str, x: Shape, weights: Shape) -> Result<()> {
     match (x.dims(), weights.dims()) {
         ([_, channels, ..], [count]) if channels == count => Ok(()),

@@ -41,7 +41,7 @@ pub(super) fn damaged(what: impl Into<String>) -> Refusal {
     format!("is damaged: {}", what.into())
 }
 
-/// An instruction with its operands told apart.
+/// An instruction, with its operands by kind.
 #[derive(Debug)]
 pub(super) struct Instruction<'a> {
     pub(super) op: Op,

@@ -51,7 +51,7 @@ impl Accelerator {
     /// Measures the candidates of every kernel family for every class of shapes on this device, one at a time by the device's
     /// own clock, and uses the best from now on; the next start uses them, too. A candidate whose result is wrong is out.
     ///
-    /// `progress` is told of every candidate and can end it all by [`ControlFlow::Break`]; nothing is changed then.
+    /// `progress` is called for every candidate and can end the tuning by [`ControlFlow::Break`]; nothing is changed then.
     /// Other threads may go on using the accelerator, though both will be slower, and times worth less.
     ///
     /// ```

@@ -37,7 +37,7 @@ impl TuneOptions {
     }
 }
 
-/// How one candidate fared.
+/// The outcome of one candidate.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TrialOutcome {
@@ -78,7 +78,7 @@ pub struct Trial {
     pub variant: &'static str,
     /// Whether the device uses it where nothing is tuned.
     pub is_default: bool,
-    /// How it fared.
+    /// Its outcome.
     pub outcome: TrialOutcome,
     /// Whether it is the best of its class.
     pub is_winner: bool,

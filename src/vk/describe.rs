@@ -218,7 +218,7 @@ impl Properties {
             && floats.denorm_behavior_independence != Independence::NONE
     }
 
-    /// What the vendors' extensions tell. Each is 0 where there is no such extension.
+    /// Values of vendors' extensions. Each is 0 where there is no such extension.
     fn cores(&self) -> Option<u32> {
         let told =
             [self.amd.active_compute_unit_count, self.nvidia.shader_sm_count, self.arm.shader_core_count];

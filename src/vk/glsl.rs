@@ -96,7 +96,7 @@ impl Glsl {
     ///
     /// # Errors
     ///
-    /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read, or is no regular file; mistakes, each with file and line; something that
+    /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read, or is not a regular file; mistakes, each with file and line; something that
     /// can't be kept inside its bindings: a binding declared twice, an array in a buffer whose length is a
     /// specialization constant, more than 64 KiB of local variables, `GL_EXT_spirv_intrinsics`; more than the limits above.
     /// [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.

@@ -30,10 +30,10 @@ pub struct PrepareProgress {
     pub elapsed: Duration,
 }
 
-/// Who is told of every pipeline.
+/// The callback for every pipeline.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(PrepareProgress) -> ControlFlow<()>;
 
-/// What is told.
+/// The argument of the callback.
 pub(crate) struct Told<'a> {
     watch: Watch<'a>,
     ready: usize,

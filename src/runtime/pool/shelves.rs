@@ -3,7 +3,7 @@
 use super::Block;
 use crate::vk::buffer::MemoryKind;
 
-/// What the pool holds and how it fared. Staging memory, which takes data to and from devices whose memory the host can't reach, is
+/// The pool's contents and its hits and misses. Staging memory, which takes data to and from devices whose memory the host can't reach, is
 /// counted apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -49,7 +49,7 @@ impl HostBuffer {
         HostBuffer { buffer, usage, offset_bytes, size_bytes }
     }
 
-    /// The names of the usages that [`BUFFER_USAGE`] has and this has not.
+    /// The names of the usages of [`BUFFER_USAGE`] that this one lacks.
     pub(crate) fn missing_usage(&self) -> String {
         let missing = BUFFER_USAGE & !self.usage;
         if missing.is_empty() { String::new() } else { format!("{missing:?}") }
