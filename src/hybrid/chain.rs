@@ -38,9 +38,9 @@ pub(super) struct OpResult {
     pub(super) multiply_adds: f64,
 }
 
-/// Operations that are carried out together on one side; [`Hybrid::chain`] makes one.
+/// Operations that run on one side as one call; [`Hybrid::chain`] makes one.
 ///
-/// Elements are f32, i32 or u32. Halves are a way of storing on the device alone, and are refused.
+/// Elements are f32, i32 or u32. f16 is a storage type of the device only, and is refused.
 pub struct Chain<'a> {
     gpu: std::result::Result<Accelerator, Error>,
     links: Vec<Linked<'a>>,
@@ -80,7 +80,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A slice of another element type, as [`select`](Chain::select) and [`gather_rows`](Chain::gather_rows) want them.
+    /// A slice of another element type, for [`select`](Chain::select) and [`gather_rows`](Chain::gather_rows).
     ///
     /// # Errors
     ///
@@ -96,11 +96,11 @@ impl<'a> Chain<'a> {
         Link(self.links.len() - 1)
     }
 
-    /// A result goes to a slice of as many elements.
+    /// Writes a result to a slice of as many elements.
     ///
     /// # Errors
     ///
-    /// [`Error::Length`] if it has not as many, [`Error::Type`] if they are of another type.
+    /// [`Error::Length`] if the lengths differ, [`Error::Type`] if the types differ.
     pub fn output<T: Number>(&mut self, link: Link, out: &'a mut [T]) -> Result<()> {
         self.check_type("output", link, T::DTYPE)?;
         check_length("output", self.shape(link)?, out.len())?;
@@ -112,7 +112,7 @@ impl<'a> Chain<'a> {
         self.links.get(link.0).ok_or(Error::ForeignValue { op: "chain" })
     }
 
-    /// The shape that a link has.
+    /// The shape of a link.
     ///
     /// # Errors
     ///
@@ -245,7 +245,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// What goes in and out, as one, and what is done between.
+    /// The work of the whole chain: inputs, outputs and operations.
     fn works(&self) -> (Work, Vec<Work>) {
         let mut steps = Vec::new();
         let (mut host_bytes, mut device_bytes) = (0, 0);
@@ -295,8 +295,8 @@ fn upload_words(gpu: &Accelerator, input: &Input<'_, u32>, dtype: DType) -> Resu
 }
 
 impl Hybrid {
-    /// Records several operations and carries them out on the side where all of them together are cheaper: what
-    /// goes in is moved once, what lies between is not moved at all.
+    /// Records several operations and runs them on the side where the whole chain is predicted to be faster. Inputs are
+    /// transferred once, and intermediate results are not transferred.
     ///
     /// # Errors
     ///

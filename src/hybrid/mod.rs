@@ -1,11 +1,11 @@
 //! Operations on slices, on the CPU or on the device by measured cost.
 //!
-//! [`Hybrid`] knows what both sides of this machine take ([`Calibration`]: measured once, well under a second, and kept on
-//! disk), prices each call on both, and runs it where it is cheaper. Each call returns where it ran and why
-//! ([`Decision`]), and what calls really take corrects the prices ([`Placement`]).
+//! [`Hybrid`] has measured times of both sides of this machine ([`Calibration`]: measured once, in well under a second, and
+//! kept on disk). It predicts the time of each call on both sides, and runs it on the faster one. Each call returns where it
+//! ran and why ([`Decision`]). The real times of calls correct the predictions ([`Placement`]).
 //!
-//! This module owns the calibration and the prices. It takes slices, and gives results with the decision that was made. What it runs
-//! is [`cpu`](crate::cpu)'s or a [`Recording`](crate::Recording)'s; it has no kernel of its own.
+//! This module owns the calibration and the predictions. It takes slices, and returns results with the decision. It runs
+//! functions of [`cpu`](crate::cpu) or a [`Recording`](crate::Recording), and has no kernel of its own.
 //!
 //! ```
 //! # fn main() -> tidemill::Result<()> {
@@ -37,8 +37,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! An error of the device is an `Err`; it never becomes a quiet run on the CPU. Without a device everything runs on the CPU,
-//! which is decided once, when the `Hybrid` is made, and [`Hybrid::accelerator`] says why.
+//! An error of the device is an `Err`; no call falls back to the CPU silently. Without a device everything runs on the CPU.
+//! That is decided once, when the `Hybrid` is made, and [`Hybrid::accelerator`] gives the reason.
 
 mod calibration;
 mod call;
@@ -68,7 +68,7 @@ use crate::error::{Error, Result};
 use crate::runtime::accelerator::Accelerator;
 use crate::shape::Shape;
 
-/// Operations on slices, each where it is cheaper.
+/// Operations on slices, each on the side that is predicted to be faster.
 #[derive(Debug)]
 pub struct Hybrid {
     gpu: std::result::Result<Accelerator, Error>,
@@ -77,12 +77,12 @@ pub struct Hybrid {
     cpu_slowed: Option<Slowed>,
 }
 
-/// Which calls of the CPU are made to take longer than they do.
+/// Calls of the CPU that are slowed down, for tests.
 #[derive(Clone, Copy, Debug)]
 struct Slowed {
-    /// Those that calibration prices at so much or more.
+    /// Calls with at least this predicted time.
     from_us: f64,
-    /// To this many times that price.
+    /// The factor on that time.
     factor: f64,
 }
 
@@ -98,7 +98,7 @@ pub struct Ran {
 
 impl Hybrid {
     /// With the process's own accelerator, or without one if the machine has no device that can be used. Measures the
-    /// machine if that was not done before, once pipelines that are being made ahead are there.
+    /// machine on the first use, after prewarming.
     ///
     /// # Errors
     ///
@@ -127,20 +127,20 @@ impl Hybrid {
         Ok(Hybrid::with_calibration(gpu, calibration, policy))
     }
 
-    /// With times that the caller has.
+    /// With times that the caller gives.
     pub fn with_calibration(gpu: Accelerator, calibration: Calibration, policy: Policy) -> Hybrid {
         Hybrid { gpu: Ok(gpu), placement: Placement::new(calibration, policy), cpu_slowed: None }
     }
 
-    /// Makes the CPU's calls from a calibrated price on take this many times that price: a machine with another balance, for
-    /// tests. By the price and not by what a call took, so that what disturbs a call is not multiplied.
+    /// Slows down the CPU's calls from a predicted time on, by a factor of that time: a machine with another balance, for
+    /// tests. It uses the predicted time, so that a disturbance of a call is not multiplied.
     #[doc(hidden)]
     pub fn slow_cpu(mut self, from_us: f64, factor: f64) -> Hybrid {
         self.cpu_slowed = Some(Slowed { from_us, factor });
         self
     }
 
-    /// Measures the machine again and keeps the result for the next time.
+    /// Measures the machine again and keeps the result on disk.
     ///
     /// # Errors
     ///

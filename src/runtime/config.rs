@@ -14,7 +14,7 @@ use crate::vk::raw::Entry;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prewarm {
-    /// By a background thread, while the queue is idle; what is needed now comes first.
+    /// By a background thread, while the queue is idle; pipelines that are needed now come first.
     #[default]
     Background,
     /// Before [`Accelerator::new`](crate::Accelerator::new) returns.
@@ -67,7 +67,7 @@ impl Config {
         Config::default()
     }
 
-    /// Takes this device. Without it the best one is taken, or what `TIDEMILL_DEVICE` says (an index, a kind, or a
+    /// Takes this device. Without it the best one is taken, or the one that `TIDEMILL_DEVICE` names (an index, a kind, or a
     /// part of a name).
     pub fn device(mut self, choice: DeviceChoice) -> Config {
         self.device = choice;
@@ -90,17 +90,17 @@ impl Config {
     }
 
     /// Runs under the Khronos validation layer with synchronization validation;
-    /// [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) has what it says.
+    /// [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) returns its messages.
     pub fn validation(mut self, on: bool) -> Config {
         self.validation = on;
         self
     }
 
-    /// Sends what the validation layer says to a function of the host's, up to and including the destruction of the device. It is called
+    /// Sends messages of the validation layer to a function of the host, up to and including the destruction of the device. It is called
     /// on a thread of its own, for one message after the other, so it may call into the engine, and a panic in it
-    /// concerns no one else. It has heard everything when the last handle of the accelerator was dropped, or
-    /// when [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) returns. Where the system gives no thread, it
-    /// is never called, and that function has the messages.
+    /// concerns no one else. It has received everything when the last handle of the accelerator was dropped, or
+    /// when [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) returns. If the system gives no thread, it
+    /// is never called, and that function returns the messages.
     pub fn on_message(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Config {
         self.on_message = Some(Sink(Arc::new(sink)));
         self
@@ -120,16 +120,16 @@ impl Config {
         self
     }
 
-    /// Keeps files between runs in this folder, which is made if need be. One that can't be used is an error; the
-    /// default folder, if unusable, is done without.
+    /// Keeps files between runs in this folder, which is made if it does not exist. A folder that can't be used is an error;
+    /// without a usable default folder nothing is kept.
     pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Config {
         self.cache_dir = CacheDir::At(folder.into());
         self
     }
 
-    /// Whose the history of pipelines is that is kept in the cache folder: the next start of the same application makes ahead what
-    /// this one uses, in a second of background work at the most. Without it, the name of the executable; programs that come under
-    /// one name and do different things, as interpreters and plug-in hosts do, are told apart by this.
+    /// The application's name in the history of pipelines in the cache folder: the next start of the same application makes the
+    /// pipelines that this one uses ahead, in at most a second of background work. The default is the name of the executable.
+    /// Interpreters and plug-in hosts, which run different programs under one name, should set it.
     pub fn application(mut self, name: &str) -> Config {
         self.application = Some(name.to_owned());
         self
@@ -157,7 +157,7 @@ impl Config {
         self
     }
 
-    /// For those who write kernels: memory reads as NaN until it is written, and bytes behind every tensor are
+    /// For authors of kernels: memory reads as NaN until it is written, and bytes behind every tensor are
     /// watched; [`PoolStats::guard_bytes_touched`](crate::stats::PoolStats::guard_bytes_touched) counts what was written
     /// there. Costs a pass over each block, and sees mapped memory only.
     pub fn memory_checks(mut self, on: bool) -> Config {
@@ -179,7 +179,7 @@ impl Config {
         self
     }
 
-    /// Whether what [`Accelerator::tune`](crate::Accelerator::tune) found in an earlier run is used. On by default. Kernels
+    /// Whether results of [`Accelerator::tune`](crate::Accelerator::tune) from an earlier run are used. On by default. Kernels
     /// differ in the order in which they add up, so tuning may change the last bits of results.
     pub fn tuned(mut self, on: bool) -> Config {
         self.untuned = !on;
@@ -211,7 +211,7 @@ impl Config {
     /// everything for it. `TIDEMILL_RENDERDOC=1` does the same, and a program that was started by RenderDoc needs
     /// neither. Where RenderDoc is not installed everything else works, and `capture` says what is missing.
     ///
-    /// Must be said before the process makes its first Vulkan instance.
+    /// Must be set before the process makes its first Vulkan instance.
     pub fn renderdoc(mut self, on: bool) -> Config {
         self.renderdoc = on;
         self
@@ -245,7 +245,7 @@ impl CacheDir {
     }
 }
 
-/// The folder in which a platform wants caches kept.
+/// The platform's folder for caches.
 fn platform_cache() -> Option<PathBuf> {
     let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if cfg!(windows) {

@@ -42,7 +42,7 @@ pub(crate) struct Storage {
     pub(crate) core: Arc<Core>,
     pub(crate) dtype: DType,
     state: Mutex<State>,
-    /// Told when a write in place has ended.
+    /// Notified when a write in place has ended.
     written: Condvar,
 }
 
@@ -345,7 +345,7 @@ impl LockedOutput<'_> {
         self.state.lease.as_ref().is_some_and(fits)
     }
 
-    /// Says what the tensor holds from now on.
+    /// Sets the new contents of the tensor.
     pub(crate) fn settle(mut self, lease: Option<Lease>, contents: Contents) {
         self.state.settle(lease, contents);
     }
@@ -406,7 +406,7 @@ impl Tensor {
         (self.shape.elements() * self.storage.dtype.size_bytes()) as u64
     }
 
-    /// The accelerator it lives on.
+    /// The accelerator that it belongs to.
     pub fn accelerator(&self) -> Accelerator {
         Accelerator::from_core(self.storage.core.clone())
     }
@@ -424,7 +424,7 @@ impl Tensor {
         Ok(Tensor { storage: self.storage.clone(), shape })
     }
 
-    /// The contents. Waits for the submission that writes them, and for nothing else. Where the host can't reach the device's
+    /// The contents. Waits for the submission that writes them, and for no other. Where the host can't reach the device's
     /// memory, they come through staging memory, some pieces of 8 MiB at a time.
     ///
     /// # Errors
@@ -449,8 +449,8 @@ impl Tensor {
         self.storage.core.read_back(&lease, contents, bytemuck::cast_slice_mut(data))
     }
 
-    /// Overwrites the contents. Does not wait for what uses the old contents: they stay as they are for it. What it may wait for is
-    /// room in staging memory, as [`upload`](Accelerator::upload) says.
+    /// Overwrites the contents. Does not wait for work that uses the old contents, which keeps them. It may wait for
+    /// staging memory, as [`upload`](Accelerator::upload) says.
     ///
     /// Where nothing uses the tensor, its memory is written in place. Where work in flight does, a tensor that stands in a
     /// [`Plan`](crate::Plan) stays in its memory: the new contents go through staging memory, and a copy that is queued behind that

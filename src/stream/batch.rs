@@ -1,4 +1,4 @@
-//! A batch that is done: results that are being consumed. It gives its slot back.
+//! A completed batch, whose results are being consumed. Its drop frees the slot.
 
 use std::fmt;
 use std::sync::Arc;
@@ -76,8 +76,8 @@ impl Batch {
         Ok(())
     }
 
-    /// An output as a tensor, for further work on the device. It is the slot's: when the batch is dropped, a later one
-    /// may replace its contents.
+    /// An output as a tensor, for further work on the device. It belongs to the slot: after the batch is
+    /// dropped, a later one may replace its contents.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use super::slot::Slot;
 use crate::error::Result;
 use crate::runtime::measure::run::Run;
 
-/// The end of a [`Stream`](crate::Stream) that pushes batches. Dropping it says that no more will come.
+/// The end of a [`Stream`](crate::Stream) that pushes batches. Dropping it ends the input.
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared>,
@@ -26,7 +26,7 @@ pub(super) fn split(shared: Arc<Shared>) -> (Producer, Consumer) {
     (Producer { shared: shared.clone() }, Consumer { shared })
 }
 
-/// Ends a [`Stream`](crate::Stream) from any thread, whatever its ends are waiting for.
+/// Ends a [`Stream`](crate::Stream) from any thread, also while its ends wait.
 #[derive(Clone, Debug)]
 pub struct StreamControl {
     shared: Arc<Shared>,
@@ -37,22 +37,22 @@ impl StreamControl {
         StreamControl { shared }
     }
 
-    /// Says that no more batches will come, as dropping the producer does: a push that waits for a slot, and every later one, is
-    /// [`StreamError::Finished`](crate::error::StreamError::Finished). What was pushed can be popped.
+    /// Ends the input, as dropping the producer does: a push that waits for a slot, and every later one, is
+    /// [`StreamError::Finished`](crate::error::StreamError::Finished). Pushed batches can still be popped.
     pub fn finish(&self) {
         self.shared.end(|ends| ends.finished = true);
     }
 
     /// Ends it at once: a push or a pop that waits, and every later one, is
     /// [`StreamError::Cancelled`](crate::error::StreamError::Cancelled). (A pop that waits for the device returns when the batch is done.)
-    /// Batches that were popped stay good; the others are lost.
+    /// Batches that were popped stay valid; the others are lost.
     pub fn cancel(&self) {
         self.shared.end(|ends| ends.cancelled = true);
     }
 }
 
 impl Producer {
-    /// Has a closure write the inputs of a batch, and hands it to the device. Waits only if every slot holds a batch.
+    /// Lets a closure write the inputs of a batch, and submits it. Waits only if every slot holds a batch.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Producer {
         self.shared.push(fill)
     }
 
-    /// As [`push`](Producer::push), but says `false` instead of waiting.
+    /// As [`push`](Producer::push), but returns `false` instead of waiting.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Producer {
         self.shared.stats()
     }
 
-    /// To end the stream from another thread.
+    /// A control that ends the stream from any thread.
     pub fn control(&self) -> StreamControl {
         StreamControl::new(self.shared.clone())
     }
@@ -102,7 +102,7 @@ impl Consumer {
         self.shared.pop(None)
     }
 
-    /// As [`pop`](Consumer::pop), but gives up after a while. Nothing has changed then, and a later pop gets the batch.
+    /// As [`pop`](Consumer::pop), but returns after a time limit. Nothing has changed then, and a later pop gets the batch.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Streams: slots in rotation, so that the host prepares and consumes while the device works.
 //!
-//! This room owns the slots, the order in which they go round, and the report of who waited for whom. It takes a recording and numbers of
-//! slots, and gives two ends: one that fills slots, one that hands out batches in order. Each slot is a submission of one plan.
+//! This module owns the slots, their order, and the report of waiting times. It takes a recording and a number of slots, and
+//! returns two ends: one that fills slots, and one that returns batches in order. Each slot is a submission of one plan.
 
 mod batch;
 mod half;
@@ -28,9 +28,9 @@ pub use report::{IdleTime, StreamReport};
 pub use shared::StreamStats;
 pub use slot::Slot;
 
-/// Slots unless something else is said: one is prepared, one runs, one is consumed.
+/// The default number of slots: one is prepared, one runs, one is consumed.
 const SLOTS: usize = 3;
-/// Beyond some, slots only take memory: results come in order, and each has its own inputs and outputs.
+/// The maximum. More than a few slots only take memory: results come in order, and each slot has its own inputs and outputs.
 const MOST_SLOTS: usize = 1024;
 
 impl Accelerator {
@@ -58,7 +58,7 @@ struct Input {
 }
 
 impl StreamBuilder {
-    /// How many batches may be on their way, 3 unless said, and 1024 at the most. Each slot has inputs and outputs of its own; the
+    /// The number of batches that may be in flight: 3 by default, and at most 1024. Each slot has inputs and outputs of its own; the
     /// memory of temporaries is shared.
     pub fn slots(mut self, slots: usize) -> StreamBuilder {
         self.slots = slots;
@@ -72,7 +72,7 @@ impl StreamBuilder {
         self
     }
 
-    /// Records what is done with a batch, once: the closure gets a recording and the inputs, and returns the outputs.
+    /// Records the work on a batch, once: the closure gets a recording and the inputs, and returns the outputs.
     /// Other tensors that it uses (weights) are shared by all batches.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl StreamBuilder {
 /// the next and consumes the last. A batch is pushed by writing its inputs, and popped, in order, when its outputs are
 /// there; its slot is used again when the [`Batch`] is dropped.
 ///
-/// From one thread, `push` and [`pop`](Stream::pop) take turns; [`is_full`](Stream::is_full) says when to pop, and
+/// On one thread, call `push` and [`pop`](Stream::pop) in turns; [`is_full`](Stream::is_full) says when to pop, and
 /// [`run`](Stream::run) does it all. For a producer and a consumer thread, [`split`](Stream::split) it.
 ///
 /// ```
@@ -149,7 +149,7 @@ impl StreamBuilder {
 /// # Ok(()) }
 /// ```
 ///
-/// Dropping a stream waits for nothing; what was not popped is lost, and all memory goes back when the device is done
+/// Dropping a stream does not wait. Batches that were not popped are lost, and memory is released when the device is done
 /// with it.
 pub struct Stream {
     shared: Arc<Shared>,
@@ -162,19 +162,18 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Has a closure write the inputs of a batch straight into mapped memory, and hands it to the device. Waits for
-    /// nothing.
+    /// Lets a closure write the inputs of a batch straight into mapped memory, and submits the batch. Does not wait.
     ///
     /// # Errors
     ///
     /// [`StreamError::Full`] if every slot holds a batch; what the closure returns; [`StreamError::NotFilled`] if it
-    /// left an input out; errors of the device. Then the batch is not pushed, and those before it are as they were. So it is
-    /// when the closure panics.
+    /// left an input out; errors of the device. Then the batch is not pushed, and earlier ones are unchanged. The same holds
+    /// if the closure panics.
     pub fn push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
         if self.try_push(fill)? { Ok(()) } else { Err(StreamError::Full { slots: self.slots() }.into()) }
     }
 
-    /// As [`push`](Stream::push), but says `false` if every slot holds a batch.
+    /// As [`push`](Stream::push), but returns `false` if every slot holds a batch.
     ///
     /// # Errors
     ///
@@ -183,11 +182,11 @@ impl Stream {
         self.shared.try_push(fill)
     }
 
-    /// The next batch in order; waits until it is done. `None` if there is none on its way.
+    /// The next batch in order; waits until it is done. `None` if none is in flight.
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceLost`]. The batch then stays where it is.
+    /// [`Error::DeviceLost`]. The batch then stays in its slot.
     pub fn pop(&mut self) -> Result<Option<Batch>> {
         if self.in_flight() == 0 { Ok(None) } else { self.shared.pop(None) }
     }
@@ -201,8 +200,8 @@ impl Stream {
         self.shared.try_pop()
     }
 
-    /// Pushes a batch for each item and pops all of them, in order: prepares as soon as a slot is free and consumes
-    /// as late as that.
+    /// Pushes a batch for each item and pops all of them, in order: it prepares as soon as a slot is free, and consumes
+    /// only when no slot is free.
     ///
     /// # Errors
     ///
@@ -249,12 +248,12 @@ impl Stream {
         half::split(self.shared)
     }
 
-    /// To end it from anywhere.
+    /// A control that ends the stream from any thread.
     pub fn control(&self) -> StreamControl {
         StreamControl::new(self.shared.clone())
     }
 
-    /// Whether every slot holds a batch that was not popped yet, or whose [`Batch`] is still there.
+    /// Whether every slot holds a batch that was not popped yet, or whose [`Batch`] is alive.
     pub fn is_full(&self) -> bool {
         self.shared.is_full()
     }
@@ -274,8 +273,8 @@ impl Stream {
         self.shared.stats()
     }
 
-    /// How a profiled run of the stream went: how busy the device was, and what it waited for when it was not. The
-    /// run is what [`Session::finish`](crate::profile::Session::finish) gave, and has the stream's batches in it.
+    /// A report on a profiled run of the stream: how busy the device was, and what it waited for otherwise. The run is the
+    /// result of [`Session::finish`](crate::profile::Session::finish), and contains the stream's batches.
     ///
     /// # Errors
     ///

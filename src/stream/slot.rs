@@ -29,11 +29,11 @@ impl<'a> Slot<'a> {
 
     /// Makes this a partial batch, as the last one may be: it has this many rows, counted by the first dimension of the
     /// first input. Inputs with that first dimension then take this many, the rest is set to zero, and outputs with it
-    /// give this many. Say so before the inputs are written.
+    /// give this many. Call it before the inputs are written.
     ///
     /// # Errors
     ///
-    /// [`StreamError::Rows`] if there are no such rows.
+    /// [`StreamError::Rows`] if the number is 0 or too large.
     pub fn rows(&mut self, rows: usize) -> Result<()> {
         let most = self.most.unwrap_or(0);
         if rows == 0 || rows > most {
@@ -60,7 +60,7 @@ impl<'a> Slot<'a> {
         })
     }
 
-    /// Has a closure write an input straight into mapped memory.
+    /// Lets a closure write an input straight into mapped memory.
     ///
     /// # Errors
     ///
