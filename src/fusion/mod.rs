@@ -1,6 +1,6 @@
 //! Passes over a recorded graph, from graph to graph.
 //!
-//! This room owns what is dropped, what is computed once instead of twice, and what is computed together. It takes the operations as they
+//! This module owns what is dropped, what is computed once instead of twice, and what is computed together. It takes the operations as they
 //! were recorded, and gives fewer of them with the same results, bit for bit. It knows what kernels have room for, and no device.
 
 pub(crate) mod common;

@@ -1,6 +1,6 @@
 //! Which kernels there are, and how operations become dispatches of them.
 //!
-//! This room owns the families of kernels, the catalog of their variants, the embedded SPIR-V modules, and a folder for each family of
+//! This module owns the families of kernels, the catalog of their variants, the embedded SPIR-V modules, and a folder for each family of
 //! operations with its lowering; `lower.rs` chooses among them. It takes operations and the limits of a device, and gives dispatches,
 //! copies and fills. It makes no pipeline and takes no memory.
 

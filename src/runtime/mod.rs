@@ -1,6 +1,6 @@
 //! What lives on a device: memory, pipelines, submissions, and the types that users hold.
 //!
-//! This room owns the accelerator, its pool and its timeline. It takes what the schedule has decided, gives it memory, encodes and submits it,
+//! This module owns the accelerator, its pool and its timeline. It takes what the schedule has decided, gives it memory, encodes and submits it,
 //! and gives back tensors, submissions, plans and profiles.
 
 pub(crate) mod accelerator;

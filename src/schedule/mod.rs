@@ -1,6 +1,6 @@
 //! All that is decided about a recording before memory is taken.
 //!
-//! This room owns the order of passes, lowering, the assignment of values to blocks and the place of barriers. It takes a recorded graph and a
+//! This module owns the order of passes, lowering, the assignment of values to blocks and the place of barriers. It takes a recorded graph and a
 //! catalog, and gives a list of dispatches, copies and fills with a home for every value. All of it is pure functions, tested with no device.
 
 pub(crate) mod compiled_graph;

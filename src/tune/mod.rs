@@ -1,7 +1,7 @@
 //! Tuning: every variant that the device can run is measured on it, and what is best for a class of shapes is used from
 //! then on and kept on disk.
 //!
-//! This room owns the problems that candidates are measured on, the check of their results and the choice of a winner. It takes an
+//! This module owns the problems that candidates are measured on, the check of their results and the choice of a winner. It takes an
 //! accelerator, and gives winners to its catalog. It has no kernel of its own and no threshold: what is faster is measured.
 
 mod check;

@@ -1,8 +1,8 @@
 //! Vulkan, and nothing but: the only layer that names `ash` and the only one with `unsafe`.
 //!
-//! This room owns the handles: instance, device, queue, buffers, pipelines, command buffers, queries. It takes sizes, SPIR-V and commands
+//! This module owns the handles: instance, device, queue, buffers, pipelines, command buffers, queries. It takes sizes, SPIR-V and commands
 //! that are in order, and gives safe types around Vulkan's, errors that name the call, and what a device is as plain data. It knows no
-//! tensor and no operation. It orders nothing by itself: the rooms above say where barriers stand.
+//! tensor and no operation. It orders nothing by itself: the layers above place barriers.
 //!
 //! # The contract
 //!
