@@ -93,7 +93,7 @@ fn networks(out: &mut Vec<Case>) {
     out.push(conv([1, 3, 16], [56, 56], [7, 7]).stride(2, 2).padding(3, 3).case().large());
     out.push(conv([1, 32, 32], [28, 28], [3, 3]).padding(1, 1).case().large());
     out.push(conv([2, 64, 32], [14, 14], [1, 1]).stride(2, 2).case().large());
-    // One image of whole tiles, whose subgroups may store together.
+    // One image of whole tiles, which may have uniform stores.
     out.push(conv([1, 8, 32], [16, 16], [3, 3]).padding(1, 1).case());
     out.push(conv([1, 3, 48], [32, 32], [16, 16]).stride(16, 16).case().large());
     out.push(conv([1, 64, 64], [28, 28], [3, 3]).groups(64).padding(1, 1).case().large());
