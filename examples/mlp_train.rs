@@ -54,7 +54,7 @@ struct Network {
     parameters: [Tensor; 4],
 }
 
-/// What comes of a batch: its mean loss, the shares of the classes, and a gradient for each of the parameters.
+/// The results of a batch: its mean loss, the shares of the classes, and a gradient for each of the parameters.
 struct Pass {
     loss: Value,
     shares: Value,

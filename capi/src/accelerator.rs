@@ -116,7 +116,7 @@ pub extern "C" fn tm_device_json(
     })
 }
 
-/// What the accelerator has done so far, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
+/// Statistics of the accelerator, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_stats_json(
     gpu: Option<&tm_accelerator>,
@@ -150,7 +150,7 @@ pub extern "C" fn tm_cache_json(
     })
 }
 
-/// What the device can do in practice, as JSON: GFLOP/s, GB/s by working set, and what an empty dispatch takes. Measured when first
+/// Peaks of the device, as JSON: GFLOP/s, GB/s by working set, and the time of an empty dispatch. Measured when first
 /// asked for (some tenths of a second), then kept, on disk too.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_peaks_json(
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn tm_capture(
     })
 }
 
-/// What the validation layer has said since the last call, as a JSON array of strings.
+/// Messages of the validation layer since the last call, as a JSON array of strings.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_validation_messages_json(
     gpu: Option<&tm_accelerator>,

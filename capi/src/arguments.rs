@@ -8,7 +8,7 @@ use tidemill::{DType, Element, Error, F16, Shape};
 
 use crate::status::{Failure, tm_status};
 
-/// What a tensor's elements are: TM_F32 and so on.
+/// The element type of a tensor: TM_F32 and so on.
 pub type tm_dtype = u32;
 /// 32-bit IEEE 754 float.
 pub const TM_F32: tm_dtype = 0;
@@ -226,7 +226,7 @@ pub(crate) fn lock<T>(state: &Mutex<T>) -> Result<MutexGuard<'_, T>, Failure> {
     })
 }
 
-/// What a callback of C's gets.
+/// The argument of a callback in C.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User(pub(crate) *mut c_void);
 

@@ -385,7 +385,7 @@ fn no_epilogue(step_count: usize) -> Result<(), Failure> {
     Err(Failure::argument(message))
 }
 
-/// As tm_matmul. Options may transpose and scale; what is added to the product is an operation of its own here.
+/// As tm_matmul. Options may transpose and scale; an operand that is added is an operation of its own here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_chain_matmul(
     chain: Option<&tm_chain>,

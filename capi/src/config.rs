@@ -84,7 +84,7 @@ pub struct tm_config {
     pub profiling: tm_profiling,
     /// The folder for files between runs, or NULL for the platform's.
     pub cache_dir: *const c_char,
-    /// Whose history of pipelines is read and written in that folder, or NULL for the name of the executable.
+    /// The application's name in the history of pipelines in that folder, or NULL for the name of the executable.
     pub application: *const c_char,
     /// The most bytes that the pool of buffers may hold, or 0 for no cap.
     pub pool_cap_bytes: u64,
@@ -96,7 +96,7 @@ pub struct tm_config {
     pub on_message_user: *mut c_void,
     /// The kind of the device to take: TM_DEVICE_ANY, or TM_DEVICE_DISCRETE and so on.
     pub device_kind: tm_device_kind,
-    /// What tm_tune found in an earlier run is not used.
+    /// Results of tm_tune from an earlier run are not used.
     pub untuned: bool,
     /// Variants of kernel families to use instead of the device's defaults.
     pub variants: *const tm_variant,

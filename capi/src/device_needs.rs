@@ -1,4 +1,4 @@
-//! What a host asks before it makes its device.
+//! Queries of a host before it makes its device.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use crate::arguments::{given, handle, place};
 use crate::host_device::{entry, instance, physical_device, tm_vulkan_fn};
 use crate::status::{Failure, guard, guarded, tm_status};
 
-/// What Tidemill needs of a physical device, and what it uses where the device has it.
+/// Features and extensions that Tidemill needs of a physical device, and those that it uses where the device has them.
 #[derive(Debug)]
 pub struct tm_device_needs {
     needs: DeviceNeeds,
@@ -22,7 +22,7 @@ pub struct tm_device_needs {
 /// Names as C takes lists of them.
 #[derive(Debug)]
 struct Names<S> {
-    /// What the pointers point to.
+    /// The memory behind the pointers.
     _names: Vec<S>,
     pointers: Vec<*const c_char>,
 }

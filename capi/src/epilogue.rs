@@ -1,4 +1,4 @@
-//! What is done to a product or a convolution before it is stored.
+//! Epilogues of matmuls and convolutions.
 
 use tidemill::Epilogue;
 
@@ -8,9 +8,9 @@ use crate::status::Failure;
 
 /// A step of an epilogue: TM_STEP_BIAS and so on.
 pub type tm_step_op = u32;
-/// Plus an element of `operand` for each column of a product, or channel of a convolution. As the first step only.
+/// Plus an element of `operand` for each column of a matmul, or channel of a convolution. As the first step only.
 pub const TM_STEP_BIAS: tm_step_op = 0;
-/// Plus an element of `operand` for each row of a product, or channel of a convolution. As the first step only.
+/// Plus an element of `operand` for each row of a matmul, or channel of a convolution. As the first step only.
 pub const TM_STEP_COLUMN_BIAS: tm_step_op = 1;
 /// Plus `operand`, broadcast.
 pub const TM_STEP_PLUS: tm_step_op = 2;
@@ -52,12 +52,12 @@ pub const TM_STEP_ELU: tm_step_op = 19;
 /// As tm_clip, from `a` to `b`.
 pub const TM_STEP_CLIP: tm_step_op = 20;
 
-/// A step of what is done to a product or a convolution before it is stored, in the same dispatch. At most six steps with
+/// A step of an epilogue: it runs on the elements of a matmul or a convolution before they are stored. At most six steps with
 /// two operands and four numbers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_step {
-    /// What is done.
+    /// The operation.
     pub op: tm_step_op,
     /// The operand of steps that have one; f32.
     pub operand: tm_value,

@@ -45,7 +45,7 @@ pub struct tm_host_device {
     pub queue: *mut c_void,
     /// The VkDeviceCreateInfo that the device was made with.
     pub made_with: *const c_void,
-    /// What the instance was made with as VkApplicationInfo::apiVersion: 1.3 or later.
+    /// The instance's VkApplicationInfo::apiVersion: 1.3 or later.
     pub api_version: u32,
     /// The queue's family, which must be able to compute.
     pub queue_family: u32,
@@ -148,7 +148,7 @@ impl tm_host_device {
 
     /// # Safety
     ///
-    /// What is said at the struct.
+    /// As described at the struct.
     unsafe fn read(&self) -> Result<HostDevice, Failure> {
         let lock = self.lock()?;
         // SAFETY: the struct says so.
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn tm_alone_at_the_loader(change: tm_call_fn, user: *mut c
     })
 }
 
-/// What a callback's number says.
+/// The meaning of a callback's number.
 pub(crate) fn called(name: &str, said: i32) -> Result<(), Failure> {
     if said == 0 {
         return Ok(());

@@ -14,9 +14,9 @@ use crate::host_device::called;
 use crate::options::{self, Options, options};
 use crate::status::{Failure, guard, guarded, tm_status};
 
-/// Who decides where operations run: TM_POLICY_AUTO and so on.
+/// How the side of operations is chosen: TM_POLICY_AUTO and so on.
 pub type tm_policy = u32;
-/// What each side is predicted to take.
+/// By predicted times of both sides.
 pub const TM_POLICY_AUTO: tm_policy = 0;
 /// Always the CPU.
 pub const TM_POLICY_CPU: tm_policy = 1;
@@ -67,7 +67,7 @@ pub extern "C" fn tm_hybrid_with_accelerator(
     })
 }
 
-/// What the machine was measured to take, as a text for tm_hybrid_with_calibration.
+/// The measured times of the machine, as a text for tm_hybrid_with_calibration.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_hybrid_calibration(
     hybrid: Option<&tm_hybrid>,
@@ -167,7 +167,7 @@ pub const TM_WHY_POLICY: tm_why = 3;
 /// There is no device, or nothing was measured of it.
 pub const TM_WHY_NO_DEVICE: tm_why = 4;
 
-/// What most of a price is: TM_PART_COMPUTE and so on.
+/// The largest part of a predicted time: TM_PART_COMPUTE and so on.
 pub type tm_part = u32;
 /// The operations.
 pub const TM_PART_COMPUTE: tm_part = 0;
@@ -186,11 +186,11 @@ pub struct tm_decision {
     pub side: tm_side,
     /// Why that one.
     pub why: tm_why,
-    /// What most of the device's price is; without a device, of the CPU's.
+    /// The largest part of the device's predicted time; without a device, of the CPU's.
     pub dominant: tm_part,
-    /// What the CPU was predicted to take.
+    /// The predicted time on the CPU.
     pub cpu_us: f64,
-    /// What the device was predicted to take, transfers included; negative if there are no times of one.
+    /// The predicted time on the device, with transfers; negative if no device was measured.
     pub gpu_us: f64,
 }
 

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use crate::recording::{record, tm_recording, tm_value};
 use crate::status::{Failure, tm_status};
 
-/// What an update does to the place that its index names: TM_SCATTER_SET and so on.
+/// How an update is combined with the element that its index names: TM_SCATTER_SET and so on.
 pub type tm_scatter_op = u32;
 /// Replaces it; of several updates of one place the last one counts.
 pub const TM_SCATTER_SET: tm_scatter_op = 0;

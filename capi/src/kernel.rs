@@ -18,7 +18,7 @@ pub struct tm_kernel {
     kernel: Kernel,
 }
 
-/// What a binding of a kernel gets: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
+/// The argument of a kernel's binding: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
 /// new output (tm_output makes it).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub struct tm_dispatch_info {
     pub size: usize,
     /// The kernel.
     pub kernel: *const tm_kernel,
-    /// What its bindings get, in their order.
+    /// Arguments of its bindings, in their order.
     pub arguments: *const tm_argument,
     /// How many there are.
     pub argument_count: usize,
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn tm_kernel_from_spirv_guarded(
 pub struct tm_define {
     /// Its name.
     pub name: *const c_char,
-    /// What it stands for; NULL for nothing.
+    /// Its value; NULL for an empty one.
     pub value: *const c_char,
 }
 
@@ -194,7 +194,7 @@ pub struct tm_glsl {
     pub size: usize,
     /// The file, after which the kernel is named; or NULL.
     pub file: *const c_char,
-    /// What labels, profiles and messages call a text.
+    /// The name of a text in labels, profiles and messages.
     pub name: *const c_char,
     /// The text.
     pub text: *const c_char,
@@ -381,7 +381,7 @@ pub unsafe extern "C" fn tm_kernel_from_glsl_unguarded(
     })
 }
 
-/// What the kernel says of itself, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
+/// The reflection of the kernel, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_kernel_json(
     kernel: Option<&tm_kernel>,

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matmuls.
 
 use std::mem::MaybeUninit;
 
@@ -9,7 +9,7 @@ use crate::options::{self, Options, options};
 use crate::recording::{record, tm_recording, tm_value};
 use crate::status::{guard, tm_status};
 
-/// How a matrix product is taken. Begin with tm_matmul_defaults().
+/// Options of a matmul. Begin with tm_matmul_defaults().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_matmul_options {
@@ -19,11 +19,11 @@ pub struct tm_matmul_options {
     pub transpose_lhs: bool,
     /// The right operand is stored with its last two dimensions exchanged.
     pub transpose_rhs: bool,
-    /// The product is multiplied with this first.
+    /// The factor on the matmul's result.
     pub alpha: f32,
     /// Then `beta` times `accumulate`, broadcast, is added, if that is a value.
     pub beta: f32,
-    /// What is added, or all zeros.
+    /// The operand that is added, or all zeros.
     pub accumulate: tm_value,
     /// And at last these are done, in their order.
     pub steps: *const tm_step,
@@ -42,7 +42,7 @@ options!(tm_matmul_options, least: size_of::<tm_matmul_options>(), defaults: tm_
     step_count: 0,
 });
 
-/// The plain product. tm_matmul_defaults() calls it.
+/// Options of a plain matmul. tm_matmul_defaults() calls it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_matmul_options_init(options: *mut tm_matmul_options, size: usize) -> tm_status {
     guard("tm_matmul_options_init", || {
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn tm_matmul_options_init(options: *mut tm_matmul_options,
     })
 }
 
-/// The matrix product, of batches too, as in NumPy; floats. NULL for `options` is the plain product.
+/// The matmul, of batches too, as in NumPy; floats. NULL for `options` is a plain matmul.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_matmul(
     recording: Option<&tm_recording>,

@@ -15,7 +15,7 @@ pub(crate) unsafe trait Options: Copy {
     const NAME: &'static str;
     /// Its size in the first header of this ABI.
     const LEAST: usize;
-    /// What fields have that a program does not set; `size` is that of this library.
+    /// Values of fields that a program does not set; `size` is that of this library.
     const DEFAULTS: Self;
 
     /// Its size in this library.

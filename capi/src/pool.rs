@@ -8,7 +8,7 @@ use crate::arguments::elements;
 use crate::recording::{record, tm_recording, tm_value};
 use crate::status::{Failure, tm_status};
 
-/// What is made of each window: TM_POOL_MAX and so on.
+/// The result for each window: TM_POOL_MAX and so on.
 pub type tm_pool_op = u32;
 /// The largest element.
 pub const TM_POOL_MAX: tm_pool_op = 0;

@@ -1,4 +1,4 @@
-//! What takes long: making pipelines ahead, and tuning; with progress, and a way to end it.
+//! Long calls: making pipelines ahead, and tuning; with progress, and a way to cancel them.
 
 use std::ffi::{CString, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -25,7 +25,7 @@ pub struct tm_progress {
     /// What is done: pipelines that are ready, those that were there before among them, or candidates that were
     /// tried.
     pub done: usize,
-    /// What is to be done.
+    /// The total.
     pub total: usize,
     /// Time since the call.
     pub elapsed_ns: u64,
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn tm_wait_prewarmed(
     })
 }
 
-/// What is tuned, and for how long. All zeros but `size` is every family, for a minute at the most.
+/// Options of tuning: families, and time. All zeros but `size` is every family, for a minute at the most.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_tune_options {

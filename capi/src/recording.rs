@@ -18,11 +18,11 @@ use crate::status::{Failure, guard, guarded, tm_status};
 use crate::submission::tm_submission;
 use crate::tensor::{put_shape, tm_tensor};
 
-/// What happens between tm_begin_recording and tm_end_recording: a list of operations, carried out as one submission. An
+/// A list of operations between tm_begin_recording and tm_end_recording, which become one submission. An
 /// operation that fails leaves it as it was.
 #[derive(Debug)]
 pub struct tm_recording {
-    /// What is in the upper bits of its values' ids.
+    /// The upper bits of its values' ids.
     number: u64,
     state: Mutex<State>,
 }
@@ -367,7 +367,7 @@ fn explain(
     })
 }
 
-/// What will run if the recording ends now, as a text: what is fused, where barriers stand, what is stored.
+/// Explains what will run if the recording ends now, as a text: fused operations, barriers, stored values.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_explain(
     recording: Option<&tm_recording>,

@@ -1,4 +1,4 @@
-//! What passes between a host and the library on one device: buffers, points on timelines, command buffers.
+//! Objects that a host and the library share on one device: buffers, points on timelines, command buffers.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn tm_plan_signal_semaphore(
 }
 
 /// Ends the recording by encoding it into a command buffer of the host (VkCommandBuffer), which the host submits.
-/// What the host recorded before is seen, and what it records after sees the results: barriers stand on both sides.
+/// The commands see the host's earlier commands, and later ones see the results: there are barriers on both sides.
 /// Nothing is submitted, waited for or uploaded. The command buffer's compute pipeline, descriptor sets and push
 /// constants are others afterwards. The recording's handle still has to be freed.
 ///

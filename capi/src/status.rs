@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tidemill::Error;
 use tidemill::error::StreamError;
 
-/// What became of a call. tm_last_error_message has the details.
+/// The result of a call. tm_last_error_message has the details.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tm_status {
@@ -202,7 +202,7 @@ pub(crate) fn last_message() -> String {
     LAST.try_with(|last| last.borrow().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// What went wrong in this thread's last call that failed; "" if none has. It stays valid until the thread's next call
+/// The message of this thread's last call that failed; "" if none has. It stays valid until the thread's next call
 /// that fails: copy it to keep it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_last_error_message() -> *const c_char {

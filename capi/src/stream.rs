@@ -74,7 +74,7 @@ pub type tm_record_fn = Option<
     ) -> i32,
 >;
 
-/// What `tm_record_fn` is called with.
+/// The argument of `tm_record_fn`.
 struct Recorder {
     function:
         unsafe extern "C" fn(*mut tm_recording, *const *const tm_tensor, *mut tm_value, *mut c_void) -> i32,
@@ -328,7 +328,7 @@ pub extern "C" fn tm_stream_stats_json(
     })
 }
 
-/// What the device waited for in a run of the stream that was profiled, as JSON.
+/// Reports what the device waited for in a profiled run of the stream, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_stream_report_json(
     stream: Option<&tm_stream>,
@@ -394,7 +394,7 @@ pub extern "C" fn tm_batch_output(
     })
 }
 
-/// What the device did for it, as JSON. TM_PROFILE if it was not profiled.
+/// The device's work for it, as JSON. TM_PROFILE if it was not profiled.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_batch_profile_json(
     batch: Option<&tm_batch>,

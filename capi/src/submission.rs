@@ -54,7 +54,7 @@ pub extern "C" fn tm_submission_number(submission: Option<&tm_submission>) -> u6
     guarded(0, || submission.map_or(0, |submission| submission.submission.number()))
 }
 
-/// What the device did, dispatch by dispatch, as JSON. Waits until the work is done. TM_PROFILE if it was not profiled.
+/// The device's work, dispatch by dispatch, as JSON. Waits until the work is done. TM_PROFILE if it was not profiled.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_submission_profile_json(
     submission: Option<&tm_submission>,

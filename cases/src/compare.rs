@@ -39,7 +39,7 @@ impl Bound {
     }
 }
 
-/// What came out of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug)]
 pub struct Check {
     /// The largest error, in the bound's unit.
@@ -57,7 +57,7 @@ impl Check {
     }
 }
 
-/// What should come out.
+/// The expected result.
 #[derive(Debug)]
 pub enum Expected {
     /// These bits.

@@ -16,7 +16,7 @@ pub(crate) use layers::cases;
 /// Sums in f32 of products in f32, as for matrix products.
 const BOUND: Bound = Bound::Nmse(1e-10);
 
-/// What is done after the convolution.
+/// The operations after the convolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     /// One element per channel of the result.

@@ -193,7 +193,7 @@ fn products(out: &mut Vec<Case>) {
     out.push(Product16::new(&[256, 256], &[256, 256]).case().bench("op_matmul_f16"));
 }
 
-/// What is done after a product: halves, too.
+/// The operations after a matmul, in f16, too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then16 {
     Bias,

@@ -43,7 +43,7 @@ pub struct Case {
     pub what: String,
     /// The operands.
     pub inputs: Vec<Input>,
-    /// What the result must be.
+    /// The type and shape of the result.
     pub result: Kind,
     /// How far it may be from the reference.
     pub bound: Bound,
@@ -176,7 +176,7 @@ impl Case {
         self.inputs.iter().map(Input::make).collect()
     }
 
-    /// What should come out.
+    /// The expected result.
     pub fn expected(&self, operands: &[Array]) -> Expected {
         (self.expected)(operands)
     }

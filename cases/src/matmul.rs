@@ -20,7 +20,7 @@ const BOUND: Bound = Bound::Nmse(1e-10);
 /// From this many operations on, the reference's loops take seconds, and plain matmuls are checked by [`MatmulReference::projected`].
 const LONG: usize = 1 << 28;
 
-/// What is done after the matmul.
+/// The operations after the matmul.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     Bias,

@@ -25,7 +25,7 @@ pub struct Row {
     pub guard_bytes_touched: u64,
 }
 
-/// What came out of a run of the table.
+/// The outcome of a run of the table.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// By operation.

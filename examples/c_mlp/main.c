@@ -61,7 +61,7 @@ static void run(tm_accelerator *gpu) {
     TRY(tm_submission_wait(done, TM_FOREVER));
     TRY(tm_tensor_read(kept, result, sizeof result));
 
-    // What was given is freed once, in any order.
+    // Every object is freed once, in any order.
     tm_submission_free(done);
     tm_recording_free(r);
     tm_tensor_free(kept);

@@ -356,7 +356,7 @@ inline Value operator*(double a, const Value &b) { return b * a; }
 inline Value operator-(const Value &x) { return detail::unary(x.recording(), TM_NEG, x.get()); }
 inline Value operator-(double a, const Value &b) { return -b + a; }
 
-// What is done to a product or a convolution before it is stored, in the same dispatch. Operands live until it is used.
+// Operations on a matmul or a convolution before it is stored, in the same dispatch. Operands live until it is used.
 class Epilogue {
 public:
     static Epilogue bias(const Operand &operand) { return Epilogue().step(TM_STEP_BIAS, operand.get()); }
