@@ -1,13 +1,16 @@
-//! Equal nodes: what is computed twice from the same values is computed once. A pure function from nodes to nodes.
+//! Common subexpressions: a node that equals an earlier one is dropped, and its readers read the earlier result. A pure
+//! function from nodes to nodes.
 //!
-//! It adds neither a dispatch nor a stored value. What fusion never puts into its readers is stored in any case, so that one
-//! node less for two that are equal adds nothing; after fusion, that is true of every node. Before it, elementwise ops that
-//! are merged may have to be stored, for two others that would each have made them in passing: those are left alone. (Equal
-//! steps of one elementwise op become one where elementwise ops are joined: `fuse.rs`.) Matmuls and convolutions are merged before fusion
-//! only where a trial shows that this adds nothing.
+//! The pass adds neither a dispatch nor a stored value. A node that is never fused into its readers is stored in any case,
+//! so merging it with an equal one adds nothing; after fusion, that holds for every node. Before fusion, a merged
+//! elementwise op might have to be stored for two readers that would each have computed it in registers: such ops are not
+//! merged. (Equal steps of one elementwise op become one when ops are joined: `elementwise.rs`.) Matmuls and convolutions
+//! are merged before fusion only where a trial shows that this adds nothing.
 //!
-//! Values are written once, and a tensor has a value for each of its contents, whatever writes it: the host while a recording is open,
-//! or the recording itself. So nodes that read the same values read the same words. Nodes that update a tensor are left alone. Two values that are both kept stay two, in two blocks. Users' kernels are run as often as they are recorded.
+//! Values are written once, and a tensor has a value for each of its contents, whatever writes it: the host while a
+//! recording is open, or the recording itself. So nodes that read the same values read the same words. Nodes that update a
+//! tensor are not merged. Two values that are both kept stay two, in two blocks. Users' kernels run as often as they are
+//! recorded.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,10 +1,10 @@
 //! Fusion: elementwise ops that feed each other become one. A pure function from nodes to nodes.
 //!
-//! An elementwise op is joined into a later one that reads its result element for element, at the place of the later one. That
-//! is right if nothing else needs its results before that place: other readers come later (then the result is stored
-//! as one more output) or are part of the same elementwise op. The later one must read none of its results in any other layout,
-//! through whatever alias: only memory has elements of other def_use. Values are written once and before they are read, so
-//! moving an elementwise op down the list changes nothing that it reads.
+//! An elementwise op is joined into a later one that reads its result element for element, at the place of the later one.
+//! That is correct if nothing else needs its results before that place: other readers come later (then the result is
+//! stored as one more output) or are part of the same elementwise op. The later op must read none of the results in
+//! another layout, through any alias: elements at other positions are in memory only. Values are written once and before
+//! they are read, so moving an elementwise op down the list does not change what it reads.
 
 use smallvec::SmallVec;
 

@@ -1,5 +1,5 @@
-//! Elementwise epilogues: an elementwise op that reads the result of a matmul or of a convolution element for element becomes part
-//! of its epilogue, and the result itself is never stored. A pure function from nodes to nodes.
+//! Epilogues: an elementwise op that reads the result of a matmul or a convolution element for element becomes a part of
+//! its epilogue, and the result itself is never stored. A pure function from nodes to nodes.
 
 use smallvec::SmallVec;
 

@@ -1,7 +1,7 @@
 //! Passes over a recorded graph, from graph to graph.
 //!
-//! This module owns what is dropped, what is computed once instead of twice, and what is computed together. It takes the operations as they
-//! were recorded, and gives fewer of them with the same results, bit for bit. It knows what kernels have room for, and no device.
+//! This module drops dead operations, merges equal ones, and fuses those that can share a kernel. It takes the recorded
+//! operations, and returns fewer of them with the same results, bit for bit. It knows the limits of kernels, and no device.
 
 pub(crate) mod common;
 mod def_use;

@@ -1,4 +1,4 @@
-//! Which kernels there are, and how operations become dispatches of them.
+//! Kernels, and the lowering of operations to dispatches of them.
 //!
 //! This module owns the families of kernels, the catalog of their variants, the embedded SPIR-V modules, and a folder for each family of
 //! operations with its lowering; `lower.rs` chooses among them. It takes operations and the limits of a device, and gives dispatches,

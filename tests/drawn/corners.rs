@@ -120,7 +120,7 @@ pub const CORNERS: &[Corner] = &[
     corner("default variants", "a matmul of nothing", |t| t.times_plain([4, 5, 0])),
     corner("default variants", "few columns in place", |t| t.times_plain([20, 3, 8])),
     corner("default variants", "batches of odd rows", |t| t.times_each(3, [20, 21, 8])),
-    corner("texels, cramped", "batches that can not be made aside", |t| t.times_each(2, [40, 33, 8])),
+    corner("texels, cramped", "batches that can not have a padded output", |t| t.times_each(2, [40, 33, 8])),
     corner("narrow", "a result that has no room for padding", |t| t.times_plain([256, 257, 4])),
     corner("buffers, cramped", "long steps for one", |t| t.times_plain([40, 33, 44])),
     corner("buffers, cramped", "one panel", |t| t.times_plain([40, 32, 128])),
