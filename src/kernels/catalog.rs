@@ -21,7 +21,7 @@ use crate::vk::physical::{DeviceInfo, Limits};
 /// How a kernel reads its inputs: from storage buffers on GPUs, from storage texel buffers on software drivers.
 pub(crate) use crate::kernels::modules::Load;
 
-/// Kernels that do the same job: all that the rest of the crate knows of them. Each family's folder declares one, and `families.rs`
+/// A family: kernels that do the same work. The rest of the crate knows only this of them. Each family's folder declares one, and `families.rs`
 /// lists them.
 #[derive(Debug)]
 pub(crate) struct Family<V: 'static> {
@@ -29,7 +29,7 @@ pub(crate) struct Family<V: 'static> {
     pub(crate) name: &'static str,
     /// The classes of shapes for which it chooses variants apart. They stand first in [`Class::ALL`].
     pub(crate) classes: &'static [Class],
-    /// Of those that suit a device alike, the first that it can run is its default.
+    /// Of the variants for one kind of device, the first that the device can run is its default.
     pub(crate) variants: &'static [V],
     /// The operands of a problem in the middle of a class, for the tuner. Software drivers (the flag) get less to do, so that
     /// the slowest candidate takes tenths of a second.
@@ -207,8 +207,8 @@ impl Catalog {
         &family.variants[chosen]
     }
 
-    /// Uses what tuning has found, where the user has not asked for something else and the device can run it. Where
-    /// nothing was found the default holds.
+    /// Uses the winners of tuning, unless the user has asked for another variant or the device can't run them. Other classes
+    /// keep the default.
     pub(crate) fn adopt(&self, winners: &[Winner]) {
         let mut choices = self.defaults.clone();
         for winner in winners.iter().filter(|winner| !self.is_fixed(winner.family)) {

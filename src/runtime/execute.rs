@@ -1,4 +1,4 @@
-//! From a graph to a submission: decide, give memory, encode, submit.
+//! Execution of a graph: compile it, assign memory, encode, submit.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) struct Outside<'a> {
     pub(crate) states: &'a [Updated],
 }
 
-/// Carries a compiled graph out. Kept values become tensors.
+/// Executes a compiled graph. Kept values become tensors.
 pub(crate) fn execute(
     core: &Arc<Core>,
     mut compiled: CompiledGraph,
@@ -58,7 +58,7 @@ pub(crate) fn execute(
     let _span = trace::enter("encode");
     let probe = Probe::new(&core.profiler, &core.device, request)?;
     let Outside { leases, states } = outside;
-    // Locked until they are handed over, so that no one reads contents that are about to be overwritten.
+    // Locked until the submission, so that no thread reads contents that are about to be overwritten.
     let states = LockedStates::of_recording(core, &compiled, states, &leases, OnShortage::Wait)?;
     let leases = leases.into_iter().chain(states.tensors.iter().map(|(_, lease)| lease.clone())).collect();
     let blocks = give_memory(core, &mut compiled, kept, leases, OnShortage::Wait)?;
@@ -149,8 +149,8 @@ pub(crate) fn last_labels(lowered: &Lowered) -> Arc<[Label]> {
     lowered.commands[first..].iter().map(|command| command.label.clone()).collect()
 }
 
-/// Encodes some of a compiled graph's commands, in blocks that `buffer` tells by their numbers. Says what pipelines that were new
-/// have cost.
+/// Encodes some of a compiled graph's commands; `buffer` gives the buffer of a block. Returns the cost of pipelines that were
+/// new.
 pub(crate) fn encode_commands<'b>(
     core: &Core,
     slot: &mut CommandSlot,
@@ -185,7 +185,7 @@ pub(crate) fn encode_commands<'b>(
 /// Closes the last command buffer of a submission.
 pub(crate) fn finish(slot: &mut CommandSlot, probe: &Probe) -> Result<()> {
     if probe.isolates() {
-        // What is submitted next stays away, too.
+        // The next submission is ordered after it, too.
         slot.barrier(Barrier::Device);
     }
     slot.barrier(Barrier::Host);

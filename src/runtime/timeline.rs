@@ -1,4 +1,4 @@
-//! Submissions as numbers: who holds what until which number is reached.
+//! Submissions as numbers on the timeline, and the resources that each holds until its number is reached.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -21,10 +21,10 @@ use crate::vk::process;
 use crate::vk::queue::Queue;
 use crate::vk::raw::TimelinePoint;
 
-/// Staged uploads that have waited for a submission to ride on are sent by themselves from this on: so the device copies while the
-/// host fills the next pieces.
+/// Queued uploads of this many bytes are submitted alone, without waiting for the next submission: the device then copies while
+/// the host fills the next pieces.
 const PENDING_UPLOAD_BYTES: u64 = 2 * PIECE_BYTES;
-/// The same, by number: each holds a block of staging memory however small it is.
+/// The same, by number: each upload holds a block of staging memory, however small it is.
 const PENDING_UPLOADS: usize = 256;
 /// This many finished submissions may wait for their times to be read. Each keeps its slot, or its copy of a plan.
 const UNREAD: usize = 256;
@@ -32,7 +32,7 @@ const UNREAD: usize = 256;
 #[derive(Debug)]
 struct InFlight {
     value: u64,
-    /// The staged uploads that ride in front.
+    /// The uploads in front of it.
     uploads: Option<CommandSlot>,
     commands: Commands,
     uses: Vec<BlockUse>,
@@ -58,7 +58,7 @@ struct State {
     /// Everything up to this number is ordered before whatever is submitted next.
     fenced: u64,
     in_flight: VecDeque<InFlight>,
-    /// Finished; their times are read when somebody wants them, or there are too many.
+    /// Finished; their times are read when a profile is requested, or when there are too many.
     unread: Vec<Unread>,
     /// Slots ready to be recorded, and slots to be reset first.
     clean_slots: Vec<CommandSlot>,
@@ -139,18 +139,18 @@ impl Timeline {
         self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
-    /// As if the device had been lost.
+    /// Simulates the loss of the device.
     #[cfg(test)]
     pub(crate) fn lose(&self) {
         let _ = self.record_device_loss::<()>(Err(Error::device_lost("a test")));
     }
 
-    /// Makes the loss of the device sticky, with the labels of what was in flight, and what the driver tells.
+    /// Makes the loss of the device sticky, with the labels of work in flight, and the driver's report.
     fn record_device_loss<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| match error {
             Error::DeviceLost { call, .. } => {
                 let lost = self.lost.get_or_init(|| {
-                    // The state's lock may be held by the caller; then the labels are not to be had.
+                    // The state's lock may be held by the caller; then the labels are not available.
                     let in_flight =
                         self.state.try_lock().map_or_else(Vec::new, |state| labels(&state.in_flight));
                     let again = losses::note(&self.device.info.cache_key, &in_flight);
@@ -184,7 +184,7 @@ impl Timeline {
         }
     }
 
-    /// Submits a job and gives its number. Waits only if too many are in flight.
+    /// Submits a job and returns its number. Waits only if too many are in flight.
     pub(crate) fn submit(&self, job: Job) -> Result<u64> {
         self.alive()?;
         self.apply_backpressure()?;
@@ -246,7 +246,7 @@ impl Timeline {
         self.state.lock().uploads.iter().any(|upload| upload.to.address() == lease.address())
     }
 
-    /// Sends queued uploads without waiting for a submission to ride on.
+    /// Submits queued uploads alone, without waiting for the next submission.
     pub(crate) fn flush_uploads(&self) -> Result<()> {
         process::check()?;
         if self.state.lock().uploads.is_empty() {
@@ -305,7 +305,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Lets go of what finished submissions held; `true` if there was any.
+    /// Releases what finished submissions held; `true` if there was any.
     pub(crate) fn reclaim(&self) -> Result<bool> {
         process::check()?;
         let mut done: SmallVec<[Done; 2]> = SmallVec::new();

@@ -1,5 +1,5 @@
-//! A recording as it will run: fused, lowered, with a home for every value and a barrier where one must stand. All of it
-//! is decided here, before any memory is taken and anything is encoded.
+//! A recording as it will run: fused and lowered, with a home for every value and barriers where they are needed. It is
+//! made before memory is taken and commands are encoded.
 
 use smallvec::SmallVec;
 
@@ -54,7 +54,7 @@ pub(crate) struct Amount {
     pub(crate) bytes: u64,
 }
 
-/// A lowered graph with all that is decided about it. It has no operations any more. Blocks are numbered: first the tensors
+/// A lowered graph with its assignment of memory and its barriers. It has no operations any more. Blocks are numbered: first the tensors
 /// that are read as they were captured, then those that are updated, then a block per slot.
 #[derive(Debug)]
 pub(crate) struct CompiledGraph {
@@ -68,12 +68,12 @@ pub(crate) struct CompiledGraph {
     pub(crate) captured: usize,
     /// How many of the blocks are tensors from outside, captured or updated.
     pub(crate) tensors: usize,
-    /// For each tensor that is updated, whether anything of what the submission finds there is left or read.
+    /// For each tensor that is updated, whether a part of its old contents is kept or read.
     pub(crate) reads_old: Vec<bool>,
 }
 
 impl CompiledGraph {
-    /// Decides everything for a graph that captured this many tensors.
+    /// Compiles a graph that captured this many tensors.
     pub(crate) fn new(
         catalog: &Catalog,
         fusion: bool,
@@ -101,7 +101,7 @@ impl CompiledGraph {
         Ok(CompiledGraph { reads_old, ..CompiledGraph::of(lowered?, captured) })
     }
 
-    /// Decides everything for commands that are there already.
+    /// Compiles a list of commands.
     pub(crate) fn of(lowered: Lowered, captured: usize) -> CompiledGraph {
         let states = lowered.values.states().len();
         let mut compiled = CompiledGraph {
@@ -117,7 +117,7 @@ impl CompiledGraph {
         compiled
     }
 
-    /// Gives values their homes, and then barriers their places. `tight` takes less memory and more barriers.
+    /// Assigns homes to values, then places barriers. `tight` takes less memory and more barriers.
     pub(crate) fn place(&mut self, tight: bool) {
         self.assignment = assign(&self.lowered, tight);
         self.usage = vec![Usage::default(); self.tensors + self.assignment.slots.len()];

@@ -1,4 +1,4 @@
-//! Which values share memory: a pure function from lives to slots.
+//! Assignment of memory: a pure function from lifetimes to slots.
 //!
 //! Tensors from outside stay where they are, updated ones too. Values that are kept get a block of their own. Temporaries share slots where their lives don't overlap. Sharing
 //! makes the second tenant's writer wait for the first tenant's readers, so a slot is taken over only if a barrier
@@ -27,7 +27,7 @@ pub(crate) enum Home {
     Slot(u32),
 }
 
-/// The memory of a lowered graph.
+/// The assignment of memory of a lowered graph.
 #[derive(Debug, Default)]
 pub(crate) struct Assignment {
     /// For each value.
@@ -36,7 +36,7 @@ pub(crate) struct Assignment {
     pub(crate) slots: Vec<u64>,
 }
 
-/// Gives every value of a lowered graph its home.
+/// Assigns a home to every value of a lowered graph.
 pub(crate) fn assign(lowered: &Lowered, tight: bool) -> Assignment {
     let lives = Lives::new(lowered);
     let mut out = outer_homes(lowered, &lives);
@@ -314,7 +314,7 @@ mod tests {
         lowered.commands[2].in_place = 0;
         let homes = assign(&lowered, false).homes;
         assert_ne!(homes[t as usize], homes[a as usize]);
-        // Nor what somebody else reads after the windows.
+        // Nor a value that another command reads after the windows.
         lowered.commands[2].in_place = 1;
         command(&mut lowered, &[t], other);
         let homes = assign(&lowered, false).homes;

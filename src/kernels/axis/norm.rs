@@ -148,7 +148,7 @@ impl Norm {
         catalog.variant(&FAMILY, Class::of_elements(self.rows * self.extent))
     }
 
-    /// Rows are never cut.
+    /// Rows are never split.
     fn layout(&self) -> Layout {
         let geometry = Geometry { outer: self.rows, extent: self.extent, inner: 1 };
         Layout { geometry, split: AxisSplit { chunk: self.extent, parts: 1 }, out_bytes: 4 * self.extent }

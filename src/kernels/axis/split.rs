@@ -1,4 +1,4 @@
-//! Work along one axis: a tensor seen as `[outer, extent, inner]`, cut into parts that fit loops, bindings and grids.
+//! Work along one axis: a tensor seen as `[outer, extent, inner]`, split into parts that fit loops, bindings and grids.
 
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
@@ -9,7 +9,7 @@ use crate::shape::Shape;
 pub(crate) use crate::shape::axes::Geometry;
 use crate::vk::physical::Limits;
 
-/// How the middle is cut: into `parts` of `chunk`, the last of which may be shorter.
+/// How the middle is split: into `parts` of `chunk`, the last of which may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AxisSplit {
     pub(crate) chunk: u64,
@@ -28,7 +28,7 @@ impl AxisSplit {
     }
 }
 
-/// A stretch of parts that one dispatch works on, of all columns or of some.
+/// The parts that one dispatch works on, with all columns or some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DispatchRange {
     pub(crate) begin: u64,

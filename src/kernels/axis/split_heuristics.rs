@@ -1,4 +1,4 @@
-//! How an operation along an axis is read and cut, before anything is appended: for reductions and softmax alike.
+//! How an operation along an axis is read and split into parts: for reductions and softmax.
 
 use smallvec::SmallVec;
 
@@ -13,7 +13,7 @@ use crate::kernels::variant::{Tree, Variant};
 use crate::shape::Shape;
 use crate::vk::physical::Limits;
 
-/// How a variant likes its work cut. First guesses, correct for any value, and not yet swept on any device.
+/// How a variant splits its work. First guesses, correct for any value, and not yet tuned on any device.
 pub(super) struct SplitHeuristics {
     /// No row is cut into parts smaller than this,
     pub(super) least_chunk: u64,
@@ -40,7 +40,7 @@ impl SplitHeuristics {
     }
 }
 
-/// What an operation reads, and on what.
+/// The inputs of an operation, and the device's catalog.
 pub(super) struct Reads<'a> {
     /// Its inputs, all of them.
     pub(super) inputs: SmallVec<[ValueId; 4]>,

@@ -10,7 +10,7 @@ use crate::vk::physical::Limits;
 /// Invocations per workgroup where they have little to do each.
 pub(super) const ONE_LANE_GROUP: u32 = 256;
 
-/// How rows are shared out.
+/// How many invocations work on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadsPerRow {
     pub(super) lanes: u32,

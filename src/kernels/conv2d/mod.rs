@@ -52,7 +52,7 @@ impl PackWeights {
         }
     }
 
-    /// A copy loads as elementwise work does: what is made is the same for every scheme.
+    /// A copy loads as elementwise kernels do: its result is the same for every scheme.
     fn load(&self, values: &Values, catalog: &Catalog) -> Load {
         let elements = values.value(self.weights).shape.elements() as u64;
         let variant = catalog.variant(&elementwise::family::FAMILY, Class::of_elements(elements));
@@ -64,7 +64,7 @@ impl PackWeights {
         self.pack().shape()
     }
 
-    /// Refuses weights that no binding can span, as they are or as they are to be.
+    /// Refuses weights that no binding can span, before or after they are prepared.
     pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
         self.pack().check(self.load(values, catalog), values, catalog)
     }
@@ -81,7 +81,7 @@ impl PackWeights {
     }
 }
 
-/// Refuses results of which not even one image fits a binding.
+/// Refuses a result if one image does not fit a binding.
 pub(crate) fn check_result(result: Shape, limits: &Limits) -> Result<()> {
     let [images, image @ ..] = result.dims() else { return Ok(()) };
     let bytes = 4u64.saturating_mul(product(image) as u64);
@@ -102,8 +102,8 @@ trait ConvKernel {
     type Kernel: KernelFile + Includes<epilogue::File>;
 
     fn module(&self, load: Load, plain: bool) -> <Self::Kernel as KernelFile>::Module;
-    /// The module with texel loads and the commonest operations whose subgroups use uniform stores, if there is one for this many
-    /// images of this result.
+    /// The module with uniform stores, texel loads and the commonest operations, if there is one for this many images of this
+    /// result.
     fn uniform_module(
         &self,
         images: u32,
@@ -137,7 +137,7 @@ impl Convolution {
         self.groups * self.rows
     }
 
-    /// Products in one element of the result.
+    /// Multiply-adds in one element of the result.
     fn depth(&self) -> u32 {
         self.channels * self.taps[0] * self.taps[1]
     }
@@ -162,7 +162,7 @@ impl Convolution {
         catalog.load_of(scheme.load, values, [self.input, self.weights].into_iter().chain(extras))
     }
 
-    /// Refuses a convolution of which a binding would have to span more than it can: an input, its copy, or an image of the result.
+    /// Refuses a convolution that needs more in one binding than a binding can span: an input, its copy, or an image of the result.
     pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
         let scheme = self.scheme(catalog);
         let load = self.load(scheme, values, catalog);
@@ -184,7 +184,7 @@ impl Convolution {
         catalog.check_inputs(OP, load, [input].into_iter().chain(others.map(|value| values.binding(value))))
     }
 
-    /// How the work is cut.
+    /// How the work is split into dispatches.
     fn dispatch_split(
         &self,
         scheme: &Scheme,
@@ -231,8 +231,7 @@ impl Convolution {
         (units.div_ceil(chunk), chunk)
     }
 
-    /// Appends the dispatches that carry the convolution out: usually one, and before it one that puts zeros around the
-    /// input; after it one that adds up parts of split sums; more where the result is larger than a binding.
+    /// Appends the dispatches of the convolution: usually one, and before it one that puts zeros around the input; after it one that adds up parts of split sums; more where the result is larger than a binding.
     pub(crate) fn lower(
         &self,
         label: &Label,
@@ -266,7 +265,7 @@ impl Convolution {
     }
 }
 
-/// How a convolution is cut.
+/// How a convolution is split into dispatches.
 struct DispatchSplit {
     /// Parts of each sum, and units in each but the last.
     parts: u32,

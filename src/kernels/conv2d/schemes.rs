@@ -50,7 +50,7 @@ pub(crate) struct Scheme {
     /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, the sums are
     /// split.
     pub(crate) busy_groups: Option<u64>,
-    /// The fewest products that a part of a sum is worth.
+    /// The fewest multiply-adds of a part of a split sum.
     pub(crate) least_part: u32,
     pub(crate) default_for: DefaultFor,
 }

@@ -116,9 +116,9 @@ impl Piece {
         }
     }
 
-    /// Cuts off pieces for the kernel that uses uniform stores, and gives back what is left: pieces of rows that subgroups walk over
-    /// in whole, as many as fill workgroups, with room and in reach of its look-up. A small rest is no dispatch of its own: then it is all
-    /// left.
+    /// Splits off pieces for the kernel with uniform stores, and returns the rest. The pieces are rows that whole subgroups walk
+    /// over, as many as fill workgroups, with room and in reach of the digit table. Few rows are not worth a dispatch of their own:
+    /// then all of it is the rest.
     fn split_off_uniform(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
         let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
         let fits = branch!("copy_box: uniform store", linear.uniform_store)

@@ -82,7 +82,7 @@ impl Elementwise {
         if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
     }
 
-    /// Appends the dispatches that carry the elementwise op out: one, or more where an output is larger than a binding.
+    /// Appends the dispatches of the elementwise op: one, or more where an output is larger than a binding.
     pub(crate) fn lower(
         &self,
         label: &Label,
@@ -120,7 +120,7 @@ impl Elementwise {
         let size = |value| values.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
         let [window, unit] = self.window(variant, limits, &sizes, uniform_store.is_some());
-        // Operations are held up by looking where the end is. A pipeline of expensive ones takes longer to make, so that small
+        // Checks for the end slow operations down. A pipeline of expensive ones takes longer to make, so that small
         // sizes share one.
         let cheap = branch!("elementwise: cheap", any_size.ops() < OpSet::All);
         let unguarded_from = if cheap { 0 } else { TAIL_APART_ELEMENTS };
@@ -192,7 +192,7 @@ impl Elementwise {
 
     /// A bit for each of a module's inputs that an output may be written over: those that are read element for element.
     fn in_place(&self, values: &Values, modes: &[Mode], inputs: usize) -> u32 {
-        // Halves are loaded together with those of a neighbour, and do not lie where words do.
+        // f16 elements share words with neighbours, and do not lie where 32-bit elements do.
         let is_f16 = |value| values.value(value).dtype == DType::F16;
         let any_f16 = self.outputs.iter().any(|output| is_f16(output.value));
         let dense = |k: usize| {
@@ -203,7 +203,7 @@ impl Elementwise {
         (0..inputs).filter(|&k| k >= modes.len() || dense(k)).fold(0, |all, k| all | 1 << k)
     }
 
-    /// Refuses an elementwise op with an input of which more must be seen at once than a binding can span.
+    /// Refuses an elementwise op that needs more of an input in one binding than a binding can span.
     pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
         let bytes = |input: &ElementwiseInput| values.bytes(values.root(input.value));
         let shape =

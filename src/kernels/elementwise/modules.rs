@@ -1,4 +1,4 @@
-//! The modules of `glsl/elementwise.comp`: which elementwise ops each has room for, and which one an elementwise op gets.
+//! The modules of `glsl/elementwise.comp`: the op lists that each has room for, and the choice of one.
 
 use crate::ir::elementwise::{Elementwise, MAX_SCALARS};
 use crate::ir::op_code::OpSet;
@@ -6,7 +6,7 @@ use crate::kernels::catalog::Load;
 use crate::kernels::modules::elementwise::Module;
 use crate::kernels::modules::{self, Ops};
 
-/// What compiles fastest first. The names have the load path, inputs, steps, outputs and operations that there is room for.
+/// The module that compiles fastest comes first. Names have the load path, inputs, steps, outputs and operations that there is room for.
 static MODULES: &[Module] = &[
     Module::BufferInputs1Steps1Outputs1Plain,
     Module::BufferInputs2Steps1Outputs1Plain,
@@ -52,7 +52,7 @@ pub(crate) fn elementwise_fits(elementwise: &Elementwise) -> bool {
 
 /// The module of an elementwise op: the first that holds it. `strided`: some input is neither dense nor a scalar.
 pub(crate) fn elementwise_module(load: Load, elementwise: &Elementwise, strided: bool) -> Module {
-    // Ops append elementwise ops of one step, which always fit; fusion joins only what does.
+    // Recorded elementwise ops have one step, which always fits; fusion joins only what does.
     let mut of_load = MODULES.iter().filter(|module| module.load() == Some(load));
     of_load.find(|module| module.holds(elementwise, strided)).copied().unwrap_or(MODULES[0])
 }

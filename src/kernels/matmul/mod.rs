@@ -1,4 +1,4 @@
-//! Matmuls: what the ops append, and how they become dispatches of `glsl/product_*.comp`.
+//! Matmuls: what the ops append, and how they become dispatches of `glsl/matmul_*.comp`.
 
 mod examples;
 pub(crate) mod family;
@@ -52,7 +52,7 @@ struct Push {
 }
 
 impl Push {
-    /// What modules take that use uniform stores, which are for one batch.
+    /// Push constants of modules with uniform stores, which are for one batch.
     fn uniform_store(&self) -> SmallVec<[u8; 128]> {
         let operands = &bytemuck::bytes_of(self)[..std::mem::offset_of!(Push, k_chunk)];
         one_batch(operands, &self.result)
@@ -74,8 +74,8 @@ impl Matmul {
         self.batch[0] * self.batch[1]
     }
 
-    /// Appends the dispatches that carry the matmul out: usually one; before it those that pack an operand, and after
-    /// it the one that adds up parts of a split k; more where the result is larger than a binding.
+    /// Appends the dispatches of the matmul: usually one; before it those that pack an operand, and after it the one that
+    /// adds up parts of a split k; more where the result is larger than a binding.
     pub(crate) fn lower(
         &self,
         label: &Label,

@@ -1,4 +1,4 @@
-//! How a matmul is cut: simplified, split along k, divided into windows that bindings and grids can span. Pure.
+//! How a matmul is split: simplified, split along k, divided into windows that bindings and grids can span. Pure.
 
 use super::operand::{LONG_STEP, Operand};
 use super::schemes::{Scheme, Tile};
@@ -162,7 +162,7 @@ pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: [u32; 2], limits: &Li
     workgroup_fits((m / frame[0]) * (n / frame[1]), 4 * k * (m + 4 + n + 4), limits)
 }
 
-/// The same matmul in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
+/// The same matmul in a shape that is faster for kernels: a batch that shares its right-hand side is one tall matrix,
 /// and a row vector times a transposed matrix is that matrix times a column vector.
 pub(crate) fn simplified(matmul: &Matmul) -> Matmul {
     let mut p = matmul.clone();

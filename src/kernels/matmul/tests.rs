@@ -1,4 +1,4 @@
-//! How matmuls are cut and which dispatches they become, without a device.
+//! How matmuls are split and which dispatches they become, without a device.
 
 use smallvec::smallvec;
 

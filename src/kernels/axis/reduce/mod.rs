@@ -158,7 +158,7 @@ struct Lowering<'a> {
 }
 
 impl Reduce {
-    /// Refuses a reduction of which a binding would have to span more than it can: states, or a part of the input.
+    /// Refuses a reduction that needs more in one binding than a binding can span: states, or a part of the input.
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
         let elements = values.value(self.input).shape.elements() as u64;
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements));

@@ -62,10 +62,10 @@ fn split_heuristics(tree: Tree) -> SplitHeuristics {
     }
 }
 
-/// Elements of a row that an elementwise op may stand before. None is cut into parts.
+/// The longest row with a prologue. Such rows are never split.
 const MOST_PROLOGUE_ELEMENTS: u64 = 4096;
 
-/// How rows are shared out.
+/// How many invocations work on a row.
 fn threads_of(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> ThreadsPerRow {
     // A row that begins anywhere touches one texel more.
     let texels = if branch!("softmax: rows of fours", geometry.extent.is_multiple_of(4)) {
@@ -120,7 +120,7 @@ struct Lowering<'a> {
 }
 
 impl Softmax {
-    /// Refuses a softmax of which a binding would have to span more than it can: states, or a part of the input.
+    /// Refuses a softmax that needs more in one binding than a binding can span: states, or a part of the input.
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
         let elements = values.value(self.input).shape.elements() as u64;
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
