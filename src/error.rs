@@ -545,8 +545,8 @@ pub enum Error {
     Spirv(#[from] ReflectError),
     /// SPIR-V whose accesses can't be kept inside its bindings.
     #[error(
-        "kernel {kernel} {why}; such accesses can't be kept inside the bindings; only `Kernel::from_spirv` accepts it, which is \
-         unsafe"
+        "kernel {kernel} {why}; such accesses can't be kept inside the bindings; only `Kernel::from_spirv` accepts it, on \
+         the caller's responsibility"
     )]
     Unguardable {
         /// The kernel's name.

@@ -42,7 +42,7 @@
 // same.
 #define TM_BUFFER_USAGE 63
 
-// What became of a call. tm_last_error_message has the details.
+// The result of a call. tm_last_error_message has the details.
 typedef enum {
     // It was done.
     TM_OK = 0,
@@ -84,7 +84,7 @@ typedef enum {
     TM_SHAPE = 30,
     // The element type does not fit.
     TM_TYPE = 31,
-    // A parameter that makes no sense.
+    // A parameter is out of range.
     TM_PARAMETER = 32,
     // A tensor without contents: never written, not submitted yet, or discarded.
     TM_NO_CONTENTS = 40,
@@ -120,7 +120,7 @@ typedef struct tm_buffer_hold tm_buffer_hold;
 // u32.
 typedef struct tm_chain tm_chain;
 
-// What Tidemill needs of a physical device, and what it uses where the device has it.
+// Features and extensions that Tidemill needs of a physical device, and those that it uses where the device has them.
 typedef struct tm_device_needs tm_device_needs;
 
 // Memory of the application that tensors may lie in: a mapped file of weights, say.
@@ -136,7 +136,7 @@ typedef struct tm_kernel tm_kernel;
 // was written to them since is seen.
 typedef struct tm_plan tm_plan;
 
-// What happens between tm_begin_recording and tm_end_recording: a list of operations, carried out as one submission. An
+// A list of operations between tm_begin_recording and tm_end_recording, which become one submission. An
 // operation that fails leaves it as it was.
 typedef struct tm_recording tm_recording;
 
@@ -210,7 +210,7 @@ typedef struct {
     tm_profiling profiling;
     // The folder for files between runs, or NULL for the platform's.
     const char *cache_dir;
-    // Whose history of pipelines is read and written in that folder, or NULL for the name of the executable.
+    // The application's name in the history of pipelines in that folder, or NULL for the name of the executable.
     const char *application;
     // The most bytes that the pool of buffers may hold, or 0 for no cap.
     uint64_t pool_cap_bytes;
@@ -222,7 +222,7 @@ typedef struct {
     void *on_message_user;
     // The kind of the device to take: TM_DEVICE_ANY, or TM_DEVICE_DISCRETE and so on.
     tm_device_kind device_kind;
-    // What tm_tune found in an earlier run is not used.
+    // Results of tm_tune from an earlier run are not used.
     bool untuned;
     // Variants of kernel families to use instead of the device's defaults.
     const tm_variant *variants;
@@ -261,7 +261,7 @@ typedef struct {
     void *queue;
     // The VkDeviceCreateInfo that the device was made with.
     const void *made_with;
-    // What the instance was made with as VkApplicationInfo::apiVersion: 1.3 or later.
+    // The instance's VkApplicationInfo::apiVersion: 1.3 or later.
     uint32_t api_version;
     // The queue's family, which must be able to compute.
     uint32_t queue_family;
@@ -280,7 +280,7 @@ typedef struct {
     bool quiet;
 } tm_host_device;
 
-// What a tensor's elements are: TM_F32 and so on.
+// The element type of a tensor: TM_F32 and so on.
 typedef uint32_t tm_dtype;
 
 // Writes the contents of a tensor: all `size_bytes` bytes at `data`, which are zeros before. 0 says that it worked.
@@ -311,7 +311,7 @@ typedef uint32_t tm_binary_op;
 // A reduction: TM_SUM and so on.
 typedef uint32_t tm_reduce_op;
 
-// What is made of each window: TM_POOL_MAX and so on.
+// The result for each window: TM_POOL_MAX and so on.
 typedef uint32_t tm_pool_op;
 
 // How tm_resize makes an element: TM_NEAREST and so on.
@@ -323,10 +323,10 @@ typedef uint32_t tm_coordinates;
 // A step of an epilogue: TM_STEP_BIAS and so on.
 typedef uint32_t tm_step_op;
 
-// A step of what is done to a product or a convolution before it is stored, in the same dispatch. At most six steps with
+// A step of an epilogue: it runs on the elements of a matmul or a convolution before they are stored. At most six steps with
 // two operands and four numbers.
 typedef struct {
-    // What is done.
+    // The operation.
     tm_step_op op;
     // The operand of steps that have one; f32.
     tm_value operand;
@@ -336,7 +336,7 @@ typedef struct {
     float b;
 } tm_step;
 
-// How a matrix product is taken. Begin with tm_matmul_defaults().
+// Options of a matmul. Begin with tm_matmul_defaults().
 typedef struct {
     // sizeof(tm_matmul_options), as tm_matmul_defaults() sets it.
     size_t size;
@@ -344,11 +344,11 @@ typedef struct {
     bool transpose_lhs;
     // The right operand is stored with its last two dimensions exchanged.
     bool transpose_rhs;
-    // The product is multiplied with this first.
+    // The factor on the matmul's result.
     float alpha;
     // Then `beta` times `accumulate`, broadcast, is added, if that is a value.
     float beta;
-    // What is added, or all zeros.
+    // The operand that is added, or all zeros.
     tm_value accumulate;
     // And at last these are done, in their order.
     const tm_step *steps;
@@ -374,13 +374,13 @@ typedef struct {
     size_t step_count;
 } tm_conv2d_options;
 
-// What an update does to the place that its index names: TM_SCATTER_SET and so on.
+// How an update is combined with the element that its index names: TM_SCATTER_SET and so on.
 typedef uint32_t tm_scatter_op;
 
 // A scan: TM_CUMSUM and so on.
 typedef uint32_t tm_scan_op;
 
-// What a binding of a kernel gets: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
+// The argument of a kernel's binding: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
 // new output (tm_output makes it).
 typedef struct {
     // The input, or the tensor that is updated; all zeros for an output.
@@ -397,7 +397,7 @@ typedef struct {
 typedef struct {
     // Its name.
     const char *name;
-    // What it stands for; NULL for nothing.
+    // Its value; NULL for an empty one.
     const char *value;
 } tm_define;
 
@@ -407,7 +407,7 @@ typedef struct {
     size_t size;
     // The file, after which the kernel is named; or NULL.
     const char *file;
-    // What labels, profiles and messages call a text.
+    // The name of a text in labels, profiles and messages.
     const char *name;
     // The text.
     const char *text;
@@ -435,7 +435,7 @@ typedef struct {
     size_t size;
     // The kernel.
     const tm_kernel *kernel;
-    // What its bindings get, in their order.
+    // Arguments of its bindings, in their order.
     const tm_argument *arguments;
     // How many there are.
     size_t argument_count;
@@ -527,7 +527,7 @@ typedef struct {
     // What is done: pipelines that are ready, those that were there before among them, or candidates that were
     // tried.
     size_t done;
-    // What is to be done.
+    // The total.
     size_t total;
     // Time since the call.
     uint64_t elapsed_ns;
@@ -552,7 +552,7 @@ typedef struct {
     bool finished;
 } tm_prewarming;
 
-// What is tuned, and for how long. All zeros but `size` is every family, for a minute at the most.
+// Options of tuning: families, and time. All zeros but `size` is every family, for a minute at the most.
 typedef struct {
     // sizeof(tm_tune_options).
     size_t size;
@@ -564,7 +564,7 @@ typedef struct {
     size_t family_count;
 } tm_tune_options;
 
-// Who decides where operations run: TM_POLICY_AUTO and so on.
+// How the side of operations is chosen: TM_POLICY_AUTO and so on.
 typedef uint32_t tm_policy;
 
 // Records a chain. 0 says that it worked. It must not throw.
@@ -576,7 +576,7 @@ typedef uint32_t tm_side;
 // Why a side was chosen: TM_WHY_CHEAPER and so on.
 typedef uint32_t tm_why;
 
-// What most of a price is: TM_PART_COMPUTE and so on.
+// The largest part of a predicted time: TM_PART_COMPUTE and so on.
 typedef uint32_t tm_part;
 
 // Where a chain went, and why. Set `size` before the call.
@@ -587,11 +587,11 @@ typedef struct {
     tm_side side;
     // Why that one.
     tm_why why;
-    // What most of the device's price is; without a device, of the CPU's.
+    // The largest part of the device's predicted time; without a device, of the CPU's.
     tm_part dominant;
-    // What the CPU was predicted to take.
+    // The predicted time on the CPU.
     double cpu_us;
-    // What the device was predicted to take, transfers included; negative if there are no times of one.
+    // The predicted time on the device, with transfers; negative if no device was measured.
     double gpu_us;
 } tm_decision;
 
@@ -898,10 +898,10 @@ typedef uint32_t tm_link;
 // x * from / to.
 #define TM_ASYMMETRIC 2
 
-// Plus an element of `operand` for each column of a product, or channel of a convolution. As the first step only.
+// Plus an element of `operand` for each column of a matmul, or channel of a convolution. As the first step only.
 #define TM_STEP_BIAS 0
 
-// Plus an element of `operand` for each row of a product, or channel of a convolution. As the first step only.
+// Plus an element of `operand` for each row of a matmul, or channel of a convolution. As the first step only.
 #define TM_STEP_COLUMN_BIAS 1
 
 // Plus `operand`, broadcast.
@@ -994,7 +994,7 @@ typedef uint32_t tm_link;
 // The smallest element so far.
 #define TM_CUMMIN 3
 
-// What each side is predicted to take.
+// By predicted times of both sides.
 #define TM_POLICY_AUTO 0
 
 // Always the CPU.
@@ -1047,7 +1047,7 @@ uint32_t tm_abi_version(void);
 // header that does not belong to this library.
 tm_status tm_check_abi(uint32_t header_abi_version);
 
-// What went wrong in this thread's last call that failed; "" if none has. It stays valid until the thread's next call
+// The message of this thread's last call that failed; "" if none has. It stays valid until the thread's next call
 // that fails: copy it to keep it.
 const char *tm_last_error_message(void);
 
@@ -1086,7 +1086,7 @@ tm_status tm_devices_json(char **json);
 // The accelerator's device as JSON: name, kind, driver, limits.
 tm_status tm_device_json(const tm_accelerator *gpu, char **json);
 
-// What the accelerator has done so far, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
+// Statistics of the accelerator, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
 tm_status tm_stats_json(const tm_accelerator *gpu, char **json);
 
 // Where files are kept between runs, as JSON: the pipeline cache's `file`, whether an earlier process's was taken up (`loaded`), and the
@@ -1094,7 +1094,7 @@ tm_status tm_stats_json(const tm_accelerator *gpu, char **json);
 tm_status tm_cache_json(const tm_accelerator *gpu,
                         char **json);
 
-// What the device can do in practice, as JSON: GFLOP/s, GB/s by working set, and what an empty dispatch takes. Measured when first
+// Peaks of the device, as JSON: GFLOP/s, GB/s by working set, and the time of an empty dispatch. Measured when first
 // asked for (some tenths of a second), then kept, on disk too.
 tm_status tm_peaks_json(const tm_accelerator *gpu,
                         char **json);
@@ -1107,7 +1107,7 @@ tm_status tm_capture(const tm_accelerator *gpu,
                      void *user,
                      char **file);
 
-// What the validation layer has said since the last call, as a JSON array of strings.
+// Messages of the validation layer since the last call, as a JSON array of strings.
 tm_status tm_validation_messages_json(const tm_accelerator *gpu, char **json);
 
 // Frees the handle. The device goes with the last handle of anything on it. NULL is allowed.
@@ -1300,7 +1300,7 @@ tm_status tm_into_plan(const tm_recording *recording,
 // Profiles this recording in its own way, whatever the accelerator's is.
 tm_status tm_recording_profiling(const tm_recording *recording, tm_profiling mode);
 
-// What will run if the recording ends now, as a text: what is fused, where barriers stand, what is stored.
+// Explains what will run if the recording ends now, as a text: fused operations, barriers, stored values.
 tm_status tm_explain(const tm_recording *recording, char **text);
 
 // The same as JSON: values, the operations as they were recorded, and what will run. `reads` and `writes` are places in `values`.
@@ -1326,7 +1326,7 @@ tm_status tm_submission_is_complete(const tm_submission *submission, bool *compl
 // Its number on the accelerator's timeline, from 1; numbers complete in order. 0 for NULL.
 uint64_t tm_submission_number(const tm_submission *submission);
 
-// What the device did, dispatch by dispatch, as JSON. Waits until the work is done. TM_PROFILE if it was not profiled.
+// The device's work, dispatch by dispatch, as JSON. Waits until the work is done. TM_PROFILE if it was not profiled.
 tm_status tm_submission_profile_json(const tm_submission *submission,
                                      char **json);
 
@@ -1511,10 +1511,10 @@ tm_status tm_batch_norm(const tm_recording *recording,
                         float epsilon,
                         tm_value *out);
 
-// The plain product. tm_matmul_defaults() calls it.
+// Options of a plain matmul. tm_matmul_defaults() calls it.
 tm_status tm_matmul_options_init(tm_matmul_options *options, size_t size);
 
-// The matrix product, of batches too, as in NumPy; floats. NULL for `options` is the plain product.
+// The matmul, of batches too, as in NumPy; floats. NULL for `options` is a plain matmul.
 tm_status tm_matmul(const tm_recording *recording,
                     tm_value lhs,
                     tm_value rhs,
@@ -1824,7 +1824,7 @@ tm_status tm_dispatch(const tm_recording *recording,
 // As tm_kernel_from_glsl, but as it is: what must be true of the shader stands at tm_kernel_from_spirv.
 tm_status tm_kernel_from_glsl_unguarded(const tm_glsl *glsl, tm_kernel **kernel);
 
-// What the kernel says of itself, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
+// The reflection of the kernel, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
 tm_status tm_kernel_json(const tm_kernel *kernel,
                          char **json);
 
@@ -1902,7 +1902,7 @@ tm_status tm_plan_wait_semaphore(const tm_plan *plan, uint64_t semaphore, uint64
 tm_status tm_plan_signal_semaphore(const tm_plan *plan, uint64_t semaphore, uint64_t value);
 
 // Ends the recording by encoding it into a command buffer of the host (VkCommandBuffer), which the host submits.
-// What the host recorded before is seen, and what it records after sees the results: barriers stand on both sides.
+// The commands see the host's earlier commands, and later ones see the results: there are barriers on both sides.
 // Nothing is submitted, waited for or uploaded. The command buffer's compute pipeline, descriptor sets and push
 // constants are others afterwards. The recording's handle still has to be freed.
 //
@@ -1963,7 +1963,7 @@ tm_status tm_stream_pop(const tm_stream *stream,
 // The stream in figures, as JSON: batches, and how often and how long each end waited.
 tm_status tm_stream_stats_json(const tm_stream *stream, char **json);
 
-// What the device waited for in a run of the stream that was profiled, as JSON.
+// Reports what the device waited for in a profiled run of the stream, as JSON.
 tm_status tm_stream_report_json(const tm_stream *stream, const tm_run *run, char **json);
 
 // Frees the handle; waits for nothing. Batches that were popped stay good. NULL is allowed.
@@ -1987,7 +1987,7 @@ tm_status tm_batch_output(const tm_batch *batch,
                           size_t output,
                           tm_tensor **tensor);
 
-// What the device did for it, as JSON. TM_PROFILE if it was not profiled.
+// The device's work for it, as JSON. TM_PROFILE if it was not profiled.
 tm_status tm_batch_profile_json(const tm_batch *batch, char **json);
 
 // Frees the handle, and its slot for another batch. NULL is allowed.
@@ -2032,7 +2032,7 @@ tm_status tm_hybrid_new(tm_policy policy,
 // With an accelerator of the caller's.
 tm_status tm_hybrid_with_accelerator(const tm_accelerator *gpu, tm_policy policy, tm_hybrid **hybrid);
 
-// What the machine was measured to take, as a text for tm_hybrid_with_calibration.
+// The measured times of the machine, as a text for tm_hybrid_with_calibration.
 tm_status tm_hybrid_calibration(const tm_hybrid *hybrid, char **text);
 
 // With times that the caller has, as tm_hybrid_calibration gave them.
@@ -2121,7 +2121,7 @@ tm_status tm_chain_softmax(const tm_chain *chain, tm_link x, int32_t axis, tm_li
 // As tm_log_softmax.
 tm_status tm_chain_log_softmax(const tm_chain *chain, tm_link x, int32_t axis, tm_link *out);
 
-// As tm_matmul. Options may transpose and scale; what is added to the product is an operation of its own here.
+// As tm_matmul. Options may transpose and scale; an operand that is added is an operation of its own here.
 tm_status tm_chain_matmul(const tm_chain *chain,
                           tm_link lhs,
                           tm_link rhs,

@@ -80,7 +80,7 @@ fn guarded_spirv_is_safe_to_run() {
     assert_eq!(
         fetches.to_string(),
         "kernel fetch has the instruction OpImageFetch; such accesses can't be kept inside the bindings; only \
-         `Kernel::from_spirv` accepts it, which is unsafe"
+         `Kernel::from_spirv` accepts it, on the caller's responsibility"
     );
     // A value that another one takes, of another type: drivers behave in undefined ways.
     let mut damaged = words("scale");
