@@ -188,9 +188,10 @@ impl CopyBox {
         let window = window_bytes(limits) / 4;
         let input_windowed = linear.load == Load::Buffer && from.bytes > limits.storage_range_bytes;
         let most = linear.most_elements();
+        let output_windowed = to.bytes > limits.storage_range_bytes;
         let room = Room {
             input: if branch!("place: input in windows", input_windowed) { most.min(window) } else { most },
-            output: if to.bytes > limits.storage_range_bytes { window } else { u64::MAX },
+            output: if branch!("place: output in windows", output_windowed) { window } else { u64::MAX },
         };
         let (mut together, mut pieces) = (Vec::new(), Vec::new());
         let piece = Piece::new(&self.shape, &values.value(self.output).shape, &self.corner);
@@ -200,7 +201,7 @@ impl CopyBox {
         let together = together.into_iter().map(|piece| (piece, true));
         for (piece, together) in together.chain(pieces.into_iter().map(|piece| (piece, false))) {
             let count = piece.elements();
-            if piece.is_run() {
+            if branch!("place: a run", piece.is_run()) {
                 let from = Access { offset: 4 * piece.from, bytes: 4 * count, ..from };
                 let to = Access { offset: 4 * piece.to, bytes: 4 * count, ..to };
                 commands.push(Command::new(label.clone(), Action::Copy, smallvec![from, to]));
