@@ -14,8 +14,8 @@ use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
 use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::cutting::{Habits, PushSlab, Reads, check_states, column_group};
-use crate::kernels::axis::prologue::{self, Bound};
+use crate::kernels::axis::cutting::{Habits, PushParts, PushSlab, Reads, check_states, column_group};
+use crate::kernels::axis::prologue;
 use crate::kernels::axis::reduction::Finish;
 use crate::kernels::axis::span::{
     Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
@@ -23,7 +23,6 @@ use crate::kernels::axis::span::{
 use crate::kernels::axis::team::NARROW_GROUP;
 use crate::kernels::bindings::{grid, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{lanes, monoid, reduce_columns, reduce_merge, reduce_rows};
@@ -103,13 +102,7 @@ impl Team {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushRows {
-    units: u32,
-    begin: u32,
-    parts: u32,
-    magic: u32,
-    shift: u32,
-    extent: u32,
-    chunk: u32,
+    parts: PushParts,
     count: u32,
     origin: u32,
     origin2: u32,
@@ -351,12 +344,11 @@ impl Lowering<'_> {
         let pipeline = self.catalog.pipeline(constants.of(module))?;
         let out_bytes = self.out_bytes(target);
         let layout = Layout { geometry, cut, out_bytes };
-        for Slab { begin, units, .. } in
-            layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)?
-        {
+        for slab in layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)? {
+            let Slab { begin, units, .. } = slab;
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let elements = words.end - words.start;
-            let Bound { mut accesses, origin, spare } =
+            let mut bound =
                 prologue::bind(head.as_ref(), self.reduce.input, self.values, &words, load, limits);
             let mut origin2 = 0;
             branch!("reduce: rows and a second", second.is_some());
@@ -365,33 +357,23 @@ impl Lowering<'_> {
                 let dot = branch!("reduce: dot", self.reduce.reduction == Reduction::Dot);
                 let words = if dot { words } else { means };
                 let window = input_window(self.values, second, words, load, limits);
-                accesses.push(window.access);
+                bound.accesses.push(window.access);
                 origin2 = window.origin;
             }
             let out = output_window(self.values, target, begin..begin + units, out_bytes, limits);
-            accesses.push(out.access);
-            let (magic, shift) = division(cut.parts as u32);
+            bound.accesses.push(out.access);
             let push = PushRows {
-                units: units as u32,
-                begin: begin as u32,
-                parts: cut.parts as u32,
-                magic,
-                shift,
-                extent: geometry.extent as u32,
-                chunk: cut.chunk as u32,
+                parts: PushParts::new(&slab, &layout, cut.parts),
                 count: geometry.extent as u32,
-                origin,
+                origin: bound.origin,
                 origin2,
                 out_origin: out.origin,
             };
             let groups = grid(team.groups(units), limits);
-            let mut push = SmallVec::from_slice(bytemuck::bytes_of(&push));
-            push.extend(head.iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
+            let push = prologue::push(&push, head.as_ref());
             let action = Action::Dispatch { pipeline: pipeline.clone(), push, groups };
-            let flops = elements + head.as_ref().map_or(0, |head| head.flops(self.dtype, elements));
-            let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
-            let command = Command::new(self.label.clone(), action, accesses);
-            self.commands.push(command.with_flops(flops).with_bytes(bytes));
+            let of = (self.dtype, elements);
+            self.commands.push(bound.command(self.label, action, head.as_ref(), of));
         }
         Ok(())
     }
