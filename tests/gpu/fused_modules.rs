@@ -1,6 +1,7 @@
 //! Fused programs on every variant, and so in every module that runs them: the same bits as unfused.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use tidemill::profile::Profiling;
 use tidemill::{Accelerator, Recording, Result, Value};
@@ -82,8 +83,14 @@ fn compare(
     session.finish().unwrap().rows().map(|row| row.kernel.clone()).collect()
 }
 
-/// Runs fused programs on every variant of elementwise programs, reductions, softmax and products; the modules that this took.
+/// Runs fused programs on every variant of elementwise programs, reductions, softmax and products, once for all tests that ask;
+/// the modules that this took.
 pub(crate) fn run() -> BTreeSet<String> {
+    static MODULES: OnceLock<BTreeSet<String>> = OnceLock::new();
+    MODULES.get_or_init(run_all).clone()
+}
+
+fn run_all() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (name, gpus) in each_variant("map") {
         for (program, module) in PROGRAMS {

@@ -2,6 +2,7 @@
 //! ordinary modules.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use tidemill::{Accelerator, Conv2d, Recording, Result, Tensor, Value};
 
@@ -39,8 +40,14 @@ fn run(gpu: &Accelerator, record: impl Fn(&Recording) -> Result<Value>) -> (Vec<
 
 type Op = fn(&Recording, &Tensor, &Tensor) -> Result<Value>;
 
-/// Compares elementwise programs and softmax with those of ordinary modules; the modules that stored together.
+/// Compares elementwise programs and softmax with those of ordinary modules, once for all tests that ask; the modules that stored
+/// together.
 pub(crate) fn run_elementwise_and_softmax() -> BTreeSet<String> {
+    static MODULES: OnceLock<BTreeSet<String>> = OnceLock::new();
+    MODULES.get_or_init(compare_all).clone()
+}
+
+fn compare_all() -> BTreeSet<String> {
     let ops: [(&str, Op, [usize; 2]); 9] = [
         ("relu", |r, x, _| r.relu(x), [1, 2048]),
         ("add", |r, x, y| r.add(x, y), [64, 2048]),
