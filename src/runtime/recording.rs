@@ -15,16 +15,16 @@ use crate::ir::op::Op;
 use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::lower;
-use crate::runtime::core::Core;
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::core::{Core, check_size, foreign_tensor};
 use crate::runtime::execute::{Outside, execute};
 use crate::runtime::operand::{IntoOperand, Scalar};
-use crate::runtime::plan::Plan;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::ProfileRequest;
-use crate::runtime::state::Updated;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
+use crate::runtime::updated::Updated;
 use crate::schedule::explain::Explanation;
 use crate::schedule::program::Program;
 use crate::shape::{DType, Element, Shape};
@@ -87,12 +87,25 @@ pub(super) struct State {
     pub(super) sync: HostSync,
     request: ProfileRequest,
     /// How it is profiled, if not as the accelerator is.
-    profiling: Option<Profiling>,
+    pub(super) profiling: Option<Profiling>,
 }
 
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recording").field("nodes", &self.graph().nodes.len()).finish_non_exhaustive()
+    }
+}
+
+/// # Recordings
+impl Accelerator {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`] or [`Error::Closed`].
+    pub fn begin_recording(&self) -> Result<Recording> {
+        self.core().open()?;
+        Ok(Recording::new(self.core().clone()))
     }
 }
 
@@ -195,29 +208,6 @@ impl Recording {
             discard(&kept);
         }
         Ok(Submission::new(self.core.clone(), submitted?))
-    }
-
-    /// Ends the recording without handing it to the device: a [`Plan`] submits it as often as it is wanted, with no
-    /// re-recording. What was kept has contents once the plan was submitted.
-    ///
-    /// A plan reads its tensors when it is submitted: what was written to them after they were recorded is seen.
-    ///
-    /// # Errors
-    ///
-    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
-    pub fn into_plan(mut self) -> Result<Plan> {
-        let state = self.state_mut();
-        let (graph, profiling) = (std::mem::take(&mut state.graph), state.profiling);
-        let kept = std::mem::take(&mut state.kept);
-        let (tensors, sync) = (std::mem::take(&mut state.tensors), std::mem::take(&mut state.sync));
-        let updated = std::mem::take(&mut state.updated);
-        let updated = updated.into_iter().map(|updated| (updated.storage, updated.shape)).collect();
-        let plan = Program::new(self.catalog(), self.core.fusion, graph, tensors.len())
-            .and_then(|program| Plan::new(&self.core, program, &kept, (tensors, updated), profiling, sync));
-        if plan.is_err() {
-            discard(&kept);
-        }
-        plan
     }
 
     /// What will run if the recording ends now: which operations become one dispatch, where barriers stand, and which
@@ -471,24 +461,6 @@ impl Recording {
     pub(crate) fn handle(&self, id: ValueId) -> Value {
         Value { recording: self.id, id }
     }
-}
-
-/// Refuses what no single buffer of the device can hold, or 2^31 elements and more, which indices can't reach.
-pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
-    let limit =
-        core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
-    let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
-    if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
-}
-
-/// The error for a tensor of another device.
-pub(crate) fn foreign_tensor(op: &'static str, theirs: &Core, ours: &Core) -> Error {
-    let same = theirs.device.info.name == ours.device.info.name;
-    let name = |core: &Core| match (&core.device.info.name, same) {
-        (name, true) => format!("{name} (accelerator {})", core.number),
-        (name, false) => name.clone(),
-    };
-    Error::ForeignTensor { op, theirs: name(theirs), ours: name(ours) }
 }
 
 pub(super) fn discard(kept: &[Arc<Storage>]) {
