@@ -3,9 +3,9 @@
 use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::copy::{Copy, CopyBox, Fill, Gather, Generate};
 use crate::ir::dispatch::KernelDispatch;
-use crate::ir::elementwise::Map;
+use crate::ir::elementwise::Elementwise;
 use crate::ir::index::{Histogram, Locate, Scatter};
-use crate::ir::matmul::Product;
+use crate::ir::matmul::Matmul;
 use crate::ir::norm::Norm;
 use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
@@ -18,8 +18,8 @@ use crate::ir::value::ValueId;
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     /// A list of elementwise operations.
-    Elementwise(Map),
-    Matmul(Box<Product>),
+    Elementwise(Elementwise),
+    Matmul(Box<Matmul>),
     Conv2d(Box<Convolution>),
     /// The weights of a convolution in the order of the kernels.
     PackWeights(PackWeights),
@@ -56,14 +56,14 @@ impl Op {
             output.into_iter().for_each(|output| note(output, true));
         };
         match self {
-            Op::Elementwise(map) => {
-                map.inputs.iter().for_each(|input| note(&[input.value], None));
-                map.outputs.iter().for_each(|output| note(&[], Some(output.value)));
+            Op::Elementwise(elementwise) => {
+                elementwise.inputs.iter().for_each(|input| note(&[input.value], None));
+                elementwise.outputs.iter().for_each(|output| note(&[], Some(output.value)));
             }
-            Op::Matmul(product) => {
-                note(&[product.lhs.value, product.rhs.value], None);
-                product.epilogue.extras.iter().for_each(|extra| note(&[extra.value], None));
-                note(&[], Some(product.output));
+            Op::Matmul(matmul) => {
+                note(&[matmul.lhs.value, matmul.rhs.value], None);
+                matmul.epilogue.extras.iter().for_each(|extra| note(&[extra.value], None));
+                note(&[], Some(matmul.output));
             }
             Op::Conv2d(convolution) => {
                 note(&[convolution.input, convolution.weights], None);
@@ -72,11 +72,11 @@ impl Op {
             }
             Op::PackWeights(pack) => note(&[pack.weights], Some(pack.output)),
             Op::Reduce(reduce) => {
-                along_axis(reduce.input, reduce.head.as_ref()).for_each(|input| note(&[input], None));
+                along_axis(reduce.input, reduce.prologue.as_ref()).for_each(|input| note(&[input], None));
                 note(reduce.second.as_slice(), Some(reduce.output));
             }
             Op::Softmax(softmax) => {
-                along_axis(softmax.input, softmax.head.as_ref()).for_each(|input| note(&[input], None));
+                along_axis(softmax.input, softmax.prologue.as_ref()).for_each(|input| note(&[input], None));
                 note(&[], Some(softmax.output));
             }
             Op::Pool(pooling) => note(&[pooling.input], Some(pooling.output)),
@@ -121,9 +121,9 @@ impl Op {
 }
 
 /// What an operation along an axis reads: a value, or the inputs of what makes its elements.
-fn along_axis(input: ValueId, head: Option<&Map>) -> impl Iterator<Item = ValueId> {
-    let own = if head.is_some() { None } else { Some(input) };
-    head.into_iter().flat_map(|head| &head.inputs).map(|input| input.value).chain(own)
+fn along_axis(input: ValueId, prologue: Option<&Elementwise>) -> impl Iterator<Item = ValueId> {
+    let own = if prologue.is_some() { None } else { Some(input) };
+    prologue.into_iter().flat_map(|prologue| &prologue.inputs).map(|input| input.value).chain(own)
 }
 
 /// Each operation's own type becomes an `Op` by `into`.
@@ -138,8 +138,8 @@ macro_rules! from_own_type {
 }
 
 from_own_type! {
-    Elementwise(Map),
-    Matmul(Product) by Box,
+    Elementwise(Elementwise),
+    Matmul(Matmul) by Box,
     Conv2d(Convolution) by Box,
     PackWeights(PackWeights),
     Reduce(Reduce) by Box,

@@ -25,8 +25,8 @@ use crate::runtime::profile::probe::ProfileRequest;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
 use crate::runtime::updated::Updated;
+use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::explain::Explanation;
-use crate::schedule::program::Program;
 use crate::shape::{DType, Element, Shape};
 use crate::vk::process;
 use crate::vk::raw::HostSync;
@@ -202,8 +202,8 @@ impl Recording {
         let (sync, updated) = (std::mem::take(&mut state.sync), std::mem::take(&mut state.updated));
         self.core.recorded.store(graph.nodes.len(), Ordering::Relaxed);
         let outside = Outside { leases, states: &updated };
-        let submitted = Program::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
-            .and_then(|program| execute(&self.core, program, &kept, outside, request, sync));
+        let submitted = CompiledGraph::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
+            .and_then(|compiled| execute(&self.core, compiled, &kept, outside, request, sync));
         if submitted.is_err() {
             discard(&kept);
         }

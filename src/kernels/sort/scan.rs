@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::cut::{LOCAL_SIZE, lanes};
+use super::split::{LOCAL_SIZE, lanes};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
@@ -80,7 +80,7 @@ impl Scan {
             _ => Walk::Single,
         };
         let lines = self.geometry.results() / if walk == Walk::Across { 4 } else { 1 };
-        let (parts, chunk) = cut(extent, lines, lanes(catalog));
+        let (parts, chunk) = split(extent, lines, lanes(catalog));
         if branch!("scan: whole lines", parts == 1) {
             let command = self.pass(
                 (Pass::Alone, walk),
@@ -98,12 +98,12 @@ impl Scan {
         let dtype = values.value(self.output).dtype;
         let [totals, carries] = [0; 2].map(|_| values.add_value(shape, dtype, Origin::Produced));
         let part = |op| Label { op: LabelName::Op(op), ..label.clone() };
-        let cut = (parts, chunk);
+        let split = (parts, chunk);
         commands.push(self.pass(
             (Pass::Totals, walk),
             self.input,
             totals,
-            cut,
+            split,
             &part("scan totals"),
             values,
             catalog,
@@ -118,7 +118,15 @@ impl Scan {
             ..*self
         };
         of_totals.lower(&part("scan carries"), values, catalog, commands)?;
-        commands.push(self.pass((Pass::Carried, walk), carries, self.output, cut, label, values, catalog)?);
+        commands.push(self.pass(
+            (Pass::Carried, walk),
+            carries,
+            self.output,
+            split,
+            label,
+            values,
+            catalog,
+        )?);
         Ok(())
     }
 
@@ -178,7 +186,7 @@ impl Scan {
 }
 
 /// Parts of each of so many rows or columns, and elements of a part.
-fn cut(extent: u64, lines: u64, lanes: u64) -> (u64, u64) {
+fn split(extent: u64, lines: u64, lanes: u64) -> (u64, u64) {
     let parts = (lanes / lines.max(1)).clamp(1, extent.div_ceil(LEAST_CHUNK));
     let chunk = extent.div_ceil(parts).next_multiple_of(4).min(MOST_CHUNK);
     (extent.div_ceil(chunk), chunk)
@@ -218,14 +226,14 @@ mod tests {
             for (lines, lanes) in
                 [(1, 4096), (1, 65_536), (3, 4096), (2048, 4096), (4096, 4096), (70_000, 65_536)]
             {
-                let (parts, chunk) = cut(extent, lines, lanes);
-                let cut = format!("{extent} x {lines} on {lanes}: {parts} of {chunk}");
-                assert!(parts * chunk >= extent && (parts - 1) * chunk < extent, "{cut}");
-                assert!(chunk % 4 == 0 && chunk <= MOST_CHUNK, "{cut}");
+                let (parts, chunk) = split(extent, lines, lanes);
+                let split = format!("{extent} x {lines} on {lanes}: {parts} of {chunk}");
+                assert!(parts * chunk >= extent && (parts - 1) * chunk < extent, "{split}");
+                assert!(chunk % 4 == 0 && chunk <= MOST_CHUNK, "{split}");
             }
         }
-        assert_eq!(cut(8192, 4096, 4096), (1, 8192));
-        assert_eq!(cut(8193, 4096, 4096), (2, 8192));
-        assert_eq!(cut(257, 1, 4096), (2, 132));
+        assert_eq!(split(8192, 4096, 4096), (1, 8192));
+        assert_eq!(split(8193, 4096, 4096), (2, 8192));
+        assert_eq!(split(257, 1, 4096), (2, 132));
     }
 }
