@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Another release of Debian, as a root file system in the cache: what was built here runs there on that release's Vulkan
-# loader, validation layer and drivers. Sourced after scripts/setup.sh, never run.
+# loader, validation layer and drivers. Sourced after scripts/setup.sh and scripts/lane.sh, never run.
 #
 #   root RELEASE                  make it, if it is not there yet
 #   root RELEASE -- COMMAND...    and run a command in it, in this folder
@@ -63,17 +63,31 @@ test_binaries() {
         sed -n '/"reason":"compiler-artifact"/ { /"profile":{[^}]*"test":true/ s/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"executable":"\([^"]*\)".*/\1 \2/p }'
 }
 
-# root_tests RELEASE quick|all: the built tests, one binary after the other.
+# root_tests RELEASE quick|all: the built tests, a binary of each lane at a time.
 root_tests() {
-    local release=$1 which=$2 binaries dir binary name
-    local -a tests=(--test gpu --test faults --test embed --test discrete --test isa) arguments
+    local release=$1 which=$2 binaries beside log status=0
+    local -a tests=(--test gpu --test faults --test embed --test discrete --test isa)
     if [[ $which == all ]]; then tests=(--lib --tests); fi
     # All packages, as `./dev test` has built them: with fewer, dependencies have other features, and are built again.
     binaries=$(test_binaries "${WORKSPACE[@]}" --features "$FEATURES" "${tests[@]}")
     [[ -n $binaries ]] || die "no tests were built"
+    log=$(mktemp)
+    root_lane "$release" "$which" beside <<<"$binaries" >"$log" 2>&1 &
+    beside=$!
+    root_lane "$release" "$which" others <<<"$binaries" || status=$?
+    wait "$beside" || status=$?
+    cat "$log"
+    rm "$log"
+    return $status
+}
+
+# root_lane RELEASE quick|all LANE: those of a lane, of what test_binaries prints.
+root_lane() {
+    local release=$1 which=$2 lane=$3 dir binary name
+    local -a arguments
     while read -r dir binary; do
         # Those of the C library compile programs, and the root has no compiler.
-        if [[ $dir == */capi ]]; then continue; fi
+        if [[ $dir == */capi || $(lane_of "$binary") != "$lane" ]]; then continue; fi
         name=$(basename "$binary")
         name=${name%-*}
         arguments=()
@@ -82,8 +96,8 @@ root_tests() {
             arguments=(--skip cases:: --skip properties:: --skip accuracy::)
         fi
         printf '%s on %s\n' "$name" "$release"
-        in_root "$release" "$dir" "$binary" "${arguments[@]}" </dev/null
-    done <<<"$binaries"
+        in_root "$release" "$dir" "$binary" "${arguments[@]}" </dev/null || return
+    done
 }
 
 # long_in_root RELEASE: all tests there, where this machine can.

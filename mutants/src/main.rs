@@ -45,10 +45,10 @@ fn all(features: &str, words: &[String]) -> Result<bool, String> {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
     let (copy, target) = (target.join("mutants/tree"), target.join("mutants/target"));
-    // All switches and binaries, whichever are wanted: so that the next run builds nothing.
+    // All switches, whichever are wanted, so that the next run builds no more than other test binaries.
     tree::make(root(), &copy, &mutants)?;
     let binaries: BTreeSet<&str> =
-        mutants.iter().flat_map(|m| &m.runs).map(|run| run.binary.as_str()).collect();
+        chosen.iter().flat_map(|(_, mutant)| &mutant.runs).map(|run| run.binary.as_str()).collect();
     let begun = Instant::now();
     let built = run::build(&copy, &target, features, &binaries.into_iter().collect::<Vec<_>>())?;
     println!("built in {:.0} s", begun.elapsed().as_secs_f64());

@@ -10,8 +10,8 @@ use crate::list::Run;
 
 /// What is left to run hangs after so long, and after this many times what it takes with no mutant on.
 const PATIENCE: (Duration, u32) = (Duration::from_secs(20), 5);
-/// With none on, tests may take so long.
-const LONGEST: Duration = Duration::from_secs(120);
+/// With none on, tests may take so long: the slowest take half a minute where nothing else runs.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// How long tests may take that take so long with no mutant on.
 pub(crate) fn limit(known: Option<Duration>) -> Duration {
@@ -35,7 +35,13 @@ pub(crate) fn run(
     limit: Duration,
 ) -> Result<End, String> {
     let mut command = Command::new(executable);
-    command.args(&run.names).current_dir(tree).env_remove("TIDEMILL_MUTANT");
+    for word in &run.names {
+        match word.split_once('=') {
+            Some((variable, value)) => command.env(variable, value),
+            None => command.arg(word),
+        };
+    }
+    command.current_dir(tree).env_remove("TIDEMILL_MUTANT");
     if let Some(number) = mutant {
         command.env("TIDEMILL_MUTANT", number.to_string());
     }

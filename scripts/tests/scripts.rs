@@ -1,4 +1,4 @@
-//! The scripts that choose, time and compare: `./dev test NAME`, `./dev test --timings`, `./dev counters`.
+//! The scripts that choose, run, time and compare: `./dev test NAME`, `./dev test`, `./dev test --timings`, `./dev counters`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -116,6 +116,29 @@ const UNITS: &str = r#"
     "target": "",
     "duration": 9.00,
 "#;
+
+#[test]
+fn a_test_binary_runs_in_one_lane() {
+    let lane =
+        |binary: &str| bash(&format!("source scripts/lane.sh; lane_of target/debug/deps/{binary}-0a1b2c")).1;
+    assert_eq!([lane("faults"), lane("gpu")], ["beside\n", "others\n"]);
+    // Doctests have no hash in their names.
+    assert_eq!(bash("source scripts/lane.sh; lane_of /tmp/rust_out").1, "others\n");
+    let echo = |lane: &str| bash(&format!("TIDEMILL_LANE={lane} scripts/lane.sh /bin/echo ran"));
+    assert_eq!(echo("beside"), (true, String::new()));
+    assert_eq!(echo("others"), (true, "ran\n".into()));
+    assert!(!bash("TIDEMILL_LANE=others scripts/lane.sh /bin/false").0, "a failure stays one");
+}
+
+#[test]
+fn what_runs_beside_exists() {
+    let text = std::fs::read_to_string(root().join("scripts/lane.sh")).unwrap();
+    let beside = text.lines().find(|line| line.contains("beside\\n")).unwrap();
+    let (names, _) = beside.trim().split_once(')').unwrap();
+    for name in names.split(" | ") {
+        assert!(targets(name).iter().any(|target| target.ends_with(&format!("--test {name}"))), "{name}");
+    }
+}
 
 #[test]
 fn timings_have_a_row_for_each_binary() {

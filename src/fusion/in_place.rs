@@ -208,4 +208,74 @@ mod tests {
         assert_eq!(graph.value(moved).origin, Origin::State(momentum));
         assert_eq!(graph.value(stepped).origin, Origin::State(weights));
     }
+
+    #[test]
+    fn a_value_that_is_kept_is_copied() {
+        let record = |kept: bool| {
+            let mut b = Build::default();
+            let (w, x) = (b.tensor([8]), b.tensor([8]));
+            let state = b.state(w);
+            let value = b.op(OpCode::NegF32, &[x]);
+            if kept {
+                b.keep(value);
+            }
+            assign(&mut b, state, value);
+            placed(b).nodes.len()
+        };
+        assert_eq!([record(false), record(true)], [1, 2]);
+    }
+
+    /// A word holds two halves, so an elementwise op that reads other halves of the tensor could find them overwritten.
+    #[test]
+    fn halves_that_are_read_are_not_overwritten() {
+        let record = |dtype: DType| {
+            let mut b = Build::default();
+            let w = b.tensor([8]);
+            let state = b.state(w);
+            let value = b.op(OpCode::NegF32, &[w]);
+            b.graph.values[w as usize].dtype = dtype;
+            assign(&mut b, state, value);
+            placed(b).nodes.len()
+        };
+        assert_eq!([record(DType::F32), record(DType::F16)], [1, 2]);
+    }
+
+    /// An elementwise op with two results stays where it is if something reads the other one before the assignment.
+    #[test]
+    fn an_elementwise_op_whose_other_result_is_read_before_the_assignment_is_not_moved() {
+        let record = |early: bool| {
+            let mut b = Build::default();
+            let (w, x) = (b.tensor([8]), b.tensor([8]));
+            let state = b.state(w);
+            let first = b.op(OpCode::NegF32, &[x]);
+            let second = b.op(OpCode::AbsF32, &[first]);
+            let shares = |b: &mut Build| {
+                let shares = b.softmax(false, first, 0);
+                b.keep(shares);
+            };
+            if early {
+                shares(&mut b);
+            }
+            assign(&mut b, state, second);
+            if !early {
+                shares(&mut b);
+            }
+            crate::fusion::fuse_all(&mut b.graph);
+            placed(b).nodes.len()
+        };
+        assert_eq!([record(false), record(true)], [2, 3]);
+    }
+
+    #[test]
+    fn an_elementwise_op_that_reads_a_tensor_is_not_moved_past_its_update() {
+        let mut b = Build::default();
+        let (w, v, x) = (b.tensor([8]), b.tensor([8]), b.tensor([8]));
+        let states = [w, v].map(|tensor| b.state(tensor));
+        let stepped = b.op(OpCode::SubF32, &[w, v]);
+        assign(&mut b, states[1], x);
+        assign(&mut b, states[0], stepped);
+        let graph = placed(b);
+        assert_eq!(graph.nodes.len(), 3);
+        assert_eq!(graph.value(stepped).origin, Origin::Produced);
+    }
 }

@@ -11,8 +11,9 @@ use crate::cpu::View;
 use crate::cpu::view::check_length;
 use crate::error::{Error, Result};
 use crate::runtime::accelerator::Accelerator;
+use crate::runtime::core::foreign_tensor;
 use crate::runtime::process;
-use crate::runtime::recording::{Operand, Recording, Value, foreign_tensor};
+use crate::runtime::recording::{Operand, Recording, Value};
 use crate::runtime::tensor::Tensor;
 use crate::shape::{Element, Shape};
 

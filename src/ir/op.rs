@@ -4,7 +4,6 @@ use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::copy::{Copy, CopyBox, Fill, Gather, Generate};
 use crate::ir::dispatch::KernelDispatch;
 use crate::ir::elementwise::Elementwise;
-use crate::ir::epilogue::Epilogue;
 use crate::ir::index::{Histogram, Locate, Scatter};
 use crate::ir::matmul::Matmul;
 use crate::ir::norm::Norm;
@@ -51,119 +50,80 @@ pub(crate) enum Op {
 impl Op {
     /// Names every value that it reads or writes (`true`), in the order of its operands, outputs last. An alias is named as it is.
     pub(crate) fn touches(&self, mut note: impl FnMut(ValueId, bool)) {
+        // Most read some values and write one.
+        let mut note = |inputs: &[ValueId], output: Option<ValueId>| {
+            inputs.iter().for_each(|&input| note(input, false));
+            output.into_iter().for_each(|output| note(output, true));
+        };
         match self {
             Op::Elementwise(elementwise) => {
-                elementwise.inputs.iter().for_each(|input| note(input.value, false));
-                elementwise.outputs.iter().for_each(|output| note(output.value, true));
+                elementwise.inputs.iter().for_each(|input| note(&[input.value], None));
+                elementwise.outputs.iter().for_each(|output| note(&[], Some(output.value)));
             }
             Op::Matmul(matmul) => {
-                [matmul.lhs, matmul.rhs].iter().for_each(|operand| note(operand.value, false));
-                extras(&matmul.epilogue, &mut note);
-                note(matmul.output, true);
+                note(&[matmul.lhs.value, matmul.rhs.value], None);
+                matmul.epilogue.extras.iter().for_each(|extra| note(&[extra.value], None));
+                note(&[], Some(matmul.output));
             }
             Op::Conv2d(convolution) => {
-                [convolution.input, convolution.weights].iter().for_each(|&value| note(value, false));
-                extras(&convolution.epilogue, &mut note);
-                note(convolution.output, true);
+                note(&[convolution.input, convolution.weights], None);
+                convolution.epilogue.extras.iter().for_each(|extra| note(&[extra.value], None));
+                note(&[], Some(convolution.output));
             }
-            Op::PackWeights(pack) => {
-                note(pack.weights, false);
-                note(pack.output, true);
-            }
+            Op::PackWeights(pack) => note(&[pack.weights], Some(pack.output)),
             Op::Reduce(reduce) => {
-                with_prologue(reduce.input, reduce.prologue.as_ref(), &mut note);
-                reduce.second.iter().for_each(|&second| note(second, false));
-                note(reduce.output, true);
+                along_axis(reduce.input, reduce.prologue.as_ref()).for_each(|input| note(&[input], None));
+                note(reduce.second.as_slice(), Some(reduce.output));
             }
             Op::Softmax(softmax) => {
-                with_prologue(softmax.input, softmax.prologue.as_ref(), &mut note);
-                note(softmax.output, true);
+                along_axis(softmax.input, softmax.prologue.as_ref()).for_each(|input| note(&[input], None));
+                note(&[], Some(softmax.output));
             }
-            Op::Pool(pooling) => {
-                note(pooling.input, false);
-                note(pooling.output, true);
-            }
+            Op::Pool(pooling) => note(&[pooling.input], Some(pooling.output)),
             Op::Norm(norm) => {
-                let Norm { input, residual, gamma, beta, output, .. } = **norm;
-                [Some(input), residual.map(|r| r.input), Some(gamma), beta]
-                    .into_iter()
-                    .flatten()
-                    .for_each(|value| note(value, false));
-                note(output, true);
-                residual.iter().for_each(|residual| note(residual.sum, true));
+                note(&[norm.input], None);
+                norm.residual.iter().for_each(|residual| note(&[residual.input], None));
+                note(&[norm.gamma], None);
+                note(norm.beta.as_slice(), Some(norm.output));
+                norm.residual.iter().for_each(|residual| note(&[], Some(residual.sum)));
             }
-            Op::Resize(resize) => {
-                note(resize.input, false);
-                note(resize.output, true);
-            }
-            Op::Copy(copy) => {
-                note(copy.input, false);
-                note(copy.output, true);
-            }
+            Op::Resize(resize) => note(&[resize.input], Some(resize.output)),
+            Op::Copy(copy) => note(&[copy.input], Some(copy.output)),
             Op::CopyBox(copy) => {
-                note(copy.input, false);
-                copy.over.iter().for_each(|&over| note(over, false));
-                note(copy.output, true);
+                note(&[copy.input], None);
+                note(copy.over.as_slice(), Some(copy.output));
             }
-            Op::Gather(gather) => {
-                note(gather.table, false);
-                note(gather.rows, false);
-                note(gather.output, true);
-            }
-            Op::Locate(locate) => {
-                note(locate.indices, false);
-                note(locate.output, true);
-            }
-            Op::Scatter(scatter) => {
-                note(scatter.indices, false);
-                note(scatter.updates, false);
-                note(scatter.output, true);
-            }
-            Op::Histogram(histogram) => {
-                note(histogram.numbers, false);
-                note(histogram.output, true);
-            }
-            Op::Scan(scan) => {
-                note(scan.input, false);
-                note(scan.output, true);
-            }
+            Op::Gather(gather) => note(&[gather.table, gather.rows], Some(gather.output)),
+            Op::Locate(locate) => note(&[locate.indices], Some(locate.output)),
+            Op::Scatter(scatter) => note(&[scatter.indices, scatter.updates], Some(scatter.output)),
+            Op::Histogram(histogram) => note(&[histogram.numbers], Some(histogram.output)),
+            Op::Scan(scan) => note(&[scan.input], Some(scan.output)),
             Op::Sort(sort) => {
-                note(sort.input, false);
-                [sort.sorted, sort.places].into_iter().flatten().for_each(|output| note(output, true));
+                note(&[sort.input], sort.sorted);
+                note(&[], sort.places);
             }
-            Op::Search(search) => {
-                note(search.sorted, false);
-                note(search.wanted, false);
-                note(search.output, true);
-            }
-            Op::SegmentSum(sum) => {
-                [sum.ids, sum.places, sum.updates].into_iter().for_each(|input| note(input, false));
-                note(sum.output, true);
-            }
-            Op::Generate(generate) => note(generate.output, true),
-            Op::Fill(fill) => note(fill.output, true),
+            Op::Search(search) => note(&[search.sorted, search.wanted], Some(search.output)),
+            Op::SegmentSum(sum) => note(&[sum.ids, sum.places, sum.updates], Some(sum.output)),
+            Op::Generate(generate) => note(&[], Some(generate.output)),
+            Op::Fill(fill) => note(&[], Some(fill.output)),
             Op::Dispatch(dispatch) => {
-                dispatch
-                    .arguments
-                    .iter()
-                    .filter_map(|argument| argument.over)
-                    .for_each(|over| note(over, false));
-                dispatch.arguments.iter().for_each(|argument| note(argument.value, argument.write));
+                let arguments = &dispatch.arguments;
+                arguments.iter().for_each(|argument| note(argument.over.as_slice(), None));
+                for argument in arguments {
+                    match argument.write {
+                        true => note(&[], Some(argument.value)),
+                        false => note(&[argument.value], None),
+                    }
+                }
             }
         }
     }
 }
 
-fn extras(epilogue: &Epilogue, note: &mut impl FnMut(ValueId, bool)) {
-    epilogue.extras.iter().for_each(|extra| note(extra.value, false));
-}
-
 /// What an operation along an axis reads: a value, or the inputs of what makes its elements.
-fn with_prologue(input: ValueId, prologue: Option<&Elementwise>, note: &mut impl FnMut(ValueId, bool)) {
-    match prologue {
-        Some(prologue) => prologue.inputs.iter().for_each(|input| note(input.value, false)),
-        None => note(input, false),
-    }
+fn along_axis(input: ValueId, prologue: Option<&Elementwise>) -> impl Iterator<Item = ValueId> {
+    let own = if prologue.is_some() { None } else { Some(input) };
+    prologue.into_iter().flat_map(|prologue| &prologue.inputs).map(|input| input.value).chain(own)
 }
 
 /// Each operation's own type becomes an `Op` by `into`.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::ir::branches::branch;
 use crate::kernels::modules::Load;
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::{DeviceInfo, Limits};
@@ -157,18 +158,18 @@ impl Class {
 
     /// Of work on this many elements.
     pub(crate) fn of_elements(elements: u64) -> Class {
-        if elements < LARGE_ELEMENTS { Class::Small } else { Class::Large }
+        if branch!("class: few elements", elements < LARGE_ELEMENTS) { Class::Small } else { Class::Large }
     }
 
     /// Of a matmul with a result of `m` rows and `n` columns.
     pub(crate) fn of_matmul(m: u32, n: u32) -> Class {
-        if n <= VECTOR {
+        if branch!("class: column", n <= VECTOR) {
             Class::Column
-        } else if m <= VECTOR {
+        } else if branch!("class: row", m <= VECTOR) {
             Class::Row
-        } else if m.min(n) <= THIN {
+        } else if branch!("class: thin", m.min(n) <= THIN) {
             Class::Thin
-        } else if u64::from(m) * u64::from(n) < LARGE_RESULT {
+        } else if branch!("class: small result", u64::from(m) * u64::from(n) < LARGE_RESULT) {
             Class::Small
         } else {
             Class::Large
@@ -177,7 +178,11 @@ impl Class {
 
     /// Of a convolution whose groups have this many channels of the result, and whose result has this many elements.
     pub(crate) fn of_convolution(rows: u32, elements: u64) -> Class {
-        if rows <= VECTOR { Class::Thin } else { Class::of_elements(elements) }
+        if branch!("class: few channels", rows <= VECTOR) {
+            Class::Thin
+        } else {
+            Class::of_elements(elements)
+        }
     }
 
     pub(crate) fn name(self) -> &'static str {

@@ -9,17 +9,10 @@ use crate::error::{Error, ProfileError, Result};
 use crate::kernels::catalog::VariantInfo;
 use crate::runtime::background::{BackgroundThread, PrewarmStatus, warm_all};
 use crate::runtime::config::{Config, Prewarm};
-use crate::runtime::core::Core;
-use crate::runtime::measure::measurement::Measurement;
-use crate::runtime::measure::run::Session;
-use crate::runtime::outputs::Outputs;
+use crate::runtime::core::{Core, check_size};
 use crate::runtime::pipelines::PipelineStats;
-use crate::runtime::pool::{Lease, PoolStats};
-use crate::runtime::profile::Profiling;
+use crate::runtime::pool::{Lease, PoolStats, WriteMode};
 use crate::runtime::profile::guard::Peaks;
-use crate::runtime::recording::{Recording, check_size};
-use crate::runtime::staging::WriteMode;
-use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor, TensorWriter};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::buffer::MemoryKind;
@@ -238,91 +231,6 @@ impl Accelerator {
         Ok(Tensor::from_parts(storage, shape))
     }
 
-    /// Begins a recording.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DeviceLost`] or [`Error::Closed`].
-    pub fn begin_recording(&self) -> Result<Recording> {
-        self.core.open()?;
-        Ok(Recording::new(self.core.clone()))
-    }
-
-    /// Begins a recording, lets the closure fill it, keeps the values it returns, and ends it. Waits for nothing.
-    ///
-    /// ```
-    /// # fn main() -> tidemill::Result<()> {
-    /// let gpu = tidemill::Accelerator::global()?;
-    /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
-    /// let sum = gpu.run(|r| r.add(&a, &a))?;
-    /// assert_eq!(sum.read::<f32>()?, [2.0, 4.0]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of the closure and of [`Recording::end_recording`].
-    pub fn run<O: Outputs>(&self, record: impl FnOnce(&Recording) -> Result<O>) -> Result<O::Kept> {
-        let (kept, _) = self.run_submitted(record)?;
-        Ok(kept)
-    }
-
-    /// As [`run`](Accelerator::run), and gives the [`Submission`], too: to wait for, to await, or to profile.
-    ///
-    /// ```
-    /// # fn main() -> tidemill::Result<()> {
-    /// let gpu = tidemill::Accelerator::global()?;
-    /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
-    /// let (sum, done) = gpu.run_submitted(|r| r.add(&a, &a))?;
-    /// done.wait()?;
-    /// assert_eq!(sum.read::<f32>()?, [2.0, 4.0]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Accelerator::run).
-    pub fn run_submitted<O: Outputs>(
-        &self,
-        record: impl FnOnce(&Recording) -> Result<O>,
-    ) -> Result<(O::Kept, Submission)> {
-        self.record_and_submit(record)
-    }
-
-    /// As [`run`](Accelerator::run), for a closure that fails with an error of the caller's own.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let gpu = tidemill::Accelerator::global()?;
-    /// let a = gpu.upload(&[1.0f32, 2.0], [2])?;
-    /// let power = gpu.try_run(|r| {
-    ///     let exponent: f32 = "2.5".parse()?; // an error that is not the engine's
-    ///     Ok::<_, Box<dyn std::error::Error>>(r.pow(&a, exponent)?)
-    /// })?;
-    /// # let _ = power;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Accelerator::run).
-    pub fn try_run<O: Outputs, E: From<Error>>(
-        &self,
-        record: impl FnOnce(&Recording) -> std::result::Result<O, E>,
-    ) -> std::result::Result<O::Kept, E> {
-        let (kept, _) = self.record_and_submit(record)?;
-        Ok(kept)
-    }
-
-    fn record_and_submit<O: Outputs, E: From<Error>>(
-        &self,
-        record: impl FnOnce(&Recording) -> std::result::Result<O, E>,
-    ) -> std::result::Result<(O::Kept, Submission), E> {
-        let recording = self.begin_recording()?;
-        let kept = record(&recording)?.keep(&recording)?;
-        Ok((kept, recording.end_recording()?))
-    }
-
     /// Waits until everything submitted so far is done.
     ///
     /// # Errors
@@ -370,32 +278,6 @@ impl Accelerator {
         Ok(())
     }
 
-    /// Profiles everything that is submitted from now on, on any thread, until the session is
-    /// [finished](Session::finish). `name` is the run's name in reports.
-    ///
-    /// ```
-    /// # fn main() -> tidemill::Result<()> {
-    /// use tidemill::profile::Profiling;
-    /// let gpu = tidemill::Accelerator::global()?;
-    /// let session = gpu.begin_profiling("two sums", Profiling::Timeline)?;
-    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
-    /// let b = gpu.run(|r| r.add(&a, &a))?;
-    /// let c = gpu.run(|r| r.add(&a, &b))?;
-    /// let run = session.finish()?;
-    /// assert_eq!(run.submissions, 2);
-    /// assert_eq!(c.read::<f32>()?, [3.0; 1000]);
-    /// println!("{run}");
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`ProfileError::AlreadyProfiling`](crate::error::ProfileError::AlreadyProfiling) if another session is open.
-    pub fn begin_profiling(&self, name: &str, mode: Profiling) -> Result<Session> {
-        process::check()?;
-        Session::begin(&self.core, name, mode, self.stats())
-    }
-
     /// Peaks of the device, measured by the host's clock on the first call (some tenths of a second), then kept, on disk
     /// too.
     ///
@@ -405,11 +287,6 @@ impl Accelerator {
     pub fn peaks(&self) -> Result<Peaks> {
         self.core.open()?;
         self.core.peaks()
-    }
-
-    /// Begins a measurement by the host's clock; see [`Measurement`].
-    pub fn measure(&self, name: &str) -> Measurement {
-        Measurement::new(self, name)
     }
 
     /// Lets RenderDoc capture the closure's submissions, and returns the file: `name` with `.rdc` appended, a path

@@ -29,6 +29,7 @@ use crate::runtime::quiet::Quiet;
 use crate::runtime::timeline::Timeline;
 use crate::runtime::wakers::Wakers;
 use crate::schedule::compiled_graph::Amount;
+use crate::shape::{DType, Shape};
 use crate::vk::buffer::MemoryKind;
 use crate::vk::choice::{DeviceChoice, choose};
 use crate::vk::describe;
@@ -327,4 +328,22 @@ fn cache_folder(wanted: &CacheDir) -> Result<(Option<std::path::PathBuf>, Option
         (Err(e), CacheDir::At(_)) => Err(Error::CacheFolder { path, detail: e.to_string() }),
         (Err(e), _) => Ok((None, Some(format!("{}: {e}", path.display())))),
     }
+}
+
+/// Refuses what no single buffer of the device can hold, or 2^31 elements and more, which indices can't reach.
+pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
+    let limit =
+        core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
+    let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
+    if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
+}
+
+/// The error for a tensor of another device.
+pub(crate) fn foreign_tensor(op: &'static str, theirs: &Core, ours: &Core) -> Error {
+    let same = theirs.device.info.name == ours.device.info.name;
+    let name = |core: &Core| match (&core.device.info.name, same) {
+        (name, true) => format!("{name} (accelerator {})", core.number),
+        (name, false) => name.clone(),
+    };
+    Error::ForeignTensor { op, theirs: name(theirs), ours: name(ours) }
 }

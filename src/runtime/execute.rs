@@ -17,9 +17,10 @@ use crate::runtime::pipelines::parallel::needed;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::profile::profiler::trace;
-use crate::runtime::profile::ticket::{RowPlan, Ticket};
-use crate::runtime::state::{LockedStates, Updated};
+use crate::runtime::profile::ticket::RowPlan;
+use crate::runtime::submission::Submitted;
 use crate::runtime::tensor::{Contents, Storage};
+use crate::runtime::updated::{LockedStates, Updated};
 use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::memory::Home;
 use crate::vk::buffer::{Buffer, MemoryKind};
@@ -28,14 +29,6 @@ use crate::vk::raw::HostSync;
 
 /// How many of a submission's labels are kept to be named if the device is lost.
 const LABELS_KEPT: usize = 8;
-
-/// A submission that was handed to the device.
-#[derive(Debug)]
-pub(crate) struct Submitted {
-    pub(crate) value: u64,
-    /// Collects the times, if the recording is profiled.
-    pub(crate) ticket: Option<Arc<Ticket>>,
-}
 
 /// The tensors from outside that a compiled graph works with.
 pub(crate) struct Outside<'a> {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::error::{Error, HostError, Result};
 use crate::runtime::accelerator::Accelerator;
-use crate::runtime::recording::check_size;
-use crate::runtime::staging::WriteMode;
+use crate::runtime::core::check_size;
+use crate::runtime::pool::WriteMode;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
 use crate::shape::{DType, Shape};
 use crate::vk::buffer::{HostMemory, MemoryKind};

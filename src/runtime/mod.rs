@@ -32,6 +32,7 @@ pub(crate) mod state;
 pub(crate) mod submission;
 pub(crate) mod tensor;
 pub(crate) mod timeline;
+mod updated;
 mod uploads;
 pub(crate) mod wakers;
 

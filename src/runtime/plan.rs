@@ -12,18 +12,18 @@ use crate::error::{Error, Result};
 use crate::ir::command::Lowered;
 use crate::ir::value::{Label, TensorVersion};
 use crate::runtime::commands::{BlockUse, Commands, Job};
-use crate::runtime::core::{Core, OnShortage};
-use crate::runtime::execute::{Submitted, last_labels};
+use crate::runtime::core::{Core, OnShortage, foreign_tensor};
+use crate::runtime::execute::last_labels;
 use crate::runtime::pipelines::PipelineBuildStats;
 use crate::runtime::pipelines::parallel::needed;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::{Probe, ProfileRequest};
 use crate::runtime::profile::ticket::RowPlan;
-use crate::runtime::recording::foreign_tensor;
-use crate::runtime::state::place;
-use crate::runtime::submission::Submission;
+use crate::runtime::recording::{Recording, discard};
+use crate::runtime::submission::{Submission, Submitted};
 use crate::runtime::tensor::{Contents, LockedOutput, Standing, Storage, Tensor};
+use crate::runtime::updated::place;
 use crate::schedule::compiled_graph::{Amount, CompiledGraph};
 use crate::schedule::memory::Home;
 use crate::shape::Shape;
@@ -149,6 +149,32 @@ impl fmt::Debug for Plan {
 
 /// A tensor that was recorded, and its shape there.
 type Recorded = (Arc<Storage>, Shape);
+
+/// # Plans
+impl Recording {
+    /// Ends the recording without handing it to the device: a [`Plan`] submits it as often as it is wanted, with no
+    /// re-recording. What was kept has contents once the plan was submitted.
+    ///
+    /// A plan reads its tensors when it is submitted: what was written to them after they were recorded is seen.
+    ///
+    /// # Errors
+    ///
+    /// Errors of memory and of the device. What was kept is then [`Error::Discarded`].
+    pub fn into_plan(mut self) -> Result<Plan> {
+        let state = self.state_mut();
+        let (graph, profiling) = (std::mem::take(&mut state.graph), state.profiling);
+        let kept = std::mem::take(&mut state.kept);
+        let (tensors, sync) = (std::mem::take(&mut state.tensors), std::mem::take(&mut state.sync));
+        let updated = std::mem::take(&mut state.updated);
+        let updated = updated.into_iter().map(|updated| (updated.storage, updated.shape)).collect();
+        let plan = CompiledGraph::new(self.catalog(), self.core.fusion, graph, tensors.len())
+            .and_then(|compiled| Plan::new(&self.core, compiled, &kept, (tensors, updated), profiling, sync));
+        if plan.is_err() {
+            discard(&kept);
+        }
+        plan
+    }
+}
 
 impl Plan {
     /// Makes the pipelines and takes memory for temporaries.

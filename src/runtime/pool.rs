@@ -21,7 +21,7 @@ use crate::vk::device::Device;
 use crate::vk::raw::HostBuffer;
 
 use self::lease::Home;
-pub(crate) use self::lease::{Hold, Lease};
+pub(crate) use self::lease::{Hold, Lease, WriteMode};
 pub use self::shelves::PoolStats;
 
 /// How much of a tensor goes through staging memory in one piece: half a millisecond's worth at 16 GB/s, beside

@@ -15,16 +15,16 @@ use crate::ir::op::Op;
 use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::lower;
-use crate::runtime::core::Core;
+use crate::runtime::accelerator::Accelerator;
+use crate::runtime::core::{Core, check_size, foreign_tensor};
 use crate::runtime::execute::{Outside, execute};
 use crate::runtime::operand::{IntoOperand, Scalar};
-use crate::runtime::plan::Plan;
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::ProfileRequest;
-use crate::runtime::state::Updated;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
+use crate::runtime::updated::Updated;
 use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::explain::Explanation;
 use crate::shape::{DType, Element, Shape};
@@ -87,12 +87,25 @@ pub(super) struct State {
     pub(super) sync: HostSync,
     request: ProfileRequest,
     /// How it is profiled, if not as the accelerator is.
-    profiling: Option<Profiling>,
+    pub(super) profiling: Option<Profiling>,
 }
 
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recording").field("nodes", &self.graph().nodes.len()).finish_non_exhaustive()
+    }
+}
+
+/// # Recordings
+impl Accelerator {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`] or [`Error::Closed`].
+    pub fn begin_recording(&self) -> Result<Recording> {
+        self.core().open()?;
+        Ok(Recording::new(self.core().clone()))
     }
 }
 
@@ -194,29 +207,6 @@ impl Recording {
             discard(&kept);
         }
         Ok(Submission::new(self.core.clone(), submitted?))
-    }
-
-    /// Ends the recording without submitting it: a [`Plan`] can be submitted many times. Kept tensors have contents once
-    /// the plan was submitted.
-    ///
-    /// A plan reads its tensors when it is submitted, with writes that came after the recording.
-    ///
-    /// # Errors
-    ///
-    /// Errors of memory and of the device. Kept tensors are then [`Error::Discarded`].
-    pub fn into_plan(mut self) -> Result<Plan> {
-        let state = self.state_mut();
-        let (graph, profiling) = (std::mem::take(&mut state.graph), state.profiling);
-        let kept = std::mem::take(&mut state.kept);
-        let (tensors, sync) = (std::mem::take(&mut state.tensors), std::mem::take(&mut state.sync));
-        let updated = std::mem::take(&mut state.updated);
-        let updated = updated.into_iter().map(|updated| (updated.storage, updated.shape)).collect();
-        let plan = CompiledGraph::new(self.catalog(), self.core.fusion, graph, tensors.len())
-            .and_then(|compiled| Plan::new(&self.core, compiled, &kept, (tensors, updated), profiling, sync));
-        if plan.is_err() {
-            discard(&kept);
-        }
-        plan
     }
 
     /// Explains what will run if the recording ends now: which operations become one dispatch, where barriers stand, and which
@@ -470,24 +460,6 @@ impl Recording {
     pub(crate) fn handle(&self, id: ValueId) -> Value {
         Value { recording: self.id, id }
     }
-}
-
-/// Refuses a shape that is larger than a buffer of the device, or has 2^31 elements or more, which indices can't reach.
-pub(crate) fn check_size(core: &Core, op: &'static str, shape: Shape, dtype: DType) -> Result<()> {
-    let limit =
-        core.device.info.limits.buffer_bytes.min((u64::from(u32::MAX) >> 1) * dtype.size_bytes() as u64);
-    let bytes = (shape.elements() as u64).saturating_mul(dtype.size_bytes() as u64);
-    if bytes > limit { Err(Error::TooLarge { op, shape, bytes, limit }) } else { Ok(()) }
-}
-
-/// The error for a tensor of another device.
-pub(crate) fn foreign_tensor(op: &'static str, theirs: &Core, ours: &Core) -> Error {
-    let same = theirs.device.info.name == ours.device.info.name;
-    let name = |core: &Core| match (&core.device.info.name, same) {
-        (name, true) => format!("{name} (accelerator {})", core.number),
-        (name, false) => name.clone(),
-    };
-    Error::ForeignTensor { op, theirs: name(theirs), ours: name(ours) }
 }
 
 pub(super) fn discard(kept: &[Arc<Storage>]) {

@@ -8,29 +8,13 @@ use std::sync::atomic::Ordering;
 use crate::error::{Error, Result};
 use crate::runtime::commands::{BlockUse, Job};
 use crate::runtime::core::{Core, OnShortage};
-use crate::runtime::pool::{Lease, PIECE_BYTES};
+use crate::runtime::pool::{Lease, PIECE_BYTES, WriteMode};
 use crate::runtime::tensor::Contents;
 use crate::vk::buffer::MemoryKind;
 use crate::vk::command::{Barrier, Bound};
 
 /// Pieces that are copied to staging memory ahead of the one that the host reads.
 const READ_AHEAD: usize = 3;
-
-/// How the host writes a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteMode {
-    /// In its place where it is mapped: nothing pending uses it.
-    InPlace,
-    /// By a copy in the queue, behind whatever uses it.
-    Queued,
-}
-
-impl WriteMode {
-    /// Whether it is the host that writes the block's own memory.
-    pub(crate) fn is_direct(self, lease: &Lease) -> bool {
-        self == WriteMode::InPlace && lease.block().buffer.is_mapped()
-    }
-}
 
 impl Core {
     /// Copies host data to a block, and says what it holds then. Waits only if there is as much in staging memory as there may

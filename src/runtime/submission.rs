@@ -8,12 +8,19 @@ use std::time::Duration;
 
 use crate::error::{ProfileError, Result};
 use crate::runtime::core::Core;
-use crate::runtime::execute::Submitted;
 use crate::runtime::profile::row::Profile;
 use crate::runtime::profile::ticket::Ticket;
 use crate::runtime::timeline::Timeline;
 use crate::runtime::wakers::WaitingPlace;
 use crate::vk::process;
+
+/// A submission that was handed to the device.
+#[derive(Debug)]
+pub(crate) struct Submitted {
+    pub(crate) value: u64,
+    /// Collects the times, if the recording is profiled.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+}
 
 /// Work that was handed to the device: a number on its timeline.
 ///

@@ -13,39 +13,11 @@ use parking_lot::Mutex;
 pub use self::import::HostMemory;
 use self::import::Imported;
 use super::device::Device;
-use super::raw::{BUFFER_USAGE, HostBuffer};
+use super::raw::HostBuffer;
+pub(crate) use super::usage::MemoryKind;
+use super::usage::{BUFFER_USAGE, TEXEL_FORMAT};
 use super::{check, process};
 use crate::error::{Error, Result};
-
-/// The format of the engine's own texel views: 16 raw bytes, so that one view serves every element type and a load
-/// can't touch a NaN's bits.
-pub(crate) const TEXEL_FORMAT: vk::Format = vk::Format::R32G32B32A32_UINT;
-
-/// The purpose of a buffer's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum MemoryKind {
-    /// Read and written by the device; mapped too where the device's own memory is.
-    Device,
-    /// Written by the host, copied from by the device.
-    Upload,
-    /// Copied to by the device, read by the host.
-    Readback,
-}
-
-impl MemoryKind {
-    /// Whether data only passes through.
-    pub(crate) fn is_staging(self) -> bool {
-        self != MemoryKind::Device
-    }
-
-    fn purpose(self) -> &'static str {
-        match self {
-            MemoryKind::Device => "for tensors",
-            MemoryKind::Upload => "that the host can write",
-            MemoryKind::Readback => "that the host can read",
-        }
-    }
-}
 
 /// A buffer, bound to its memory for life.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use ash::prelude::VkResult;
 use ash::vk;
 
 use super::check;
-use super::device::Device;
 use super::instance::Instance;
 use super::loader;
 use super::physical::DeviceInfo;
@@ -82,26 +81,27 @@ impl Calibration {
         };
         read.map(|(ticks, _)| ticks[0])
     }
-}
 
-impl Device {
-    /// Both clocks at one moment; `None` where the host can't read the device's.
+    /// Both clocks at one moment.
     ///
     /// Only the device's clock is asked for, and the host's is read before and after: so the pair is in terms of
     /// `Instant`, whatever clock that is on this platform, and its error is known.
-    pub(crate) fn sample_clock(&self) -> Result<Option<ClockSample>> {
-        let Some(calibration) = &self.calibration else { return Ok(None) };
-        let mut best: Option<ClockSample> = None;
-        for _ in 0..READINGS {
-            let before = Instant::now();
-            let ticks = calibration.ticks();
-            let took = before.elapsed();
-            let ticks = check("vkGetCalibratedTimestamps", ticks)?;
-            let uncertainty_ns = (took.as_nanos() / 2) as u64;
-            if best.is_none_or(|best| uncertainty_ns < best.uncertainty_ns) {
-                best = Some(ClockSample { ticks, host: before + took / 2, uncertainty_ns });
+    pub(super) fn sample(&self) -> Result<ClockSample> {
+        let mut best = self.read_both()?;
+        for _ in 1..READINGS {
+            let read = self.read_both()?;
+            if read.uncertainty_ns < best.uncertainty_ns {
+                best = read;
             }
         }
         Ok(best)
+    }
+
+    fn read_both(&self) -> Result<ClockSample> {
+        let before = Instant::now();
+        let ticks = self.ticks();
+        let took = before.elapsed();
+        let ticks = check("vkGetCalibratedTimestamps", ticks)?;
+        Ok(ClockSample { ticks, host: before + took / 2, uncertainty_ns: (took.as_nanos() / 2) as u64 })
     }
 }

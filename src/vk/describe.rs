@@ -8,7 +8,7 @@ use super::check;
 use super::instance::Instance;
 use super::loader;
 use super::physical::{DeviceInfo, DeviceKind, Features, Limits, TimestampClock};
-use super::raw::BUFFER_USAGE;
+use super::usage::{BUFFER_USAGE, TEXEL_FORMAT};
 use super::workarounds::Workarounds;
 use crate::error::Result;
 
@@ -54,7 +54,7 @@ pub(crate) fn describe(
     // SAFETY: contract 1.
     let memory = unsafe { instance.get_physical_device_memory_properties(raw) };
     // SAFETY: contract 1.
-    let format = unsafe { instance.get_physical_device_format_properties(raw, super::buffer::TEXEL_FORMAT) };
+    let format = unsafe { instance.get_physical_device_format_properties(raw, TEXEL_FORMAT) };
     // SAFETY: contract 1.
     let families = unsafe { instance.get_physical_device_queue_family_properties(raw) };
     let family = compute_family(&families, queue_family);

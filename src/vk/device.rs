@@ -8,7 +8,7 @@ use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use parking_lot::Mutex;
 
-use super::clock::{self, Calibration};
+use super::clock::{self, Calibration, ClockSample};
 use super::describe::describe;
 use super::instance::Instance;
 use super::physical::DeviceInfo;
@@ -233,6 +233,11 @@ impl Device {
             self.instance.raw.get_physical_device_memory_properties2(self.info.raw, &mut properties);
         }
         (told.heap_budget[heap], told.heap_usage[heap])
+    }
+
+    /// The device's clock and the host's at one moment; `None` where the host can't read the device's.
+    pub(crate) fn sample_clock(&self) -> Result<Option<ClockSample>> {
+        self.calibration.as_ref().map(Calibration::sample).transpose()
     }
 
     pub(crate) fn pipeline_barrier(&self, commands: vk::CommandBuffer, info: &vk::DependencyInfo<'_>) {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::debug::messenger_info;
-use super::messages::{MessageLog, MessageSink};
+use super::messages::{MessageLog, MessageSink, messenger_info};
 use super::{check, loader, process};
 use crate::error::{Error, Result};
 

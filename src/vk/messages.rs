@@ -4,12 +4,14 @@
 //! on a thread of its own: it may call into the engine, panic, or end the process.
 
 use std::collections::VecDeque;
+use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use ash::vk;
 use parking_lot::{Condvar, Mutex};
 
 use super::process;
@@ -143,6 +145,39 @@ fn deliver(shared: &Shared, sink: &MessageSink) {
         state.heard += 1;
         shared.changed.notify_all();
     }
+}
+
+/// What the instance is told to report, and where to.
+pub(crate) fn messenger_info(log: &Arc<MessageLog>) -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
+    vk::DebugUtilsMessengerCreateInfoEXT::default()
+        .message_severity(
+            vk::DebugUtilsMessageSeverityFlagsEXT::WARNING | vk::DebugUtilsMessageSeverityFlagsEXT::ERROR,
+        )
+        // Not GENERAL: that is the loader talking about drivers it could not open.
+        .message_type(
+            vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION | vk::DebugUtilsMessageTypeFlagsEXT::PERFORMANCE,
+        )
+        .pfn_user_callback(Some(on_message))
+        .user_data(Arc::as_ptr(log).cast::<c_void>().cast_mut())
+}
+
+unsafe extern "system" fn on_message(
+    _severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    _kind: vk::DebugUtilsMessageTypeFlagsEXT,
+    data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
+    log: *mut c_void,
+) -> vk::Bool32 {
+    // No code of the host's runs below, and nothing here panics: the caller is a driver.
+    // SAFETY: contract 1: the instance that owns the messenger holds the log's Arc.
+    let log = unsafe { &*log.cast::<MessageLog>() };
+    // SAFETY: the layer passes a valid structure for the length of the call.
+    let text = unsafe { (*data).p_message };
+    if !text.is_null() {
+        // SAFETY: the layer passes a NUL-terminated string for the length of the call.
+        let text = unsafe { CStr::from_ptr(text) };
+        log.push(text.to_string_lossy().into_owned());
+    }
+    vk::FALSE
 }
 
 #[cfg(test)]

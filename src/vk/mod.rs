@@ -62,6 +62,7 @@ pub(crate) mod queue;
 pub mod raw;
 pub(crate) mod renderdoc;
 pub(crate) mod room;
+pub(crate) mod usage;
 pub(crate) mod workarounds;
 
 use ash::vk;

@@ -25,13 +25,12 @@ pub use ash;
 use ash::vk;
 
 pub use crate::vk::buffer::HostMemory;
+pub use crate::vk::usage::BUFFER_USAGE;
 
 pub use self::needs::{DeviceNeeds, FEATURES_NEEDED, FEATURES_USED};
 pub(crate) use self::needs::{Enabled, FeatureChain, wanted_extensions};
 pub(crate) use self::sharing::HostSync;
-pub use self::sharing::{
-    BUFFER_USAGE, HostBuffer, HostCommands, SemaphorePoint, TensorBuffer, TimelinePoint,
-};
+pub use self::sharing::{HostBuffer, HostCommands, SemaphorePoint, TensorBuffer, TimelinePoint};
 
 /// A Vulkan entry point from outside, to be used instead of the system's loader
 /// ([`Config::entry`](crate::Config::entry)). A wrapped function table sees every Vulkan call of the engine and of its

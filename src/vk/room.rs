@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gpu_allocator::AllocationSizes;
 
-use super::buffer::MemoryKind;
+use super::usage::MemoryKind;
 
 /// The unit in which gpu-allocator counts the sizes of shared memory objects.
 const GRAIN_BYTES: u64 = 4 << 20;

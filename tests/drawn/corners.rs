@@ -173,6 +173,7 @@ pub const CORNERS: &[Corner] = &[
             t.unary("clip", &x)
         })
     }),
+    corner("default variants", "a large matmul", |t| t.times_plain([513, 512, 8])),
     corner("default variants", "one matmul twice", |t| {
         let (a, b) = (t.tensor(&[20, 8])?, t.tensor(&[8, 12])?);
         let (once, again) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [false; 2])?);
@@ -283,6 +284,14 @@ pub const CORNERS: &[Corner] = &[
         t.keep(&once)?;
         t.keep(&other)?;
         t.unary("neg", &again)
+    }),
+    corner("narrow", "pooling in windows", |t| {
+        let x = t.tensor(&[3, 20_000])?;
+        t.pairs(&x)
+    }),
+    corner("narrow", "resizing in windows", |t| {
+        let x = t.tensor(&[3, 10_000])?;
+        t.doubled(&x)
     }),
     corner("narrow", "a normalised row beyond a binding", |t| {
         let x = t.tensor(&[2, 20_001])?;

@@ -24,7 +24,7 @@ pub(super) struct Program {
 }
 
 /// Of the table of cases, by the name under which benches time them: one or two of every family, on every path of its own.
-const CASES: [&str; 43] = [
+const CASES: [&str; 46] = [
     "op_add",
     "op_add_row",
     "op_add_column",
@@ -61,13 +61,16 @@ const CASES: [&str; 43] = [
     "op_add_layer_norm",
     "op_average_pool",
     "op_pixel_shuffle",
+    "resize_linear_3x512_1024",
     "op_gather_elements",
+    "op_gather_nd",
     "op_scatter_add",
     "op_segment_sum",
     "op_bincount",
     "op_cumsum",
     "op_sort",
     "op_unique",
+    "op_searchsorted",
 ];
 
 type Job = fn(&Accelerator) -> Result<()>;

@@ -6,13 +6,15 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
+use crate::ir::command::{Action, Command};
 use crate::ir::elementwise::{Elementwise, MAX_SCALARS};
 use crate::ir::op_code::OpSet;
-use crate::ir::value::{Access, ValueId, Values};
+use crate::ir::value::{Access, Label, ValueId, Values};
 use crate::kernels::axis::split::input_window;
 use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{op_list, prologue};
+use crate::shape::DType;
 use crate::vk::physical::Limits;
 
 /// Inputs that a module has room for,
@@ -50,6 +52,21 @@ pub(crate) struct Bound {
     pub(crate) spare: u64,
 }
 
+impl Bound {
+    /// The dispatch that reads so many elements by these bindings, and writes by those that were added.
+    pub(crate) fn command(
+        self,
+        label: &Label,
+        action: Action,
+        prologue: Option<&Elementwise>,
+        (dtype, elements): (DType, u64),
+    ) -> Command {
+        let flops = elements + prologue.map_or(0, |prologue| prologue.flops(dtype, elements));
+        let bytes = self.accesses.iter().map(|access| access.bytes).sum::<u64>() - self.spare;
+        Command::new(label.clone(), action, self.accesses).with_flops(flops).with_bytes(bytes)
+    }
+}
+
 /// Binds these words of what a kernel reads.
 pub(crate) fn bind(
     prologue: Option<&Elementwise>,
@@ -84,7 +101,12 @@ where
     }
 }
 
-/// The push constants that follow those of the kernel.
-pub(crate) fn push(prologue: &Elementwise) -> [u32; MAX_SCALARS] {
-    std::array::from_fn(|k| prologue.scalars.get(k).copied().unwrap_or(0))
+/// The push constants of a kernel, and behind them those of the elementwise op.
+pub(crate) fn push(own: &impl bytemuck::NoUninit, prologue: Option<&Elementwise>) -> SmallVec<[u8; 128]> {
+    let mut push = SmallVec::from_slice(bytemuck::bytes_of(own));
+    let scalars = |prologue: &Elementwise| -> [u32; MAX_SCALARS] {
+        std::array::from_fn(|k| prologue.scalars.get(k).copied().unwrap_or(0))
+    };
+    push.extend(prologue.into_iter().flat_map(scalars).flat_map(u32::to_ne_bytes));
+    push
 }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::value::{ValueId, Values};
-use crate::kernels::axis::split::{AxisSplit, DispatchRange, Geometry, load_of};
+use crate::kernels::axis::split::{AxisSplit, DispatchRange, Geometry, Layout, load_of};
 use crate::kernels::axis::threads_per_row::ONE_LANE_GROUP;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
@@ -79,6 +79,35 @@ pub(super) fn column_group(geometry: Geometry, split: AxisSplit, variant: &Varia
     let four_columns = geometry.outer * split.parts * geometry.inner.div_ceil(4);
     let few = four_columns < 16_384 && variant.tree == Tree::Shuffle;
     if branch!("axis: few columns", few) { 32 } else { ONE_LANE_GROUP }.min(limits.invocations)
+}
+
+/// What the push constants of kernels of rows begin with.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct PushParts {
+    units: u32,
+    begin: u32,
+    parts: u32,
+    magic: u32,
+    shift: u32,
+    extent: u32,
+    chunk: u32,
+}
+
+impl PushParts {
+    /// `parts` are those of a row that have states.
+    pub(super) fn new(range: &DispatchRange, layout: &Layout, parts: u64) -> PushParts {
+        let (magic, shift) = division(layout.split.parts as u32);
+        PushParts {
+            units: range.units as u32,
+            begin: range.begin as u32,
+            parts: parts as u32,
+            magic,
+            shift,
+            extent: layout.geometry.extent as u32,
+            chunk: layout.split.chunk as u32,
+        }
+    }
 }
 
 /// What the push constants of kernels of columns begin with: `glsl/lib/columns.glsl`.

@@ -188,13 +188,14 @@ impl CopyBox {
         let window = window_bytes(limits) / 4;
         let input_windowed = linear.load == Load::Buffer && from.bytes > limits.storage_range_bytes;
         let most = linear.most_elements();
+        let output_windowed = to.bytes > limits.storage_range_bytes;
         let room = Room {
             input: if branch!("copy_box: input in windows", input_windowed) {
                 most.min(window)
             } else {
                 most
             },
-            output: if to.bytes > limits.storage_range_bytes { window } else { u64::MAX },
+            output: if branch!("copy_box: output in windows", output_windowed) { window } else { u64::MAX },
         };
         let (mut uniform_store, mut pieces) = (Vec::new(), Vec::new());
         let piece = Piece::new(&self.shape, &values.value(self.output).shape, &self.corner);
@@ -204,7 +205,7 @@ impl CopyBox {
         let uniform_store = uniform_store.into_iter().map(|piece| (piece, true));
         for (piece, uniform_store) in uniform_store.chain(pieces.into_iter().map(|piece| (piece, false))) {
             let count = piece.elements();
-            if piece.is_run() {
+            if branch!("copy_box: a run", piece.is_run()) {
                 let from = Access { offset: 4 * piece.from, bytes: 4 * count, ..from };
                 let to = Access { offset: 4 * piece.to, bytes: 4 * count, ..to };
                 commands.push(Command::new(label.clone(), Action::Copy, smallvec![from, to]));

@@ -65,15 +65,6 @@ impl Scan {
         Linear::new(catalog, bytes / 4, &[bytes, bytes])
     }
 
-    /// Parts of a row or column, and elements of a part.
-    fn split(&self, walk: Walk, catalog: &Catalog) -> (u64, u64) {
-        let Geometry { extent, .. } = self.geometry;
-        let lines = self.geometry.results() / if walk == Walk::Across { 4 } else { 1 };
-        let parts = (lanes(catalog) / lines.max(1)).clamp(1, extent.div_ceil(LEAST_CHUNK));
-        let chunk = extent.div_ceil(parts).next_multiple_of(4).min(MOST_CHUNK);
-        (extent.div_ceil(chunk), chunk)
-    }
-
     /// Appends the commands that carry it out.
     pub(crate) fn lower(
         &self,
@@ -88,7 +79,8 @@ impl Scan {
             false if branch!("scan: columns by fours", inner.is_multiple_of(4)) => Walk::Across,
             _ => Walk::Single,
         };
-        let (parts, chunk) = self.split(walk, catalog);
+        let lines = self.geometry.results() / if walk == Walk::Across { 4 } else { 1 };
+        let (parts, chunk) = split(extent, lines, lanes(catalog));
         if branch!("scan: whole lines", parts == 1) {
             let command = self.pass(
                 (Pass::Alone, walk),
@@ -193,6 +185,13 @@ impl Scan {
     }
 }
 
+/// Parts of each of so many rows or columns, and elements of a part.
+fn split(extent: u64, lines: u64, lanes: u64) -> (u64, u64) {
+    let parts = (lanes / lines.max(1)).clamp(1, extent.div_ceil(LEAST_CHUNK));
+    let chunk = extent.div_ceil(parts).next_multiple_of(4).min(MOST_CHUNK);
+    (extent.div_ceil(chunk), chunk)
+}
+
 /// An exclusive scan of counts, all of them one row.
 pub(super) fn running_counts(
     input: ValueId,
@@ -214,4 +213,27 @@ pub(super) fn running_counts(
         output,
     };
     scan.lower(label, values, catalog, commands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines so many or so long that parts are as long as they may be are too large for the table of cases.
+    #[test]
+    fn parts_cover_a_line_and_are_no_longer_than_loops_may_be() {
+        for extent in [1, 255, 256, 257, 8191, 8192, 8193, 1 << 20, (1 << 20) + 1, 500_000_000] {
+            for (lines, lanes) in
+                [(1, 4096), (1, 65_536), (3, 4096), (2048, 4096), (4096, 4096), (70_000, 65_536)]
+            {
+                let (parts, chunk) = split(extent, lines, lanes);
+                let split = format!("{extent} x {lines} on {lanes}: {parts} of {chunk}");
+                assert!(parts * chunk >= extent && (parts - 1) * chunk < extent, "{split}");
+                assert!(chunk % 4 == 0 && chunk <= MOST_CHUNK, "{split}");
+            }
+        }
+        assert_eq!(split(8192, 4096, 4096), (1, 8192));
+        assert_eq!(split(8193, 4096, 4096), (2, 8192));
+        assert_eq!(split(257, 1, 4096), (2, 132));
+    }
 }

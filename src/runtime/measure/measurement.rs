@@ -8,6 +8,14 @@ use crate::runtime::accelerator::Accelerator;
 use crate::runtime::profile::guard::{DOUBTS, Peaks, Throughput};
 use crate::shape::Element;
 
+/// # Measurements
+impl Accelerator {
+    /// Begins a measurement by the host's clock; see [`Measurement`].
+    pub fn measure(&self, name: &str) -> Measurement {
+        Measurement::new(self, name)
+    }
+}
+
 /// Whether a round waits for its work before the next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use crate::error::{MeasurementError, ProfileError, Result};
-use crate::runtime::accelerator::Stats;
+use crate::runtime::accelerator::{Accelerator, Stats};
 use crate::runtime::core::Core;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::clock::{ClockMismatch, union_ns};
@@ -16,6 +16,35 @@ use crate::runtime::profile::profiler::{CpuSpan, Log};
 use crate::runtime::profile::row::{HostTime, Profile, Row};
 use crate::schedule::explain::Explanation;
 use crate::vk::process;
+
+/// # Profiles of runs
+impl Accelerator {
+    /// Profiles everything that is submitted from now on, on any thread, until the session is
+    /// [finished](Session::finish). `name` is what reports call the run.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// use tidemill::profile::Profiling;
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let session = gpu.begin_profiling("two sums", Profiling::Timeline)?;
+    /// let a = gpu.upload(&[1.0f32; 1000], [1000])?;
+    /// let b = gpu.run(|r| r.add(&a, &a))?;
+    /// let c = gpu.run(|r| r.add(&a, &b))?;
+    /// let run = session.finish()?;
+    /// assert_eq!(run.submissions, 2);
+    /// assert_eq!(c.read::<f32>()?, [3.0; 1000]);
+    /// println!("{run}");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::AlreadyProfiling`](crate::error::ProfileError::AlreadyProfiling) if another session is open.
+    pub fn begin_profiling(&self, name: &str, mode: Profiling) -> Result<Session> {
+        process::check()?;
+        Session::begin(self.core(), name, mode, self.stats())
+    }
+}
 
 /// What a recording of a run was to do, for its report.
 #[derive(Clone, Debug)]

@@ -29,6 +29,22 @@ struct Leased {
     home: Home,
 }
 
+/// How the host writes a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteMode {
+    /// In its place where it is mapped: nothing pending uses it.
+    InPlace,
+    /// By a copy in the queue, behind whatever uses it.
+    Queued,
+}
+
+impl WriteMode {
+    /// Whether it is the host that writes the block's own memory.
+    pub(crate) fn is_direct(self, lease: &Lease) -> bool {
+        self == WriteMode::InPlace && lease.block().buffer.is_mapped()
+    }
+}
+
 /// Where a block goes when nothing refers to it.
 pub(super) enum Home {
     /// Back to its pool.

@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::super::check;
 use super::super::device::Device;
-use super::super::raw::BUFFER_USAGE;
+use super::super::usage::BUFFER_USAGE;
 use super::Buffer;
 use crate::error::{Error, HostError, Result};
 

@@ -8,16 +8,7 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use crate::vk::buffer::Buffer;
-
-/// Usages that a host's buffer needs to become a tensor. Tidemill's own buffers have the same.
-pub const BUFFER_USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
-    vk::BufferUsageFlags::TRANSFER_SRC.as_raw()
-        | vk::BufferUsageFlags::TRANSFER_DST.as_raw()
-        | vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
-        | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER.as_raw()
-        | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER.as_raw()
-        | vk::BufferUsageFlags::UNIFORM_BUFFER.as_raw(),
-);
+use crate::vk::usage::BUFFER_USAGE;
 
 /// A range of a buffer of the host's, for [`Accelerator::wrap`](crate::Accelerator::wrap).
 #[derive(Clone, Copy, Debug)]

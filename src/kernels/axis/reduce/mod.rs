@@ -14,16 +14,17 @@ use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
 use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::prologue::{self, Bound};
+use crate::kernels::axis::prologue;
 use crate::kernels::axis::reduction::Finish;
 use crate::kernels::axis::split::{
     AxisSplit, DispatchRange, Geometry, Layout, input_window, load_of, output_window, subgroup,
 };
-use crate::kernels::axis::split_heuristics::{PushRange, Reads, SplitHeuristics, check_states, column_group};
+use crate::kernels::axis::split_heuristics::{
+    PushParts, PushRange, Reads, SplitHeuristics, check_states, column_group,
+};
 use crate::kernels::axis::threads_per_row::ONE_LANE_GROUP;
 use crate::kernels::bindings::{grid, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{lanes, monoid, reduce_columns, reduce_merge, reduce_rows};
@@ -105,13 +106,7 @@ impl ReduceThreads {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushRows {
-    units: u32,
-    begin: u32,
-    parts: u32,
-    magic: u32,
-    shift: u32,
-    extent: u32,
-    chunk: u32,
+    parts: PushParts,
     count: u32,
     origin: u32,
     origin2: u32,
@@ -353,12 +348,11 @@ impl Lowering<'_> {
         let pipeline = self.catalog.pipeline(constants.of(module))?;
         let out_bytes = self.out_bytes(target);
         let layout = Layout { geometry, split, out_bytes };
-        for DispatchRange { begin, units, .. } in
-            layout.dispatch_ranges(self.split_plan().windowed(load), self.label.shape, op, limits)?
-        {
+        for range in layout.dispatch_ranges(self.split_plan().windowed(load), self.label.shape, op, limits)? {
+            let DispatchRange { begin, units, .. } = range;
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let elements = words.end - words.start;
-            let Bound { mut accesses, origin, spare } =
+            let mut bound =
                 prologue::bind(prologue.as_ref(), self.reduce.input, self.values, &words, load, limits);
             let mut origin2 = 0;
             branch!("reduce: rows and a second", second.is_some());
@@ -367,34 +361,23 @@ impl Lowering<'_> {
                 let dot = branch!("reduce: dot", self.reduce.reduction == Reduction::Dot);
                 let words = if dot { words } else { means };
                 let window = input_window(self.values, second, words, load, limits);
-                accesses.push(window.access);
+                bound.accesses.push(window.access);
                 origin2 = window.origin;
             }
             let out = output_window(self.values, target, begin..begin + units, out_bytes, limits);
-            accesses.push(out.access);
-            let (magic, shift) = division(split.parts as u32);
+            bound.accesses.push(out.access);
             let push = PushRows {
-                units: units as u32,
-                begin: begin as u32,
-                parts: split.parts as u32,
-                magic,
-                shift,
-                extent: geometry.extent as u32,
-                chunk: split.chunk as u32,
+                parts: PushParts::new(&range, &layout, split.parts),
                 count: geometry.extent as u32,
-                origin,
+                origin: bound.origin,
                 origin2,
                 out_origin: out.origin,
             };
             let groups = grid(threads.groups(units), limits);
-            let mut push = SmallVec::from_slice(bytemuck::bytes_of(&push));
-            push.extend(prologue.iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
+            let push = prologue::push(&push, prologue.as_ref());
             let action = Action::Dispatch { pipeline: pipeline.clone(), push, groups };
-            let flops =
-                elements + prologue.as_ref().map_or(0, |prologue| prologue.flops(self.dtype, elements));
-            let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
-            let command = Command::new(self.label.clone(), action, accesses);
-            self.commands.push(command.with_flops(flops).with_bytes(bytes));
+            let of = (self.dtype, elements);
+            self.commands.push(bound.command(self.label, action, prologue.as_ref(), of));
         }
         Ok(())
     }

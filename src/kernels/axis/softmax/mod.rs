@@ -12,13 +12,14 @@ use crate::ir::elementwise::Elementwise;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::prologue::{self, Bound};
+use crate::kernels::axis::prologue;
 use crate::kernels::axis::split::{AxisSplit, DispatchRange, Geometry, Layout, input_window, output_window};
-use crate::kernels::axis::split_heuristics::{PushRange, Reads, SplitHeuristics, check_states, column_group};
+use crate::kernels::axis::split_heuristics::{
+    PushParts, PushRange, Reads, SplitHeuristics, check_states, column_group,
+};
 use crate::kernels::axis::threads_per_row::ThreadsPerRow;
 use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, softmax, softmax_columns, softmax_rows};
@@ -85,13 +86,7 @@ fn few(threads: ThreadsPerRow, split: AxisSplit) -> bool {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushRows {
-    units: u32,
-    begin: u32,
-    parts: u32,
-    magic: u32,
-    shift: u32,
-    extent: u32,
-    chunk: u32,
+    parts: PushParts,
     origin: u32,
     out_origin: u32,
 }
@@ -338,31 +333,16 @@ impl Lowering<'_> {
         let DispatchRange { begin, units, .. } = range;
         let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
         let elements = words.end - words.start;
-        let Bound { mut accesses, origin, spare } =
-            prologue::bind(prologue, self.softmax.input, self.values, &words, *load, limits);
-        accesses.extend(rows.join.map(|states| self.values.whole(states, false)));
+        let mut bound = prologue::bind(prologue, self.softmax.input, self.values, &words, *load, limits);
+        bound.accesses.extend(rows.join.map(|states| self.values.whole(states, false)));
         let out = output_window(self.values, rows.target, words, 4, limits);
-        accesses.push(out.access);
-        let (magic, shift) = division(layout.split.parts as u32);
-        let push = PushRows {
-            units: units as u32,
-            begin: begin as u32,
-            parts: rows.parts as u32,
-            magic,
-            shift,
-            extent: layout.geometry.extent as u32,
-            chunk: layout.split.chunk as u32,
-            origin,
-            out_origin: out.origin,
-        };
-        let mut push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
-        push.extend(prologue.into_iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
+        bound.accesses.push(out.access);
+        let parts = PushParts::new(&range, layout, rows.parts);
+        let push = PushRows { parts, origin: bound.origin, out_origin: out.origin };
+        let mut push = prologue::push(&push, prologue);
         push.extend(rows.digits.into_iter().flatten().flat_map(u32::to_ne_bytes));
         let action = Action::Dispatch { pipeline: rows.pipeline.clone(), push, groups };
-        let flops = elements + prologue.map_or(0, |prologue| prologue.flops(self.label.dtype, elements));
-        let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
-        let command = Command::new(self.label.clone(), action, accesses);
-        self.commands.push(command.with_flops(flops).with_bytes(bytes));
+        self.commands.push(bound.command(self.label, action, prologue, (self.label.dtype, elements)));
     }
 
     fn columns(&mut self, mode: Mode, split: AxisSplit, states: Option<ValueId>) -> Result<()> {
