@@ -411,7 +411,7 @@ pub enum Error {
         shape: Shape,
     },
     /// An operation on a list of operands got none.
-    #[error("{op}: the list of operands is empty; give one or more")]
+    #[error("{op}: there are no operands; give one or more")]
     NoOperands {
         /// The operation.
         op: &'static str,

@@ -237,7 +237,7 @@ fn a_lock_that_makes_no_call_is_an_error() {
     let x = gpu.upload(&[1.0f32; 100], [100]).unwrap();
     let error = gpu.run(|r| r.neg(&x)).unwrap_err();
     assert!(matches!(error, Error::Host(HostError::QueueLock)), "{error}");
-    assert!(error.to_string().contains("QueueLock::with_queue must, once"));
+    assert!(error.to_string().contains("QueueLock::with_queue did not make the call"));
     lock.0.store(false, Ordering::Relaxed);
     let r = gpu.begin_recording().unwrap();
     let y = r.neg(&x).unwrap();

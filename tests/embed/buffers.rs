@@ -200,7 +200,7 @@ fn a_range_that_does_not_fit_is_refused_with_its_numbers() {
     assert!(error.to_string().contains("begins at byte 4"), "{error}");
     let plain = host.buffer(4096, BUFFER_USAGE & !vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER);
     let error = gpu.wrap(plain.range(0, 4096), [10], DType::F32).unwrap_err();
-    assert!(error.to_string().contains("made without STORAGE_TEXEL_BUFFER;"), "{error}");
+    assert!(error.to_string().contains("created without STORAGE_TEXEL_BUFFER;"), "{error}");
 
     let shared = wrap(0, 48, 10).unwrap();
     let own = gpu.upload(&[1.0f32; 10], [10]).unwrap();

@@ -32,7 +32,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     assert_eq!(said(r.concat([&x], 2)), "concat: axis 2 is out of range for rank 2");
     assert_eq!(
         said(r.concat([] as [&tidemill::Tensor; 0], 0)),
-        "concat: the list of operands is empty; give one or more"
+        "concat: there are no operands; give one or more"
     );
     let z = gpu.upload(&[1u32, 2], [2]).unwrap();
     assert_eq!(

@@ -128,8 +128,8 @@ static void streams(tm_accelerator *gpu) {
     FAILS(tm_stream_new(gpu, 3, &input, 1, 1, nullptr, nullptr, &raw), TM_INVALID_ARGUMENT, "record is NULL");
     FAILS(tm_stream_new(gpu, 0, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "0 slots");
     FAILS(tm_stream_new(gpu, 3, nullptr, 0, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "there are no inputs");
-    FAILS(tm_stream_new(gpu, SIZE_MAX, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "the maximum is 1024");
-    FAILS(tm_stream_new(gpu, size_t(1) << 40, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "the maximum is 1024");
+    FAILS(tm_stream_new(gpu, SIZE_MAX, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "at most 1024 slots");
+    FAILS(tm_stream_new(gpu, size_t(1) << 40, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "at most 1024 slots");
     FAILS(tm_stream_new(gpu, 3, &input, 1, SIZE_MAX, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "the maximum is 1024");
     FAILS(tm_stream_new(gpu, 3, &input, SIZE_MAX, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "the maximum is 1024");
     CHECK(raw == nullptr);
