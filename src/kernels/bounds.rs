@@ -39,6 +39,8 @@ fn bound(constant: ConstantName) -> Bound {
 
         C::MapModes | C::MapStored | C::MapHalves => Any,
         C::MapDims => Most(4),
+        C::CopyStridedDims => Size(8),
+        C::CopyStridedPerWord => Size(4),
         C::MapResults => Size(4),
         C::MapWhole => Flag,
         C::ProgramCount => Size(16),

@@ -13,6 +13,7 @@ use crate::kernels::axis::span::input_window;
 use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{head, program};
+use crate::shape::MAX_RANK;
 use crate::vk::physical::Limits;
 
 /// Inputs that a module has room for,
@@ -74,7 +75,7 @@ pub(crate) fn set_constants<K>(head: &Map, constants: &mut Constants<K>)
 where
     K: KernelFile + Includes<head::File> + Includes<program::File>,
 {
-    let single = head.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; 4]);
+    let single = head.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; MAX_RANK]);
     constants.set(head::SINGLE, single.fold(0, |all, (k, _)| all | 1 << k));
     constants.set(program::COUNT, head.steps.len() as u32);
     for (constant, step) in program::STEP.into_iter().zip(&head.steps) {

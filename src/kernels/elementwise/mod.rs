@@ -17,7 +17,7 @@ use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, Values};
 use crate::kernels::bindings::{grid, texel_fits, window};
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::division::Divisions;
+use crate::kernels::division::{Divisions, MOST_DIMS};
 use crate::kernels::elementwise::modules::{map_module, map_module_together};
 use crate::kernels::elementwise::space::{Mode, Space};
 use crate::kernels::launch::pipelines_of;
@@ -26,7 +26,7 @@ use crate::kernels::modules::map::{self, Module};
 use crate::kernels::modules::{linear, program};
 use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
 use crate::kernels::variant::{Class, Variant};
-use crate::shape::{DType, MAX_RANK, Shape};
+use crate::shape::{DType, Shape};
 use crate::vk::physical::Limits;
 use family::FAMILY;
 
@@ -53,7 +53,7 @@ struct Push {
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushInput {
     /// Plain modules don't have them.
-    strides: [u32; MAX_RANK],
+    strides: [u32; MOST_DIMS],
     offset: u32,
 }
 
@@ -80,7 +80,13 @@ impl Map {
         if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
     }
 
-    /// Appends the dispatches that carry the program out: one, or more where an output is larger than a binding.
+    /// The shape of its outputs.
+    pub(crate) fn shape(&self, values: &Values) -> Shape {
+        self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape)
+    }
+
+    /// Appends the dispatches that carry the program out: one, or more where an output is larger than a binding. Its inputs are
+    /// walked over in at most [`MOST_DIMS`] dimensions: `copy/deep.rs` copies others.
     pub(crate) fn lower(
         &self,
         label: &Label,
@@ -88,8 +94,7 @@ impl Map {
         catalog: &Catalog,
         out: &mut Vec<Command>,
     ) -> Result<()> {
-        let shape =
-            self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
+        let shape = self.shape(values);
         let elements = shape.elements() as u64;
         if branch!("map: nothing", elements == 0) {
             return Ok(());
@@ -189,8 +194,7 @@ impl Map {
     /// Refuses a program with an input of which more must be seen at once than a binding can span.
     pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
         let bytes = |input: &MapInput| values.bytes(values.root(input.value));
-        let shape =
-            self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
+        let shape = self.shape(values);
         let large = |input: &MapInput| bytes(input) > catalog.limits.storage_range_bytes;
         if branch!("map: checks nothing", shape.elements() == 0)
             || !branch!("map: checks large ones", self.inputs.iter().any(large))
@@ -350,14 +354,16 @@ impl Lowering<'_> {
                 access = binding(access, reach, self.sizes[k], limits);
                 offset -= access.offset / self.sizes[k];
             }
-            PushInput { strides: self.space.strides[k], offset: offset as u32 }.append(module, bytes);
+            let mut strides = [0; MOST_DIMS];
+            strides.copy_from_slice(&self.space.strides[k][..MOST_DIMS]);
+            PushInput { strides, offset: offset as u32 }.append(module, bytes);
             accesses.push(access);
         }
         // Bindings that the program does not use must have something behind them.
         let spare = accesses.first().copied();
         while branch!("map: spare bindings", accesses.len() < module.inputs()) {
             accesses.extend(spare);
-            PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, bytes);
+            PushInput { strides: [0; MOST_DIMS], offset: 0 }.append(module, bytes);
         }
         accesses
     }

@@ -12,7 +12,7 @@ use crate::ir::elementwise::{Map, MapInput, OpCode, Operand};
 use crate::ir::matmul::Product;
 use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::kernels::bindings::window_bytes;
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, MAX_RANK, Shape};
 
 /// Where a result is made first: whole tiles of columns, and of rows where the epilogue reads nothing by rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,9 @@ impl Lowering<'_> {
         let shape = Shape::from([product.m as usize, product.n as usize]);
         let result = Origin::Alias(self.values.root(product.output));
         let result = self.values.add_value(shape, DType::F32, result);
-        let input = MapInput { value: aside.value, strides: [aside.pitch, 1, 0, 0], offset: 0 };
+        let mut strides = [0; MAX_RANK];
+        strides[..2].copy_from_slice(&[aside.pitch, 1]);
+        let input = MapInput { value: aside.value, strides, offset: 0 };
         let copy = Map::single(OpCode::Copy, [Operand::Input(0); 3], smallvec![input], smallvec![], result);
         let label = Label { op: LabelName::Op("crop"), ..self.label.clone() };
         copy.lower(&label, self.values, self.catalog, self.out)
