@@ -27,7 +27,7 @@ INPUT(0, source)
 layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 // Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop. Vectors, as
-// in map.comp.
+// in elementwise.comp.
 uvec4 extents[2], magic[2], strides[2];
 uint offset, last;
 uvec2 shifts;
@@ -63,10 +63,10 @@ void main() {
     uint count = push.count, first = push.first;
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
+    uint begin = (group * gl_WorkGroupSize.x + local / SUBGROUP * SUBGROUP) * VEC4S + local % SUBGROUP;
     const uint BITS = 32 / PER_WORD;
-    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
+    [[dont_unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint i = begin + v * SUBGROUP;
         if (4 * i >= count) break;
         [[unroll]] for (uint e = 0; e < 4; e++) {
             uint word = 0;

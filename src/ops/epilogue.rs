@@ -1,4 +1,4 @@
-//! What is done to a product, or to a convolution, on its way to memory.
+//! What is done to a matmul, or to a convolution, on its way to memory.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::runtime::recording::{Operand, Recording};
 use crate::shape::broadcast::stride_along;
 use crate::shape::{DType, Shape};
 
-/// What is done to the elements of a product or of a convolution before they are stored, in the same dispatch: bias,
+/// What is done to the elements of a matmul or of a convolution before they are stored, in the same dispatch: bias,
 /// activation, scale, residual. Steps run in the order in which they are said.
 ///
 /// At most six steps with two tensors and four scalars.
@@ -77,7 +77,7 @@ impl<'a> Epilogue<'a> {
         Epilogue::default()
     }
 
-    /// Begins with a bias for each column of a product, a vector as long as a row; or for each channel of a
+    /// Begins with a bias for each column of a matmul, a vector as long as a row; or for each channel of a
     /// convolution.
     pub fn bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
@@ -85,7 +85,7 @@ impl<'a> Epilogue<'a> {
         epilogue
     }
 
-    /// Begins with a bias for each row of a product, a vector as long as a column; or for each channel of a
+    /// Begins with a bias for each row of a matmul, a vector as long as a column; or for each channel of a
     /// convolution.
     pub fn column_bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
@@ -180,7 +180,8 @@ impl<'a> Epilogue<'a> {
                     let beta = scalar(&mut out, *beta);
                     out.steps.push(Step { op: OpCode::MulF32, operands: [extra, beta, extra] });
                     let scaled = out.last();
-                    out.steps.push(Step { op: OpCode::AddF32, operands: [Source::Product, scaled, scaled] });
+                    out.steps
+                        .push(Step { op: OpCode::AddF32, operands: [Source::Accumulator, scaled, scaled] });
                 }
             }
         }
@@ -224,7 +225,7 @@ fn scalar(out: &mut ir::Epilogue, value: f32) -> Source {
 /// What an epilogue works on: rows of columns, in batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
-    /// A product's result, of rank 2 or more.
+    /// A matmul's result, of rank 2 or more.
     Matrices {
         shape: Shape,
         /// Where the batch dimensions are split in two.
@@ -279,7 +280,7 @@ fn per_row(
     target: Target,
     out: &mut ir::Epilogue,
 ) -> Result<Source> {
-    let (value, from, half) = resolve_float(recording, name, operand)?;
+    let (value, from, is_f16) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
     let (rows, what) = match target {
         Target::Matrices { .. } => (shape.dims()[shape.rank() - 2], "rows"),
@@ -291,7 +292,7 @@ fn per_row(
     }
     // One row of one element is not walked over.
     let row = u32::from(rows > 1);
-    Ok(source(out, Extra { value, batch: [0, 0], row, column: 0, half }))
+    Ok(source(out, Extra { value, batch: [0, 0], row, column: 0, is_f16 }))
 }
 
 /// An input that is broadcast to the result's shape.
@@ -302,7 +303,7 @@ fn stretched(
     target: Target,
     out: &mut ir::Epilogue,
 ) -> Result<Source> {
-    let (value, from, half) = resolve_float(recording, name, operand)?;
+    let (value, from, is_f16) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
     let refuse = |why: &str| Error::Shapes { op: name, lhs: from, rhs: shape, why: why.to_owned() };
     if broadcast(name, from, shape)? != shape {
@@ -320,7 +321,7 @@ fn stretched(
                 let whole = recording.broadcast_to(operand, shape)?;
                 return stretched(recording, name, whole.into(), target, out);
             };
-            Extra { value, batch: [outer, inner], row, column, half }
+            Extra { value, batch: [outer, inner], row, column, is_f16 }
         }
         Target::Images(_) => {
             let [first, second, third, last] = [strides[0], strides[1], strides[2], strides[3]];
@@ -332,7 +333,7 @@ fn stretched(
                 _ if u64::from(third) == u64::from(last) * width as u64 => last,
                 _ => return Err(refuse("an operand has all pixels of a channel, or one for all of them")),
             };
-            Extra { value, batch: [0, first], row: second, column, half }
+            Extra { value, batch: [0, first], row: second, column, is_f16 }
         }
     };
     Ok(source(out, extra))
