@@ -17,9 +17,9 @@ use std::fmt;
 pub use half::F16;
 
 /// The largest rank a tensor may have.
-pub const MAX_RANK: usize = 4;
+pub const MAX_RANK: usize = 8;
 
-/// The extents of a dense, row-major tensor of rank 0 to 4.
+/// The extents of a dense, row-major tensor of rank 0 to 8.
 ///
 /// ```
 /// use tidemill::Shape;
@@ -94,7 +94,7 @@ macro_rules! shape_from_array {
         }
     )*};
 }
-shape_from_array!(0, 1, 2, 3, 4);
+shape_from_array!(0, 1, 2, 3, 4, 5, 6, 7, 8);
 
 /// The element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -228,6 +228,6 @@ mod tests {
         assert_eq!(Shape::from([3, 0, 5]).elements(), 0);
         assert_eq!(Shape::from([usize::MAX, 2]).elements(), usize::MAX);
         assert_eq!(Shape::from([usize::MAX, 2, 0]).elements(), 0);
-        assert_eq!(Shape::new(&[1, 2, 3, 4, 5]), None);
+        assert_eq!(Shape::new(&[1; MAX_RANK + 1]), None);
     }
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use tidemill::hybrid::{Chain, Link};
 use tidemill::{Axes, DType, cpu};
 
+use crate::TM_MAX_RANK;
 use crate::arguments::{Scalar, count, dtype, dtype_number, elements, elements_mut, given, shape, tm_dtype};
 use crate::convolution::tm_conv2d_options;
 use crate::elementwise::{
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn tm_chain_output(
 pub extern "C" fn tm_chain_shape(
     chain: Option<&tm_chain>,
     x: tm_link,
-    dims: Option<&mut MaybeUninit<[usize; 4]>>,
+    dims: Option<&mut MaybeUninit<[usize; TM_MAX_RANK]>>,
     rank: Option<&mut MaybeUninit<usize>>,
 ) -> tm_status {
     guard("tm_chain_shape", || {

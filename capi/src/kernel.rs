@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use tidemill::{Dispatch, Kernel, Operand};
 
+use crate::TM_MAX_RANK;
 use crate::arguments::{dtype, elements, given, handle, place, shape, string, text, tm_dtype};
 use crate::json;
 use crate::options::{self, options};
@@ -28,7 +29,7 @@ pub struct tm_argument {
     /// An output's element type,
     pub dtype: tm_dtype,
     /// its extents,
-    pub dims: [usize; 4],
+    pub dims: [usize; TM_MAX_RANK],
     /// and how many of them there are. Of a tensor that is updated 1, of an input 0.
     pub rank: usize,
 }
@@ -91,19 +92,19 @@ options!(tm_dispatch_info, least: size_of::<tm_dispatch_info>(), defaults: tm_di
 /// An argument that the kernel reads.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_input(x: tm_value) -> tm_argument {
-    tm_argument { input: x, dtype: 0, dims: [0; 4], rank: 0 }
+    tm_argument { input: x, dtype: 0, dims: [0; TM_MAX_RANK], rank: 0 }
 }
 
 /// An argument that the kernel reads and writes in place: an existing tensor. What was recorded before reads the old contents.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_inout(tensor: *const tm_tensor) -> tm_argument {
-    tm_argument { input: tm_value { tensor, id: 0 }, dtype: 0, dims: [0; 4], rank: UPDATED }
+    tm_argument { input: tm_value { tensor, id: 0 }, dtype: 0, dims: [0; TM_MAX_RANK], rank: UPDATED }
 }
 
 /// An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_output(dtype: tm_dtype, dims: *const usize, rank: usize) -> tm_argument {
-    let none = tm_argument { input: tm_value::NONE, dtype, dims: [0; 4], rank };
+    let none = tm_argument { input: tm_value::NONE, dtype, dims: [0; TM_MAX_RANK], rank };
     guarded(none, || {
         let mut argument = none;
         // SAFETY: contract 1.

@@ -89,7 +89,7 @@ use status::{Failure, guard, tm_status};
 pub const TM_ABI_VERSION: u32 = 2;
 
 /// The most dimensions that a tensor may have.
-pub const TM_MAX_RANK: usize = 4;
+pub const TM_MAX_RANK: usize = 8;
 
 /// A timeout that never comes.
 pub const TM_FOREVER: u64 = u64::MAX;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tidemill::explain::Explanation;
 use tidemill::{Operand, Recording, Value};
 
+use crate::TM_MAX_RANK;
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{dtype_number, given, handle, lock, place, string, tm_dtype};
 use crate::config::{profiling, tm_profiling};
@@ -276,7 +277,7 @@ pub unsafe extern "C" fn tm_keep(
 pub unsafe extern "C" fn tm_value_shape(
     recording: Option<&tm_recording>,
     x: tm_value,
-    dims: Option<&mut MaybeUninit<[usize; 4]>>,
+    dims: Option<&mut MaybeUninit<[usize; TM_MAX_RANK]>>,
     rank: Option<&mut MaybeUninit<usize>>,
 ) -> tm_status {
     guard("tm_value_shape", || {

@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(last_message(), "tm_test: gpu is NULL");
         let error = Error::Rank { op: "upload", rank: 9 };
         assert_eq!(guard("tm_test", || Err(error.into())), TM_SHAPE);
-        assert_eq!(last_message(), "upload: rank 9 is above the maximum of 4; merge dimensions");
+        assert_eq!(last_message(), "upload: rank 9 is above the maximum of 8; merge dimensions");
     }
 
     #[test]

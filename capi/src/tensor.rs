@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use tidemill::{Error, MAX_RANK, Tensor};
 
+use crate::TM_MAX_RANK;
 use crate::accelerator::{opened, tm_accelerator};
 use crate::arguments::{
     count, dtype, dtype_number, elements, elements_mut, given, handle, place, shape, tm_dtype, with_type,
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn tm_tensor_read(
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_tensor_shape(
     tensor: Option<&tm_tensor>,
-    dims: Option<&mut MaybeUninit<[usize; 4]>>,
+    dims: Option<&mut MaybeUninit<[usize; TM_MAX_RANK]>>,
     rank: Option<&mut MaybeUninit<usize>>,
 ) -> tm_status {
     guard("tm_tensor_shape", || {
@@ -138,10 +139,10 @@ pub extern "C" fn tm_tensor_shape(
 
 pub(crate) fn put_shape(
     shape: tidemill::Shape,
-    dims: Option<&mut MaybeUninit<[usize; 4]>>,
+    dims: Option<&mut MaybeUninit<[usize; TM_MAX_RANK]>>,
     rank: Option<&mut MaybeUninit<usize>>,
 ) -> Result<(), Failure> {
-    const { assert!(MAX_RANK == crate::TM_MAX_RANK && MAX_RANK == 4) };
+    const { assert!(MAX_RANK == TM_MAX_RANK) };
     let (dims, rank) = (given(dims, "dims")?, given(rank, "rank")?);
     let mut extents = [0; MAX_RANK];
     extents[..shape.rank()].copy_from_slice(shape.dims());

@@ -90,6 +90,7 @@ fn elementwise(out: &mut Vec<Case>) {
     for n in [1, 6, 1001] {
         out.push(permute(n, 3));
     }
+    out.push(permute_deep());
     out.push(permute(BENCHED_SIDE, BENCHED_SIDE).bench("op_permute_f16"));
 }
 
@@ -120,6 +121,30 @@ fn permute(rows: usize, columns: usize) -> Case {
     let (what, inputs) = (format!("[{rows}, {columns}]"), vec![some(&[rows, columns], 1)]);
     let result = Kind::of::<F16>(&[columns, rows]);
     Case::new("permute_f16", "elementwise", what, inputs, result, |r, t| r.permute(&t[0], [1, 0]), expected)
+}
+
+/// Copied first: it has more dimensions than other kernels walk over.
+fn permute_deep() -> Case {
+    const DIMS: [usize; 5] = [3, 2, 3, 2, 5];
+    let expected = |x: &[Array]| {
+        let from = |i: usize| {
+            let mut rest = i;
+            let mut at = 0;
+            // Innermost first, the result's dimensions are the operand's, outermost first.
+            for (d, extent) in DIMS.into_iter().enumerate() {
+                at += rest % extent * DIMS[d + 1..].iter().product::<usize>();
+                rest /= extent;
+            }
+            at
+        };
+        let x = x[0].floats();
+        Expected::Floats((0..x.len()).map(|i| f64::from(x[from(i)])).collect())
+    };
+    let mut to = DIMS;
+    to.reverse();
+    let (what, inputs) = (format!("{DIMS:?} reversed"), vec![some(&DIMS, 1)]);
+    let record = |r: &Recording, t: &[Tensor]| r.permute(&t[0], [4, 3, 2, 1, 0]);
+    Case::new("permute_f16", "elementwise", what, inputs, Kind::of::<F16>(&to), record, expected)
 }
 
 /// Fused, the results in between are rounded as if they had been stored.

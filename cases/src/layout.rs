@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tidemill::cpu;
-use tidemill::{DType, Operand, Recording, Result, Shape, Tensor, Value};
+use tidemill::{DType, MAX_RANK, Operand, Recording, Result, Shape, Tensor, Value};
 
 use super::array::shape;
 use super::data::{BENCHED, BENCHED_SIDE as SIDE, LENGTHS, Random};
@@ -77,7 +77,7 @@ fn permutations(out: &mut Vec<Case>) {
         let expected = move |data: &[u32]| {
             let mut result = Vec::new();
             each(&extents, |c| {
-                let mut source = [0; 4];
+                let mut source = [0; MAX_RANK];
                 order.iter().zip(c).for_each(|(&d, &c)| source[d] = c);
                 result.push(at(data, &input, &source[..c.len()]));
             });
@@ -111,6 +111,14 @@ fn permutations(out: &mut Vec<Case>) {
         }
     }
     add(&[257], &[0]);
+    // More dimensions than kernels walk over, some of which collapse; the last has several workgroups.
+    add(&[2, 3, 4, 5, 3], &[4, 2, 0, 3, 1]);
+    add(&[2, 3, 4, 5, 3], &[0, 1, 4, 2, 3]);
+    add(&[2, 3, 2, 3, 2, 3], &[5, 3, 1, 4, 2, 0]);
+    add(&[2, 1, 3, 2, 1, 3, 2, 2], &[7, 0, 5, 2, 3, 6, 1, 4]);
+    add(&[2, 2, 3, 2, 2, 3, 2, 2], &[7, 6, 5, 4, 3, 2, 1, 0]);
+    add(&[2, 2, 0, 2, 2, 3, 2, 2], &[7, 6, 5, 4, 3, 2, 1, 0]);
+    add(&[3, 5, 4, 7, 6, 8, 5], &[6, 5, 4, 3, 2, 1, 0]);
 }
 
 fn transpositions(out: &mut Vec<Case>) {
@@ -196,6 +204,8 @@ fn slices(out: &mut Vec<Case>) {
         add(&[3, 5, 7], &box_);
         add(&[2, 3, 5, 7].map(|n| n + 1), &[0..2, 1..2, 2..4, 0..8]);
     }
+    add(&[3, 4, 3, 5, 4], &[1..3, 0..3, 1..3, 2..5, 1..3]);
+    add(&[3, 3, 3, 4, 3, 3, 3, 4], &[0..2, 1..3, 0..2, 1..4, 1..3, 0..2, 1..2, 0..3]);
 }
 
 /// Boxes with steps: every n-th element, forwards and backwards.
@@ -238,6 +248,8 @@ fn stepped_slices(out: &mut Vec<Case>) {
         out.push(stepped(&[3, 5, 7], &[0..3, 0..5, 1..7], &[-1, step, 2]));
         out.push(stepped(&[3, 4, 5, 6], &[0..3, 1..4, 0..5, 0..6], &[step, 1, -1, step]));
     }
+    let deep = [0..3, 0..4, 1..3, 0..3, 0..5, 1..6];
+    out.push(stepped(&[3, 4, 3, 3, 5, 7], &deep, &[-1, 2, 1, -2, -1, 3]));
     out.push(stepped(&[SIDE, SIDE], &[0..SIDE, 0..SIDE], &[-1, 1]).bench("op_slice_step"));
 }
 
@@ -275,6 +287,9 @@ fn broadcasts(out: &mut Vec<Case>) {
     }
     add(&[0], &[4, 0]);
     add(&[1], &[0]);
+    add(&[2, 1, 3, 1, 4, 1], &[2, 3, 3, 2, 4, 5]);
+    add(&[2, 1, 3, 1, 2, 1, 4, 1], &[2, 3, 3, 2, 2, 5, 4, 3]);
+    add(&[5, 1, 3], &[2, 2, 2, 2, 2, 5, 7, 3]);
 }
 
 /// `concat`, or `stack`.
@@ -334,6 +349,8 @@ fn concatenations(out: &mut Vec<Case>) {
     }
     add("concat", &[vec![2, 12, 256], vec![2, 12, 256], vec![2, 12, 8]], 2);
     add("concat", &[vec![3, 2, 4, 256], vec![3, 1, 4, 256]], 1);
+    add("concat", &[vec![2, 3, 1, 2, 2, 1, 5, 3], vec![2, 3, 1, 4, 2, 1, 5, 3]], 3);
+    add("stack", &vec![vec![2, 3, 2, 2, 2, 5, 3]; 2], 4);
     for shape in [vec![], vec![1], vec![7], vec![3, 5], vec![4, 8], vec![2, 3, 4]] {
         for axis in 0..=shape.len() {
             for n in [1, 2, 5] {
@@ -377,6 +394,8 @@ fn paddings(out: &mut Vec<Case>) {
         add(&[2, 3, 4, 5], &[(0, 1), (1, 0), (2, 2), (before, after)]);
         add(&[2, 4, 256], &[(1, 0), (before, after), (before, 8)]);
     }
+    add(&[2, 3, 2, 3, 4], &[(1, 0), (0, 2), (0, 0), (1, 1), (0, 3)]);
+    add(&[2, 2, 3, 2, 2, 3, 2, 4], &[(1, 0), (0, 1), (1, 1), (0, 2), (1, 0), (2, 0), (0, 1), (4, 0)]);
 }
 
 fn gathers(out: &mut Vec<Case>) {

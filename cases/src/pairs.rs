@@ -25,7 +25,7 @@ fn bound(op: &str) -> Bound {
 
 /// Pairs of shapes that broadcast: scalars, rows, columns, channels, both sides at once, ones, nothing; extents that
 /// are multiples of four and that are not.
-const SHAPES: [(&[usize], &[usize]); 24] = [
+const SHAPES: [(&[usize], &[usize]); 27] = [
     (&[], &[]),
     (&[5], &[]),
     (&[], &[64, 3]),
@@ -50,6 +50,10 @@ const SHAPES: [(&[usize], &[usize]); 24] = [
     (&[0, 3], &[3]),
     (&[4, 0, 2], &[1, 1, 2]),
     (&[10_007, 3], &[3]),
+    // More dimensions than kernels walk over together.
+    (&[2, 1, 3, 1, 4], &[1, 5, 1, 2, 1]),
+    (&[2, 1, 3, 1, 2, 1, 3, 1], &[1, 2, 1, 3, 1, 2, 1, 4]),
+    (&[2, 3, 2, 3, 2, 3, 2, 3], &[3, 1, 3, 1, 3]),
 ];
 
 /// Adds the cases.

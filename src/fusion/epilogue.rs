@@ -179,7 +179,7 @@ fn extra(
 mod tests {
     use super::*;
     use crate::fusion::elementwise::fuse;
-    use crate::ir::build::Build;
+    use crate::ir::build::{Build, first_dims};
     use crate::ir::elementwise::{OpCode, dense_strides};
     use crate::ir::value::Origin;
     use crate::shape::Shape;
@@ -196,7 +196,7 @@ mod tests {
     /// An operation on a value and, with these strides, on a tensor.
     fn op(b: &mut Build, op: OpCode, value: ValueId, other: Option<(ValueId, [u32; 2])>) -> ValueId {
         let shape = Shape::from([M, N]);
-        let other = other.map(|(value, [row, column])| (value, [row, column, 0, 0]));
+        let other = other.map(|(value, [row, column])| (value, first_dims(&[row, column])));
         let operands: Vec<_> = [(value, dense_strides(&shape))].into_iter().chain(other).collect();
         b.strided(op, shape, &operands)
     }
@@ -341,7 +341,7 @@ mod tests {
             let shape = Shape::new(result).expect("a shape");
             let output = graph.add_value(shape, DType::F32, Origin::Produced);
             let value = graph.add_value(shape, DType::F32, Origin::Tensor(0));
-            let input = ElementwiseInput { value, strides, offset: 0 };
+            let input = ElementwiseInput { value, strides: first_dims(&strides), offset: 0 };
             let elementwise = Elementwise::single(
                 OpCode::AddF32,
                 [Operand::Input(0); 3],

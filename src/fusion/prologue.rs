@@ -85,7 +85,7 @@ fn makes_one_dense_result(graph: &Graph, prologue: &Elementwise) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::build::Build;
+    use crate::ir::build::{Build, first_dims};
     use crate::ir::elementwise::{OpCode, Operand, Step, dense_strides};
     use crate::ir::reduce::Reduction;
     use crate::ir::value::ValueId;
@@ -106,7 +106,7 @@ mod tests {
         b.graph.nodes
     }
 
-    const DENSE: [u32; MAX_RANK] = [100, 1, 0, 0];
+    const DENSE: [u32; MAX_RANK] = [100, 1, 0, 0, 0, 0, 0, 0];
 
     #[test]
     fn an_elementwise_op_that_only_a_reduction_reads_becomes_its_prologue() {
@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn one_element_for_all_is_read_as_such_and_rows_are_not_read() {
-        for (strides, nodes) in [([0; 4], 1), ([0, 1, 0, 0], 2), ([1, 0, 0, 0], 2)] {
+        for (first, nodes) in [([0; 2], 1), ([0, 1], 2), ([1, 0], 2)] {
             let mut b = Build::default();
             let x = b.tensor([8, 100]);
-            let made = op(&mut b, OpCode::MulF32, x, strides);
+            let made = op(&mut b, OpCode::MulF32, x, first_dims(&first));
             sum(&mut b, made, 1);
-            assert_eq!(absorbed(b).len(), nodes, "{strides:?}");
+            assert_eq!(absorbed(b).len(), nodes, "{first:?}");
         }
     }
 

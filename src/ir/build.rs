@@ -14,6 +14,13 @@ use crate::ir::value::{Label, LabelName, Origin, StateId, ValueId};
 use crate::shape::axes::Geometry;
 use crate::shape::{DType, MAX_RANK, Shape};
 
+/// Strides or places of the first dimensions; the others have none.
+pub(crate) fn first_dims<T: std::marker::Copy + Default>(first: &[T]) -> [T; MAX_RANK] {
+    let mut all = [T::default(); MAX_RANK];
+    all[..first.len()].copy_from_slice(first);
+    all
+}
+
 /// A graph that grows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Build {
@@ -87,7 +94,8 @@ impl Build {
     /// One elementwise operation in the shape of its first operand. One of another shape is a row.
     pub(crate) fn op(&mut self, op: OpCode, operands: &[ValueId]) -> ValueId {
         let shape = self.shape(operands[0]);
-        let strides = |value| if self.shape(value) == shape { dense_strides(&shape) } else { [0, 1, 0, 0] };
+        let strides =
+            |value| if self.shape(value) == shape { dense_strides(&shape) } else { first_dims(&[0, 1]) };
         let operands: Vec<_> = operands.iter().map(|&value| (value, strides(value))).collect();
         self.strided(op, shape, &operands)
     }
@@ -162,7 +170,7 @@ impl Build {
         let output = self.produced([lengths.iter().sum::<usize>()]);
         let mut at = 0;
         for (&input, &length) in parts.iter().zip(&lengths) {
-            let corner = [at, 0, 0, 0];
+            let corner = first_dims(&[at]);
             self.push(
                 "concat",
                 output,

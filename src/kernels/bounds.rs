@@ -39,6 +39,8 @@ fn bound(constant: ConstantName) -> Bound {
 
         C::ElementwiseModes | C::ElementwiseStored | C::ElementwiseF16Mask => Any,
         C::ElementwiseDims => Most(4),
+        C::CopyStridedDims => Size(8),
+        C::CopyStridedPerWord => Size(4),
         C::ElementwiseResults => Size(4),
         C::ElementwiseWhole => Flag,
         C::OpListCount => Size(16),

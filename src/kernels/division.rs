@@ -1,9 +1,10 @@
 //! Division by run-time extents in shaders, as a multiplication and a shift; see `glsl/lib/division.glsl`.
 
-use smallvec::SmallVec;
-
 use crate::ir::branches::branch;
-use crate::shape::MAX_RANK;
+
+/// Dimensions that kernels walk over. A view that has more after neighbours are merged is copied first
+/// (`copy/strided.rs`).
+pub(crate) const MOST_DIMS: usize = 4;
 
 /// Stands for "no such dimension": everything lies in it.
 pub(crate) const ENDLESS: u32 = 1 << 31;
@@ -28,7 +29,8 @@ pub(crate) struct Divisions {
 
 impl Divisions {
     /// For up to four extents, innermost first. The outermost takes what is left, so it needs no division.
-    pub(crate) fn new(extents: &SmallVec<[u32; MAX_RANK]>) -> Divisions {
+    pub(crate) fn new(extents: &[u32]) -> Divisions {
+        debug_assert!(extents.len() <= MOST_DIMS, "{extents:?}");
         let mut out = Divisions { extents: [ENDLESS; 3], magic: [0; 3], shifts: 0 };
         for d in 0..3 {
             if branch!("division: another dimension", d + 1 < extents.len()) {

@@ -9,6 +9,7 @@ use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::Values;
 use crate::kernels::catalog::Catalog;
+use crate::kernels::copy::deep;
 
 /// Turns the operations of a graph into commands. It may add values of its own behind the recorded ones.
 pub(crate) fn lower(graph: Graph, catalog: &Catalog) -> Result<Lowered> {
@@ -24,7 +25,10 @@ pub(crate) fn lower(graph: Graph, catalog: &Catalog) -> Result<Lowered> {
 fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut Vec<Command>) -> Result<()> {
     let Node { label, op } = node;
     match op {
-        Op::Elementwise(elementwise) => elementwise.lower(&label, values, catalog, commands)?,
+        Op::Elementwise(elementwise) => {
+            let elementwise = deep::in_few_dims(elementwise, &label, values, catalog, commands)?;
+            elementwise.lower(&label, values, catalog, commands)?;
+        }
         Op::Matmul(matmul) => matmul.lower(&label, values, catalog, commands)?,
         Op::Conv2d(convolution) => convolution.lower(&label, values, catalog, commands)?,
         Op::PackWeights(pack) => pack.lower(&label, values, catalog, commands)?,
@@ -67,7 +71,7 @@ fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut V
 pub(crate) fn check(node: &Node, values: &Values, catalog: &Catalog) -> Result<()> {
     let name = node.label.op.known();
     match &node.op {
-        Op::Elementwise(elementwise) => elementwise.check(name, values, catalog),
+        Op::Elementwise(elementwise) => deep::check(elementwise, name, values, catalog),
         Op::Matmul(matmul) => matmul.check(values, catalog),
         Op::Conv2d(convolution) => convolution.check(values, catalog),
         Op::PackWeights(pack) => pack.check(values, catalog),

@@ -236,9 +236,9 @@ mod tests {
     fn repeated_dimensions_have_stride_0() {
         let strides =
             |a: &[usize], b: &[usize]| broadcast_strides(&Shape::new(a).unwrap(), &Shape::new(b).unwrap());
-        assert_eq!(strides(&[3], &[2, 3]), [0, 1, 0, 0]);
-        assert_eq!(strides(&[2, 1], &[2, 3]), [1, 0, 0, 0]);
-        assert_eq!(strides(&[3, 1, 1], &[2, 3, 4, 5]), [0, 1, 0, 0]);
-        assert_eq!(strides(&[], &[7]), [0; 4]);
+        assert_eq!(strides(&[3], &[2, 3])[..2], [0, 1]);
+        assert_eq!(strides(&[2, 1], &[2, 3])[..2], [1, 0]);
+        assert_eq!(strides(&[3, 1, 1], &[2, 3, 4, 5])[..4], [0, 1, 0, 0]);
+        assert_eq!(strides(&[], &[7]), [0; MAX_RANK]);
     }
 }

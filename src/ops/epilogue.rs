@@ -1,6 +1,6 @@
 //! Epilogues of matmuls and convolutions.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::elementwise::{broadcast, broadcast_strides, check_float, finite, not_nan, parameter};
 use crate::error::{Error, Result};
@@ -9,6 +9,7 @@ use crate::ir::epilogue::{self as ir, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS,
 use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording};
+use crate::shape::broadcast::stride_along;
 use crate::shape::{DType, Shape};
 
 /// Operations on the elements of a matmul or of a convolution before they are stored, in the same dispatch: bias,
@@ -225,7 +226,11 @@ fn scalar(out: &mut ir::Epilogue, value: f32) -> Source {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// A matmul's result, of rank 2 or more.
-    Matrices(Shape),
+    Matrices {
+        shape: Shape,
+        /// Where the batch dimensions are split in two.
+        split: usize,
+    },
     /// A convolution's: `[image][channel][y][x]`. Rows are channels, columns pixels.
     Images(Shape),
 }
@@ -233,14 +238,14 @@ pub(super) enum Target {
 impl Target {
     fn op(self) -> &'static str {
         match self {
-            Target::Matrices(_) => "matmul",
+            Target::Matrices { .. } => "matmul",
             Target::Images(_) => "conv2d",
         }
     }
 
     fn shape(self) -> Shape {
         match self {
-            Target::Matrices(shape) | Target::Images(shape) => shape,
+            Target::Matrices { shape, .. } | Target::Images(shape) => shape,
         }
     }
 }
@@ -278,7 +283,7 @@ fn per_row(
     let (value, from, is_f16) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
     let (rows, what) = match target {
-        Target::Matrices(_) => (shape.dims()[shape.rank() - 2], "rows"),
+        Target::Matrices { .. } => (shape.dims()[shape.rank() - 2], "rows"),
         Target::Images(_) => (shape.dims()[1], "channels"),
     };
     if from.dims() != [rows] {
@@ -305,12 +310,21 @@ fn stretched(
         return Err(refuse("the product does not stretch to its operands"));
     }
     let strides = broadcast_strides(&from, &shape);
-    let mut all: SmallVec<[u32; 4]> = smallvec![0; 4 - shape.rank()];
-    all.extend_from_slice(&strides[..shape.rank()]);
-    let [first, second, third, last] = [all[0], all[1], all[2], all[3]];
     let extra = match target {
-        Target::Matrices(_) => Extra { value, batch: [first, second], row: third, column: last, is_f16 },
+        Target::Matrices { split, .. } => {
+            let last = shape.rank() - 2;
+            let (extents, [row, column]) = (shape.dims(), [strides[last], strides[last + 1]]);
+            let outer = stride_along(&extents[..split], &strides[..split]);
+            let inner = stride_along(&extents[split..last], &strides[split..last]);
+            let (Some(outer), Some(inner)) = (outer, inner) else {
+                // Stretched in several places: a dense copy is walked over in two batch dimensions.
+                let whole = recording.broadcast_to(operand, shape)?;
+                return stretched(recording, name, whole.into(), target, out);
+            };
+            Extra { value, batch: [outer, inner], row, column, is_f16 }
+        }
         Target::Images(_) => {
+            let [first, second, third, last] = [strides[0], strides[1], strides[2], strides[3]];
             // Pixels are one dimension here, so the operand must have all of them or one for all.
             let (height, width) = (shape.dims()[2], shape.dims()[3]);
             let column = match (height, width) {

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::ir::copy::{CopyBox, Fill, Gather};
 use crate::ir::elementwise::{Elementwise, ElementwiseInput, OpCode, Operand as ElementwiseOperand};
 use crate::ir::value::ValueId;
+use crate::kernels::division::MOST_DIMS;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::layout::{self, Strided};
@@ -19,6 +20,13 @@ type Operands = (SmallVec<[ValueId; 8]>, SmallVec<[Shape; 8]>, DType);
 pub(super) fn check_words(op: &'static str, operand: &str, got: DType) -> Result<()> {
     let takes = [DType::F32, DType::I32, DType::U32];
     if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, &takes, got)) }
+}
+
+/// The dimension from which on padding makes a box of no more dimensions than kernels walk over; `None` if all of it does.
+fn in_turn(pads: &[(usize, usize)]) -> Option<usize> {
+    let padded = (0..pads.len()).rev().filter(|&d| pads[d] != (0, 0));
+    let mut beyond = padded.skip(MOST_DIMS - 1);
+    beyond.next().map(|d| d + 1)
 }
 
 impl Recording {
@@ -273,6 +281,17 @@ impl Recording {
         }
         check_words(op, "operand", dtype)?;
         let whole = layout::pad(shape, pads)?;
+        if let Some(last) = in_turn(pads) {
+            // Boxes in more dimensions than the kernel walks over: some of them first, the others around the result.
+            let mut inner = [(0, 0); MAX_RANK];
+            let mut outer = inner;
+            outer[..last].copy_from_slice(&pads[..last]);
+            inner[last..pads.len()].copy_from_slice(&pads[last..]);
+            return self.all_or_nothing(|r| {
+                let padded = r.pad(r.handle(id), &inner[..pads.len()], element)?;
+                r.pad(padded, &outer[..pads.len()], element)
+            });
+        }
         let mut corner = [0; MAX_RANK];
         corner.iter_mut().zip(pads).for_each(|(corner, (before, _))| *corner = *before);
         let output = self.produce(op, whole, dtype)?;

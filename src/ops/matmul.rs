@@ -6,9 +6,10 @@ use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
 use crate::error::{Error, Result};
 use crate::ir::matmul::{self, MatrixOperand};
-use crate::ir::value::{Label, LabelName};
+use crate::ir::value::{Label, LabelName, ValueId};
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
+use crate::shape::broadcast::stride_along;
 use crate::shape::{DType, MAX_RANK, Shape};
 
 /// How a matmul is taken: operands transposed, scaled, added to something, and what is done before the result
@@ -149,6 +150,25 @@ impl Recording {
             Error::Shapes { why, .. } => Error::Shapes { op, lhs, rhs, why },
             other => other,
         })?;
+        let strides = [&left, &right].map(|matrix| broadcast_strides(&matrix.batch, &batch));
+        let Some(split) = split_of(&batch, &strides) else {
+            // An operand that is stretched in several places can't be walked over in two batch dimensions.
+            return self.all_or_nothing(|r| {
+                let whole = |id: ValueId, matrix: &Matrix, shape: Shape| {
+                    if matrix.batch.elements() == 1 {
+                        return Ok(r.handle(id));
+                    }
+                    let matrix = &shape.dims()[shape.rank() - 2..];
+                    let dims: SmallVec<[usize; MAX_RANK]> =
+                        batch.dims().iter().chain(matrix).copied().collect();
+                    r.broadcast_to(
+                        r.handle(id),
+                        Shape::new(&dims).ok_or(Error::Rank { op, rank: dims.len() })?,
+                    )
+                };
+                r.matmul_with(whole(a, &left, lhs)?, whole(b, &right, rhs)?, with)
+            });
+        };
         let extents: SmallVec<[usize; 6]> = batch.dims().iter().copied().chain([m, n]).collect();
         let full = Shape::new(&extents).ok_or(Error::Rank { op, rank: extents.len() })?;
         // A vector's dimension is there while the matmul is taken, and gone after.
@@ -160,7 +180,7 @@ impl Recording {
             Some((beta, operand)) => with.epilogue.accumulating(beta, operand),
             None => with.epilogue,
         };
-        let epilogue = epilogue.resolve(self, Target::Matrices(full))?;
+        let epilogue = epilogue.resolve(self, Target::Matrices { shape: full, split })?;
         let output = self.produce(op, shape, DType::F32)?;
         let finished = |r: &Recording| {
             let result = r.handle(output);
@@ -170,20 +190,20 @@ impl Recording {
             return finished(self);
         }
 
-        let strides = |matrix: &Matrix| {
-            let strides = broadcast_strides(&matrix.batch, &batch);
-            let size = (matrix.rows * matrix.columns) as u32;
-            let stride = |d: usize| (batch.rank() + d).checked_sub(2).map_or(0, |d| strides[d] * size);
-            [stride(0), stride(1)]
-        };
-        let extent = |d: usize| (batch.rank() + d).checked_sub(2).map_or(1, |d| batch.dims()[d] as u32);
+        let (outer, inner) = batch.dims().split_at(split);
+        let [lhs_strides, rhs_strides] =
+            [(&left, strides[0]), (&right, strides[1])].map(|(matrix, strides)| {
+                let size = (matrix.rows * matrix.columns) as u32;
+                [(outer, &strides[..split]), (inner, &strides[split..])]
+                    .map(|(extents, strides)| stride_along(extents, strides).unwrap_or(0) * size)
+            });
         let recorded = matmul::Matmul {
             m: m as u32,
             n: n as u32,
             k: k as u32,
-            batch: [extent(0), extent(1)],
-            lhs: MatrixOperand { value: a, k_contiguous: !with.transpose_lhs, batch: strides(&left) },
-            rhs: MatrixOperand { value: b, k_contiguous: with.transpose_rhs, batch: strides(&right) },
+            batch: [outer, inner].map(|extents| extents.iter().product::<usize>() as u32),
+            lhs: MatrixOperand { value: a, k_contiguous: !with.transpose_lhs, batch: lhs_strides },
+            rhs: MatrixOperand { value: b, k_contiguous: with.transpose_rhs, batch: rhs_strides },
             alpha: with.alpha,
             epilogue,
             output,
@@ -197,6 +217,18 @@ impl Recording {
         self.push(label, recorded)?;
         finished(self)
     }
+}
+
+/// Where the batch dimensions of a matmul are split in two, so that every operand walks through each part in one go: in front
+/// of the last one, if that will do.
+fn split_of(batch: &Shape, operands: &[[u32; MAX_RANK]]) -> Option<usize> {
+    (0..batch.rank().max(1)).rev().find(|&split| {
+        let (outer, inner) = batch.dims().split_at(split);
+        operands.iter().all(|strides| {
+            stride_along(outer, &strides[..split]).is_some()
+                && stride_along(inner, &strides[split..]).is_some()
+        })
+    })
 }
 
 /// An operand seen as matrices.

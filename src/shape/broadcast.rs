@@ -26,9 +26,34 @@ pub(crate) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shap
     Shape::new(&extents[..rank]).ok_or(Error::Rank { op, rank })
 }
 
+/// The stride with which neighbouring dimensions of these strides are walked through as if they were one; `None` if that can't be.
+pub(crate) fn stride_along(extents: &[usize], strides: &[u32]) -> Option<u32> {
+    let mut walked: Option<(u32, u64)> = None;
+    for (&extent, &stride) in extents.iter().zip(strides).rev().filter(|(extent, _)| **extent != 1) {
+        let first = match walked {
+            None => stride,
+            Some((first, next)) if next == u64::from(stride) => first,
+            Some(_) => return None,
+        };
+        walked = Some((first, u64::from(stride).saturating_mul(extent as u64)));
+    }
+    Some(walked.map_or(0, |(first, _)| first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dimensions_are_walked_through_as_one_where_strides_allow() {
+        assert_eq!(stride_along(&[], &[]), Some(0));
+        assert_eq!(stride_along(&[2, 3, 5], &[15, 5, 1]), Some(1));
+        assert_eq!(stride_along(&[2, 3, 5], &[30, 10, 2]), Some(2));
+        assert_eq!(stride_along(&[2, 1, 5], &[5, 77, 1]), Some(1));
+        assert_eq!(stride_along(&[2, 3, 5], &[0, 0, 0]), Some(0));
+        assert_eq!(stride_along(&[2, 3, 5], &[0, 5, 1]), None);
+        assert_eq!(stride_along(&[2, 3, 5], &[3, 1, 0]), None);
+    }
 
     #[test]
     fn shapes_stretch_as_numpy_has_it() {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// use tidemill::{Error, Shape};
 /// let extents = vec![64, 784];
 /// assert_eq!(Shape::try_from(extents.as_slice())?, Shape::from([64, 784]));
-/// assert!(matches!(Shape::try_from([1, 2, 3, 4, 5].as_slice()), Err(Error::Rank { rank: 5, .. })));
+/// assert!(matches!(Shape::try_from([1; 9].as_slice()), Err(Error::Rank { rank: 9, .. })));
 /// # Ok::<(), Error>(())
 /// ```
 impl TryFrom<&[usize]> for Shape {

@@ -51,6 +51,12 @@ pub const CORNERS: &[Corner] = &[
     corner("default variants", "sums of chunks by segment", |t| t.add_up([2, 3, 5], 300)),
     corner("default variants", "few bins", |t| t.count_numbers(1000, 10)),
     corner("default variants", "many bins", |t| t.count_numbers(1000, 3000)),
+    corner("default variants", "a view of many dimensions", |t| t.reversed(&[2, 3, 2, 3, 2, 3])),
+    corner("default variants", "a view of many dimensions that one kernel walks over", |t| {
+        let x = t.tensor(&[2, 3, 2, 1, 3, 5])?;
+        t.permute(&x, &[0, 1, 3, 2, 5, 4])
+    }),
+    corner("narrow", "a large view of many dimensions", |t| t.reversed(&[3, 5, 4, 7, 6, 8, 5])),
     corner("default variants", "mostly zeros", |t| {
         t.images([1, 1, 4, 4], [1, 1, 1, 1], |c| (c.stride, c.padding) = ([50, 20], [300; 2]))
     }),
@@ -355,6 +361,13 @@ impl Twin<'_> {
     fn side_by_side(&mut self, [rows, first, second]: [usize; 3]) -> Made {
         let parts = [self.tensor(&[rows, first])?, self.tensor(&[rows, second])?];
         self.concat(&parts, 1)
+    }
+
+    /// A tensor with its dimensions in reverse order.
+    fn reversed(&mut self, dims: &[usize]) -> Made {
+        let x = self.tensor(dims)?;
+        let order: Vec<usize> = (0..dims.len()).rev().collect();
+        self.permute(&x, &order)
     }
 
     fn rows_of(&mut self, table: [usize; 2], rows: usize) -> Made {

@@ -26,7 +26,7 @@ impl Twin<'_> {
     fn numbers(&mut self, dims: &[usize], extent: usize) -> Result<(Tensor, Vec<u32>)> {
         let count: usize = dims.iter().product();
         let numbers: Vec<u32> = (0..count).map(|_| self.random.below(extent + 2) as u32).collect();
-        let shape = tidemill::Shape::new(dims).expect("no more than four dimensions");
+        let shape = tidemill::Shape::new(dims).expect("no more dimensions than tensors have");
         Ok((self.gpu.upload(&numbers, shape)?, numbers))
     }
 

@@ -116,6 +116,7 @@ const MANY: u64 = 12;
 fn problems_come_out_right_and_come_to_every_branch() {
     check(0, FEW);
     state::come_out_right(&harness::gpu());
+    state::deep_boxes_come_out_right(&harness::gpu());
     state::come_out_right(&harness::gpu_with(harness::config().fusion(false)));
     #[cfg(debug_assertions)]
     branches::check_all_taken();

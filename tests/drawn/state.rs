@@ -88,3 +88,15 @@ pub fn come_out_right(gpu: &Accelerator) {
         assert!(kept.is_none_or(|kept| kept.read::<f32>().unwrap().iter().all(|e| e.is_finite())), "{name}");
     }
 }
+
+/// Boxes in more dimensions than kernels walk over.
+pub fn deep_boxes_come_out_right(gpu: &Accelerator) {
+    let t = gpu.upload(&[3u32; 243], [3; 5]).unwrap();
+    let x = gpu.upload(&[1u32; 32], [2; 5]).unwrap();
+    let r = gpu.begin_recording().unwrap();
+    r.update(&t, std::array::from_fn::<_, 5, _>(|_| 1..3), &x).unwrap();
+    let _ = r.end_recording().unwrap();
+    let inside = |i: usize| (0..5).all(|d| i / 3usize.pow(d) % 3 > 0);
+    let expected: Vec<u32> = (0..243).map(|i| if inside(i) { 1 } else { 3 }).collect();
+    assert_eq!(t.read::<u32>().unwrap(), expected);
+}

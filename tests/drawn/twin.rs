@@ -66,7 +66,7 @@ fn dense(dims: &[usize]) -> Vec<usize> {
 }
 
 fn shape(dims: &[usize]) -> Shape {
-    Shape::new(dims).expect("no more than four dimensions")
+    Shape::new(dims).expect("no more dimensions than tensors have")
 }
 
 /// The elements that strides and an offset select.

@@ -31,7 +31,8 @@ impl Random {
     /// Extents of a tensor of this many elements.
     pub fn extents(&mut self, elements: usize) -> Vec<usize> {
         let mut dims = vec![elements];
-        for _ in 0..self.below(4) {
+        let most = if self.once_in(4) { tidemill::MAX_RANK } else { 4 };
+        for _ in 0..self.below(most) {
             let last = dims.pop().unwrap_or(1);
             let factors: Vec<usize> = (1..=64).filter(|f| last.is_multiple_of(*f)).collect();
             let factor = if last == 0 { 1 } else { self.pick(&factors) };

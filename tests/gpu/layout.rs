@@ -44,8 +44,8 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let elsewhere = "the value belongs to another recording; keep() it there and use the tensor here";
     assert_eq!(said(r.stack([&foreign], 0)), format!("stack: {elsewhere}"));
     assert_eq!(said(r.transpose(foreign)), format!("transpose: {elsewhere}"));
-    let deep = gpu.upload(&[1u32], [1, 1, 1, 1]).unwrap();
-    assert_eq!(said(r.stack([&deep], 0)), "stack: rank 5 is above the maximum of 4; merge dimensions");
+    let deep = gpu.upload(&[1u32], [1; 8]).unwrap();
+    assert_eq!(said(r.stack([&deep], 0)), "stack: rank 9 is above the maximum of 8; merge dimensions");
     assert_eq!(
         said(r.pad(&x, [(1, 1)], 0u32)),
         "pad: 1 pairs were given, shape [2, 3] has 2 dimensions; give one pair per dimension"

@@ -174,7 +174,7 @@ static void reductions(void) {
     OK(tm_reduce(r, TM_PROD, m, TM_ALL_AXES, false, &out));
     EXPECT("prod", out, -0.375);
     OK(tm_reduce(r, TM_AMAX, m, -1, true, &out));
-    size_t shape[4], rank;
+    size_t shape[TM_MAX_RANK], rank;
     OK(tm_value_shape(r, out, &shape, &rank));
     CHECK(rank == 2 && shape[0] == 2 && shape[1] == 1);
     EXPECT("amax", out, 0.5, 2);
@@ -462,7 +462,7 @@ static void layouts(void) {
 
 // What can be done with tensors without an operation.
 static void tensors(void) {
-    size_t dims[2] = {2, 3}, flat = 6, shape[4], rank;
+    size_t dims[2] = {2, 3}, flat = 6, shape[TM_MAX_RANK], rank;
     uint16_t halves[6] = {0x3c00, 0xc000, 0, 0x3800, 0x7bff, 1}, got[6];  // 1, -2, 0, 0.5, 65504, 2^-24
     tm_tensor *t, *same, *zeros;
     OK(tm_upload(gpu, TM_F16, dims, 2, halves, sizeof halves, &t));

@@ -126,7 +126,7 @@ static void streams(tm_accelerator *gpu) {
     FAILS(tm_stream_new(gpu, 3, &input, 1, 1, refuse, nullptr, &raw), TM_CALLBACK, "gave 42; the last message is: matmul: lhs [4, 2]");
     FAILS(tm_stream_new(gpu, 3, &input, 1, 1, forget, nullptr, &raw), TM_INVALID_ARGUMENT, "an output is no value and no tensor");
     FAILS(tm_stream_new(gpu, 3, &input, 1, 1, nullptr, nullptr, &raw), TM_INVALID_ARGUMENT, "record is NULL");
-    FAILS(tm_stream_new(gpu, 0, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "0 slots");
+    FAILS(tm_stream_new(gpu, 0, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "1 slot or more");
     FAILS(tm_stream_new(gpu, 3, nullptr, 0, 2, record, weights.get(), &raw), TM_INVALID_ARGUMENT, "there are no inputs");
     FAILS(tm_stream_new(gpu, SIZE_MAX, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "at most 1024 slots");
     FAILS(tm_stream_new(gpu, size_t(1) << 40, &input, 1, 2, record, weights.get(), &raw), TM_STREAM, "at most 1024 slots");

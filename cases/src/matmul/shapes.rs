@@ -121,6 +121,13 @@ fn batches(out: &mut Vec<Case>) {
         (&[2, 3, 0], &[2, 0, 5]),
         (&[9, 1, 64], &[9, 64, 33]),
         (&[6, 40, 12], &[6, 12, 2]),
+        // Several batch dimensions become two, or operands are stretched first.
+        (&[2, 3, 2, 5, 8], &[2, 3, 2, 8, 12]),
+        (&[2, 3, 2, 5, 8], &[2, 8, 12]),
+        (&[2, 3, 2, 5, 8], &[3, 1, 8, 12]),
+        (&[2, 1, 3, 1, 5, 8], &[1, 2, 1, 3, 8, 12]),
+        (&[2, 1, 3, 5, 8], &[8, 12]),
+        (&[2, 2, 1, 2, 3, 2, 3, 7], &[2, 1, 2, 3, 1, 7, 9]),
     ] {
         let spec = Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..matmul(1, 1, 1) };
         out.push(spec.clone().case());

@@ -14,7 +14,7 @@ use crate::kernels::axis::split::input_window;
 use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::{op_list, prologue};
-use crate::shape::DType;
+use crate::shape::{DType, MAX_RANK};
 use crate::vk::physical::Limits;
 
 /// Inputs that a module has room for,
@@ -93,7 +93,7 @@ pub(crate) fn set_constants<K>(prologue: &Elementwise, constants: &mut Constants
 where
     K: KernelFile + Includes<prologue::File> + Includes<op_list::File>,
 {
-    let single = prologue.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; 4]);
+    let single = prologue.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; MAX_RANK]);
     constants.set(prologue::SINGLE, single.fold(0, |all, (k, _)| all | 1 << k));
     constants.set(op_list::COUNT, prologue.steps.len() as u32);
     for (constant, step) in op_list::STEP.into_iter().zip(&prologue.steps) {

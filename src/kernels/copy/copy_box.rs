@@ -11,7 +11,7 @@ use crate::ir::value::{Access, Label, Values};
 use crate::kernels::bindings::{self, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
-use crate::kernels::division::Divisions;
+use crate::kernels::division::{Divisions, MOST_DIMS};
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
 use crate::kernels::modules::copy_box;
 use crate::kernels::uniform_store::MOST_SUBGROUPS;
@@ -28,7 +28,7 @@ struct Push {
     extents: [u32; 3],
     magic: [u32; 3],
     shifts: u32,
-    strides: [u32; 4],
+    strides: [u32; MOST_DIMS],
 }
 
 /// How a group of four elements lies in the output; numbers as in the kernel.
@@ -122,6 +122,7 @@ impl Piece {
     fn split_off_uniform(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
         let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
         let fits = branch!("copy_box: uniform store", linear.uniform_store)
+            && branch!("copy_box: few dimensions", self.extents.len() <= MOST_DIMS)
             && branch!("copy_box: rows", self.extents.len() > 1)
             && branch!("copy_box: neighbours", self.steps[0] == 1)
             && branch!("copy_box: rows walked in whole", whole_walks(self.extents[0]))
@@ -149,17 +150,20 @@ impl Piece {
         (whole < rows).then(|| self.rows(whole, rows - whole))
     }
 
-    /// Appends pieces that have room; runs always do, since copies need no bindings.
+    /// Appends pieces that have room and no more dimensions than the kernel walks over; runs always do, since copies need no
+    /// bindings.
     fn split(self, room: Room, pieces: &mut Vec<Piece>) {
+        let deep = branch!("copy_box: deep", self.extents.len() > MOST_DIMS);
         if branch!("copy_box: run", self.is_run())
-            || (branch!("copy_box: room for input", self.elements() <= room.input)
+            || (!deep
+                && branch!("copy_box: room for input", self.elements() <= room.input)
                 && branch!("copy_box: room for output", self.span() <= room.output))
         {
             pieces.push(self);
             return;
         }
         let rows = u64::from(self.extents[self.extents.len() - 1]);
-        let at_once = self.rows_at_once(room);
+        let at_once = if deep { 1 } else { self.rows_at_once(room) };
         branch!("copy_box: a row is too long", at_once == 0);
         for begin in (0..rows).step_by(at_once.max(1) as usize) {
             let n = at_once.max(1).min(rows - begin);
@@ -219,7 +223,7 @@ impl CopyBox {
                 if input_windowed { bind(from, piece.from, count) } else { (from, piece.from as u32) };
             let (target, corner) = bind(to, piece.to, piece.span());
             let divisions = Divisions::new(&piece.extents);
-            let mut strides = [0; MAX_RANK];
+            let mut strides = [0; MOST_DIMS];
             strides[..piece.steps.len()].copy_from_slice(&piece.steps);
             let push = Push {
                 count: count as u32,
@@ -259,6 +263,7 @@ impl CopyBox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::build::first_dims;
 
     /// Where each element of the input goes, by the pieces: every one once.
     fn moved(pieces: &[Piece], elements: usize) -> Vec<u64> {
@@ -280,17 +285,18 @@ mod tests {
 
     #[test]
     fn pieces_cover_everything_once_and_have_room() {
-        let boxes: [(&[usize], &[usize], [usize; MAX_RANK]); 6] = [
-            (&[5, 7], &[5, 9], [0, 1, 0, 0]),
-            (&[7, 1], &[7, 3], [0, 2, 0, 0]),
-            (&[3, 4, 5], &[4, 6, 8], [1, 1, 2, 0]),
-            (&[2, 3, 4, 5], &[3, 4, 6, 9], [0, 1, 2, 3]),
-            (&[6, 8], &[9, 8], [2, 0, 0, 0]),
-            (&[3, 2, 8], &[3, 4, 8], [0, 2, 0, 0]),
+        let boxes: [(&[usize], &[usize], &[usize]); 7] = [
+            (&[5, 7], &[5, 9], &[0, 1]),
+            (&[7, 1], &[7, 3], &[0, 2]),
+            (&[3, 4, 5], &[4, 6, 8], &[1, 1, 2]),
+            (&[2, 3, 4, 5], &[3, 4, 6, 9], &[0, 1, 2, 3]),
+            (&[2, 2, 2, 2, 3], &[3, 3, 3, 3, 4], &[0, 1, 0, 1, 1]),
+            (&[6, 8], &[9, 8], &[2]),
+            (&[3, 2, 8], &[3, 4, 8], &[0, 2]),
         ];
         for (shape, whole, corner) in boxes {
             let (shape, whole) = (Shape::new(shape).unwrap(), Shape::new(whole).unwrap());
-            let piece = Piece::new(&shape, &whole, &corner);
+            let piece = Piece::new(&shape, &whole, &first_dims(corner));
             let expected = moved(std::slice::from_ref(&piece), shape.elements());
             for input in [1, 2, 3, 5, 16, 1000] {
                 for output in [1, 2, 7, 20, 1000] {

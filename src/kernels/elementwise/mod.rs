@@ -19,7 +19,7 @@ use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, Values};
 use crate::kernels::bindings::{grid, texel_fits, window};
 use crate::kernels::catalog::{Catalog, Load};
-use crate::kernels::division::Divisions;
+use crate::kernels::division::{Divisions, MOST_DIMS};
 use crate::kernels::elementwise::modules::{elementwise_module, elementwise_uniform_module};
 use crate::kernels::elementwise::space::{Mode, Space};
 use crate::kernels::launch::pipelines_of;
@@ -28,7 +28,7 @@ use crate::kernels::modules::elementwise::{self, Module};
 use crate::kernels::modules::{linear, op_list};
 use crate::kernels::uniform_store::{DIGITS, MOST_SUBGROUPS, whole_subgroups};
 use crate::kernels::variant::{Class, Variant};
-use crate::shape::{DType, MAX_RANK, Shape};
+use crate::shape::{DType, Shape};
 use crate::vk::physical::Limits;
 use family::FAMILY;
 
@@ -55,7 +55,7 @@ struct Push {
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushInput {
     /// Plain modules don't have them.
-    strides: [u32; MAX_RANK],
+    strides: [u32; MOST_DIMS],
     offset: u32,
 }
 
@@ -82,7 +82,13 @@ impl Elementwise {
         if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
     }
 
-    /// Appends the dispatches of the elementwise op: one, or more where an output is larger than a binding.
+    /// The shape of its outputs.
+    pub(crate) fn shape(&self, values: &Values) -> Shape {
+        self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape)
+    }
+
+    /// Appends the dispatches of the elementwise op: one, or more where an output is larger than a binding. Its
+    /// inputs are walked over in at most [`MOST_DIMS`] dimensions: `copy/deep.rs` copies others.
     pub(crate) fn lower(
         &self,
         label: &Label,
@@ -90,8 +96,7 @@ impl Elementwise {
         catalog: &Catalog,
         out: &mut Vec<Command>,
     ) -> Result<()> {
-        let shape =
-            self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
+        let shape = self.shape(values);
         let elements = shape.elements() as u64;
         if branch!("elementwise: nothing", elements == 0) {
             return Ok(());
@@ -206,8 +211,7 @@ impl Elementwise {
     /// Refuses an elementwise op that needs more of an input in one binding than a binding can span.
     pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
         let bytes = |input: &ElementwiseInput| values.bytes(values.root(input.value));
-        let shape =
-            self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
+        let shape = self.shape(values);
         let large = |input: &ElementwiseInput| bytes(input) > catalog.limits.storage_range_bytes;
         if branch!("elementwise: checks nothing", shape.elements() == 0)
             || !branch!("elementwise: checks large ones", self.inputs.iter().any(large))
@@ -374,14 +378,16 @@ impl Lowering<'_> {
                 access = binding(access, reach, self.sizes[k], limits);
                 offset -= access.offset / self.sizes[k];
             }
-            PushInput { strides: self.space.strides[k], offset: offset as u32 }.append(module, bytes);
+            let mut strides = [0; MOST_DIMS];
+            strides.copy_from_slice(&self.space.strides[k][..MOST_DIMS]);
+            PushInput { strides, offset: offset as u32 }.append(module, bytes);
             accesses.push(access);
         }
         // Bindings that the elementwise op does not use must have something behind them.
         let spare = accesses.first().copied();
         while branch!("elementwise: spare bindings", accesses.len() < module.inputs()) {
             accesses.extend(spare);
-            PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, bytes);
+            PushInput { strides: [0; MOST_DIMS], offset: 0 }.append(module, bytes);
         }
         accesses
     }

@@ -21,14 +21,14 @@ pub(super) enum Mode {
 
 /// The index space with as few dimensions as the inputs allow, innermost first.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Space {
-    pub(super) extents: SmallVec<[u32; MAX_RANK]>,
-    pub(super) strides: SmallVec<[[u32; MAX_RANK]; MAX_INPUTS]>,
+pub(crate) struct Space {
+    pub(crate) extents: SmallVec<[u32; MAX_RANK]>,
+    pub(crate) strides: SmallVec<[[u32; MAX_RANK]; MAX_INPUTS]>,
 }
 
 impl Space {
     /// Drops dimensions of one element, and merges neighbours that every input walks through in one go.
-    pub(super) fn collapse(shape: &Shape, inputs: &[ElementwiseInput]) -> Space {
+    pub(crate) fn collapse(shape: &Shape, inputs: &[ElementwiseInput]) -> Space {
         let mut space = Space { extents: smallvec![], strides: smallvec![[0; MAX_RANK]; inputs.len()] };
         for d in (0..shape.rank()).rev() {
             let extent = shape.dims()[d] as u32;
@@ -117,10 +117,11 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::build::first_dims;
     use crate::ir::elementwise::dense_strides;
 
-    fn input(strides: [u32; 4]) -> ElementwiseInput {
-        ElementwiseInput { value: 0, strides, offset: 0 }
+    fn input(first: impl AsRef<[u32]>) -> ElementwiseInput {
+        ElementwiseInput { value: 0, strides: first_dims(first.as_ref()), offset: 0 }
     }
 
     #[test]
@@ -138,14 +139,14 @@ mod tests {
         assert_eq!((space.extents.as_slice(), space.mode(1, 0)), (&[8, 24][..], Mode::Splat));
         let transposed = input([96, 32, 1, 4]);
         assert_eq!(Space::collapse(&shape, &[transposed]).mode(0, 0), Mode::Strided);
-        assert_eq!(Space::collapse(&shape, &[input([0; 4])]).mode(0, 0), Mode::Scalar);
+        assert_eq!(Space::collapse(&shape, &[input([])]).mode(0, 0), Mode::Scalar);
     }
 
     /// The shader loads groups of four elements, which begin at multiples of four.
     #[test]
     fn only_whole_groups_of_four_are_read_as_such() {
-        let mode = |shape: Shape, strides: [u32; 4], offset: u32| {
-            Space::collapse(&shape, &[input(strides)]).mode(0, offset)
+        let mode = |shape: Shape, first: [u32; 4], offset: u32| {
+            Space::collapse(&shape, &[input(first)]).mode(0, offset)
         };
         for (offset, dense) in [(0, true), (1, false), (2, false), (3, false), (4, true), (1 << 20, true)] {
             assert_eq!(mode([16].into(), [1, 0, 0, 0], offset) == Mode::Dense, dense, "{offset}");
@@ -166,12 +167,16 @@ mod tests {
 
     #[test]
     fn what_is_read_lies_between_the_ends() {
-        let column = ElementwiseInput { value: 0, strides: [10, 1, 0, 0], offset: 3 };
+        let column = ElementwiseInput { value: 0, strides: first_dims(&[10, 1]), offset: 3 };
         let reach =
             |shape: Shape, input: ElementwiseInput| Space::collapse(&shape, &[input]).reach(0, input.offset);
         assert_eq!(reach([4, 2].into(), column), 3..3 + 30 + 1 + 1);
-        let backwards = ElementwiseInput { value: 0, strides: [10, 2u32.wrapping_neg(), 0, 0], offset: 8 };
+        let backwards =
+            ElementwiseInput { value: 0, strides: first_dims(&[10, 2u32.wrapping_neg()]), offset: 8 };
         assert_eq!(reach([4, 3].into(), backwards), 4..8 + 30 + 1);
-        assert_eq!(reach([1].into(), ElementwiseInput { value: 0, strides: [0; 4], offset: 77 }), 77..78);
+        assert_eq!(
+            reach([1].into(), ElementwiseInput { value: 0, strides: [0; MAX_RANK], offset: 77 }),
+            77..78
+        );
     }
 }

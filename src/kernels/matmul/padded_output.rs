@@ -12,7 +12,7 @@ use crate::ir::elementwise::{Elementwise, ElementwiseInput, OpCode, Operand};
 use crate::ir::matmul::Matmul;
 use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::kernels::bindings::window_bytes;
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, MAX_RANK, Shape};
 
 /// Where a result is made first: whole tiles of columns, and of rows where the epilogue reads nothing by rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,9 @@ impl Lowering<'_> {
         let shape = Shape::from([matmul.m as usize, matmul.n as usize]);
         let result = Origin::Alias(self.values.root(matmul.output));
         let result = self.values.add_value(shape, DType::F32, result);
-        let input = ElementwiseInput { value: padded.value, strides: [padded.pitch, 1, 0, 0], offset: 0 };
+        let mut strides = [0; MAX_RANK];
+        strides[..2].copy_from_slice(&[padded.pitch, 1]);
+        let input = ElementwiseInput { value: padded.value, strides, offset: 0 };
         let copy =
             Elementwise::single(OpCode::Copy, [Operand::Input(0); 3], smallvec![input], smallvec![], result);
         let label = Label { op: LabelName::Op("crop"), ..self.label.clone() };
