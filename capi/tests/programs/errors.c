@@ -60,7 +60,7 @@ int main(void) {
 
     // Tensors.
     float data[6] = {1, 2, 3, 4, 5, 6};
-    size_t dims[2] = {2, 3}, many[5] = {1, 1, 1, 1, 1};
+    size_t dims[2] = {2, 3}, many[TM_MAX_RANK + 1] = {1};
     tm_tensor *x = NULL, *y = NULL;
     FAILS(tm_upload(NULL, TM_F32, dims, 2, data, sizeof data, &x), TM_INVALID_ARGUMENT, "tm_upload: gpu is NULL");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, sizeof data, NULL), TM_INVALID_ARGUMENT, "tm_upload: tensor is NULL");
@@ -70,7 +70,7 @@ int main(void) {
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, 23, &x), TM_INVALID_ARGUMENT, "data has 23 bytes, and elements have 4");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, (char *)data + 1, 20, &x), TM_INVALID_ARGUMENT, "data is not aligned to 4 bytes");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, 20, &x), TM_SHAPE, "upload: shape [2, 3] holds 6 elements, the data has 5");
-    FAILS(tm_upload(gpu, TM_F32, many, 5, data, 4, &x), TM_SHAPE, "rank 5 is above the maximum of 4; merge dimensions");
+    FAILS(tm_upload(gpu, TM_F32, many, TM_MAX_RANK + 1, data, 4, &x), TM_SHAPE, "rank 9 is above the maximum of 8; merge dimensions");
     CHECK(x == NULL);
     size_t huge[2] = {SIZE_MAX, SIZE_MAX};
     FAILS(tm_zeros(gpu, TM_F32, huge, 2, &x), TM_TOO_LARGE, "the device allows");

@@ -117,10 +117,10 @@ int main(int argc, char **argv) {
     constants[0].id = 9;
     FAILS(tm_dispatch(r, &info, &scaled, 1), TM_KERNEL, "it has no specialization constant 9");
     constants[0].id = 0;
-    arguments[1].rank = 5;
-    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 5 is above the maximum of 4; merge dimensions");
-    arguments[1] = tm_output(TM_F32, NULL, 7);
-    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 7 is above the maximum of 4; merge dimensions");
+    arguments[1].rank = 9;
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 9 is above the maximum of 8; merge dimensions");
+    arguments[1] = tm_output(TM_F32, NULL, 11);
+    FAILS(tm_dispatch(r, &info, &scaled, 1), TM_SHAPE, "rank 11 is above the maximum of 8; merge dimensions");
     arguments[1] = tm_output(TM_F32, &three, 1);
     OK(tm_dispatch(r, &info, &scaled, 1));
     tm_kernel_free(kernel);  // the recording keeps it
