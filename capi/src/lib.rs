@@ -53,6 +53,7 @@ mod epilogue;
 
 mod product;
 
+mod attention;
 mod convolution;
 
 mod layout;

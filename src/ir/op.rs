@@ -1,5 +1,6 @@
 //! The operations that can be recorded.
 
+use crate::ir::attention::Attention;
 use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::copy::{Copy, CopyBox, Fill, Gather, Generate};
 use crate::ir::dispatch::KernelDispatch;
@@ -11,6 +12,7 @@ use crate::ir::norm::Norm;
 use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
 use crate::ir::resize::Resize;
+use crate::ir::rotary::Angles;
 use crate::ir::scan::{Scan, Search, SegmentSum, Sort};
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
@@ -30,6 +32,8 @@ pub(crate) enum Op {
     Pool(Box<Pooling>),
     Norm(Box<Norm>),
     Resize(Box<Resize>),
+    Attention(Box<Attention>),
+    Angles(Angles),
     /// All of a value.
     Copy(Copy),
     /// A dense tensor into a box of a larger one.
@@ -96,9 +100,21 @@ impl Op {
                 note(resize.input, false);
                 note(resize.output, true);
             }
+            Op::Attention(attention) => {
+                let Attention { q, k, v, mask, length, output, .. } = **attention;
+                [Some(q), Some(k), Some(v), mask.map(|mask| mask.value), length]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|value| note(value, false));
+                note(output, true);
+            }
             Op::Copy(copy) => {
                 note(copy.input, false);
                 note(copy.output, true);
+            }
+            Op::Angles(angles) => {
+                note(angles.positions, false);
+                note(angles.output, true);
             }
             Op::CopyBox(copy) => {
                 note(copy.input, false);
@@ -187,6 +203,8 @@ from_own_type! {
     Pool(Pooling) by Box,
     Norm(Norm) by Box,
     Resize(Resize) by Box,
+    Attention(Attention) by Box,
+    Angles(Angles),
     Copy(Copy),
     CopyBox(CopyBox) by Box,
     Gather(Gather),

@@ -39,6 +39,11 @@ impl Known {
         self.dims.len()
     }
 
+    /// Its line of the story.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
     pub fn exact(&self) -> bool {
         self.tolerance == 0.0
     }
