@@ -229,7 +229,7 @@ static void attention(void) {
     how.mask = tm_of(mask);
     OK(tm_attention(r, tm_of(q), kv, kv, &how, &out));
     EXPECT("attention with a window and a mask", out, 0, 0, 4, 8);
-    // Both are 2, 4: the second token's is turned by an angle of 1.
+    // 2 and 4 at the position 2.
     size_t one_row[2] = {1, 2};
     tm_value row;
     OK(tm_slice(r, kv, (size_t[]){0, 0}, one_row, 2, &row));
