@@ -1,6 +1,6 @@
 //! Problems of attention: tiles of rows, of columns and of keys, parts of the keys, and all that scores can get.
 
-use tidemill::{Attention, Result};
+use tidemill::{Attention, Result, RotaryPairs, Tensor};
 
 use crate::twin::{Known, Made, Twin};
 
@@ -110,5 +110,33 @@ impl Twin<'_> {
         self.keep(&once)?;
         self.keep(&other)?;
         self.unary("neg", &again)
+    }
+
+    /// Rotary embedding of two tensors at the same positions, which share their angles, and of one at others.
+    pub fn rotated(&mut self) -> Made {
+        let [x, y] = [self.tensor(&[2, 3, 8])?, self.tensor(&[3, 8])?];
+        let starts = self.gpu.upload(&[5u32], [1])?;
+        let x = self.rotated_from(&x, &starts, 5)?;
+        let y = self.rotated_from(&y, &starts, 5)?;
+        self.keep(&x)?;
+        self.keep(&y)?;
+        let z = self.tensor(&[3, 8])?;
+        let others = self.gpu.upload(&[7u32], [1])?;
+        self.rotated_from(&z, &others, 7)
+    }
+
+    fn rotated_from(&mut self, x: &Known, starts: &Tensor, start: u32) -> Made {
+        let (tokens, depth) = (x.dims[x.rank() - 2], x.dims[x.rank() - 1]);
+        let value = self.r.rotary(x.value, starts, 100.0, RotaryPairs::Neighbours)?;
+        let turned = |i: usize| {
+            let (token, pair) = (i / depth % tokens, i % depth / 2);
+            let angle = f64::from(start + token as u32) * 100f64.powf(-2.0 * pair as f64 / depth as f64);
+            let (own, other) = (f64::from(x.data[i]), f64::from(x.data[i ^ 1]));
+            let sign = if i % 2 == 0 { -1.0 } else { 1.0 };
+            (own * angle.cos() + sign * other * angle.sin()) as f32
+        };
+        let data = (0..x.elements()).map(turned).collect();
+        let made = self.known(format!("rotary(%{}, {start})", x.number()), value, x.dims.clone(), data);
+        Ok(Known { tolerance: 1e-5, ..made })
     }
 }

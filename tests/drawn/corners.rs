@@ -299,6 +299,8 @@ pub const CORNERS: &[Corner] = &[
         t.attend([4, 1], [16, 27_000], [244, 4], Told::default())
     }),
     corner("for GPUs", "few queries and shuffles", |t| t.attend([4, 2], [2, 40], [8, 8], Told::default())),
+    corner("default variants", "angles for two", |t| t.rotated()),
+    corner("for GPUs", "tiles", |t| t.attend([2, 2], [20, 40], [8, 8], Told::default())),
     corner("for GPUs", "wide tiles", |t| t.attend([2, 2], [20, 40], [8, 100], Told::default())),
     corner("without shuffles", "few queries", |t| t.attend([2, 2], [2, 40], [8, 8], Told::default())),
     corner("narrow", "heads in windows", |t| t.attend([3, 3], [100, 40], [8, 64], Told::default())),

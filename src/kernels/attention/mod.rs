@@ -28,7 +28,7 @@ const TILE_ROWS: u32 = 32;
 const TILE_VECS: u32 = 16;
 const TILE_KEYS: u32 = 64;
 const TILE_THREADS: u32 = 128;
-/// Rows that `attention_rows.comp` takes on GPUs: one tile of weights from memory serves too few of them otherwise.
+/// Rows up to which GPUs take `attention_rows.comp`: a tile of 32 would be nearly empty.
 const FEW_ROWS: u32 = 4;
 /// Sums of f32 that an invocation must keep for tiles of 128 columns, and for four rows beside their keys: with fewer, both spill
 /// on Intel (`./dev isa attention`).
