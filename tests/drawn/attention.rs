@@ -95,7 +95,7 @@ impl Twin<'_> {
             };
             data.extend((0..width).map(|column| of(column) as f32));
         }
-        let what = format!("attention(%{}, %{}, %{}, {told:?})", q.number(), k.number(), v.number());
+        let what = format!("attention(%{}, %{}, %{}, {told:?})", q.number, k.number, v.number);
         let made = self.known(what, value, vec![heads, tokens, width], data);
         Ok(Known { tolerance: 1e-4, ..made })
     }
@@ -136,7 +136,7 @@ impl Twin<'_> {
             (own * angle.cos() + sign * other * angle.sin()) as f32
         };
         let data = (0..x.elements()).map(turned).collect();
-        let made = self.known(format!("rotary(%{}, {start})", x.number()), value, x.dims.clone(), data);
+        let made = self.known(format!("rotary(%{}, {start})", x.number), value, x.dims.clone(), data);
         Ok(Known { tolerance: 1e-5, ..made })
     }
 }
