@@ -5,6 +5,7 @@ use crate::ir::rotary::Angles;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Recording, Value};
 use crate::shape::attention::{RotaryPairs, Turned, rotary};
+use crate::shape::layout::Strided;
 use crate::shape::{DType, Shape};
 
 /// # Rotary embedding
@@ -77,10 +78,11 @@ impl Recording {
             let mut steps = [1; 4];
             steps[axis] = -1;
             let others = r.slice_step(columns, [.., .., .., ..], &steps)?;
-            let of_half = |k: usize| {
-                let half = r.slice(r.handle(output), k..k + 1)?;
-                r.reshape(half, [tokens, inner[0], inner[1]])
-            };
+            // Seen in the shape of the columns, so that one program reads all of it.
+            let whole = Shape::from([outer, tokens, inner[0], inner[1]]);
+            let strides = [0, depth, inner[1], 1];
+            let of_half =
+                |k: usize| r.view(op, output, Strided { shape: whole, strides, offset: k * tokens * depth });
             let turned = r.mul(columns, of_half(0)?)?;
             let added = r.mul(others, of_half(1)?)?;
             r.reshape(r.add(turned, added)?, shape)
