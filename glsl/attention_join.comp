@@ -12,13 +12,13 @@
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, std430) uniform Push {
-    uint vecs;    // of the result in this dispatch
+    uint vec4s;    // of the result in this dispatch
     uint rows;    // of one head of k and v: row = token * group + head in the group
     uint tokens;
     uint group;
     uint parts;
-    uint width;   // vecs in a row
-    uint out_origin;  // where the binding begins in the output, in vecs
+    uint width;   // vec4s in a row
+    uint out_origin;  // where the binding begins in the output, in vec4s
     uint first;   // vec of the output
 };
 
@@ -28,7 +28,7 @@ layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
 void main() {
     uint group_id = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint i = group_id * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-    if (i >= vecs) return;
+    if (i >= vec4s) return;
     uint row = i / width, column = i - row * width, head = row / rows;
     // In the output rows lie head by head.
     uint within = row - head * rows, of_group = within / tokens, token = within - of_group * tokens;

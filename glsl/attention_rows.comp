@@ -5,19 +5,19 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
-#include "lib/half.glsl"
+#include "lib/f16_load.glsl"
 #include "lib/math.glsl"
 #include "lib/exp.glsl"
 #include "lib/attention.glsl"
 
 // Attention without shared memory and without scores in memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of the
-// result, and goes through the keys 4 * LANES at a time. A lane has the scores of four keys, then WIDTH vecs of columns;
+// result, and goes through the keys 4 * LANES at a time. A lane has the scores of four keys, then WIDTH vec4s of columns;
 // queries and weights are handed round by shuffles. The sums so far are scaled whenever a row's largest score rises.
 
 layout(constant_id = 1) const uint LANES = 8;  // the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 2) const uint ROWS = 16;
 layout(constant_id = 3) const uint WIDTH = 2;
-layout(constant_id = 4) const uint STEP = 4;   // vecs of depth at a time; divides them
+layout(constant_id = 4) const uint STEP = 4;   // vec4s of depth at a time; divides them
 
 #if LOAD == TEXEL
 #define ROLLED [[dont_unroll]]

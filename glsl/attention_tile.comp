@@ -3,23 +3,23 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
-#include "lib/half.glsl"
+#include "lib/f16_load.glsl"
 #include "lib/math.glsl"
 #include "lib/exp.glsl"
 #include "lib/attention.glsl"
 
-// Attention through shared memory, for GPUs: a workgroup of 128 owns 32 rows x 64 * VECS columns of the result, and goes through
-// the keys 64 at a time. An invocation has 4 rows x 4 keys of the scores, then 4 rows x 4 * VECS columns. Weights go to shared
+// Attention through shared memory, for GPUs: a workgroup of 128 owns 32 rows x 64 * VEC4S columns of the result, and goes through
+// the keys 64 at a time. An invocation has 4 rows x 4 keys of the scores, then 4 rows x 4 * VEC4S columns. Weights go to shared
 // memory, scores stay in registers.
 
-layout(constant_id = 1) const uint VECS = 1;  // 1 or 2
+layout(constant_id = 1) const uint VEC4S = 1;  // 1 or 2
 
 #define TILE_M 32
 #define KEYS 64
 #define THREADS 128
 #define ACROSS 16  // invocations side by side: of 4 keys, or 4 columns, each
 #define STEP_K 16  // of depth at a time
-// One vec more than the tiles are wide, against bank conflicts.
+// One vec4 more than the tiles are wide, against bank conflicts.
 #define PITCH_Q (TILE_M / 4 + 1)
 #define PITCH_K (KEYS / 4 + 1)
 
@@ -27,10 +27,10 @@ layout(constant_id = 1) const uint VECS = 1;  // 1 or 2
 #define K_BEGINS (STEP_K * PITCH_Q)
 shared vec4 tile[STEP_K * (PITCH_Q + PITCH_K)];
 shared vec4 weights[KEYS * PITCH_Q];  // [key][row]
-const uint STEP_V = 16 / VECS;        // keys of a step of values
+const uint STEP_V = 16 / VEC4S;        // keys of a step of values
 
 vec4 s[4];
-vec4 acc[4 * VECS];
+vec4 acc[4 * VEC4S];
 
 void main() {
     // The same for the whole workgroup, so no invocation waits at a barrier for those who left.
@@ -47,12 +47,12 @@ void main() {
         masks[i] = MASK == 0 ? 0 : mask_at(row, token);
     }
     vec4 tops = vec4(LOWEST), sums = vec4(0);
-    [[unroll]] for (uint i = 0; i < 4 * VECS; i++) acc[i] = vec4(0);
+    [[unroll]] for (uint i = 0; i < 4 * VEC4S; i++) acc[i] = vec4(0);
     // An invocation fetches four neighbours in depth of a query and of two keys, and of values those of columns.
     uint q_row = min(first_row + id / 4, rows - 1);
     uint q_at = q_base + row_at(q_row, q_row / group) * depth;
     uint d_own = id % 4, to = 4 * d_own * PITCH_Q + id / 16, k_to = K_BEGINS + 4 * d_own * PITCH_K + id / 16;
-    uint column = min(tile_n * ACROSS * VECS + id % (ACROSS * VECS), width - 1);
+    uint column = min(tile_n * ACROSS * VEC4S + id % (ACROSS * VEC4S), width - 1);
 
     [[dont_unroll]] for (uint block = begin; block < end; block += KEYS) {
         [[unroll]] for (uint i = 0; i < 4; i++) s[i] = vec4(0);
@@ -95,7 +95,7 @@ void main() {
         [[unroll]] for (uint i = 0; i < 4; i++) {
             s[i] = weight_of(s[i] - risen[i]);
             added[i] = (s[i].x + s[i].y) + (s[i].z + s[i].w);
-            [[unroll]] for (uint w = 0; w < VECS; w++) acc[i * VECS + w] *= fade[i];
+            [[unroll]] for (uint w = 0; w < VEC4S; w++) acc[i * VEC4S + w] *= fade[i];
         }
         sums = sums * fade + added;
         [[unroll]] for (uint j = 0; j < 4; j++)
@@ -103,7 +103,7 @@ void main() {
         [[dont_unroll]] for (uint k = 0; k < KEYS; k += STEP_V) {
             vec4 vv[2];
             [[unroll]] for (uint j = 0; j < 2; j++) {
-                uint key = min(block + k + (id + j * THREADS) / (ACROSS * VECS), end - 1);
+                uint key = min(block + k + (id + j * THREADS) / (ACROSS * VEC4S), end - 1);
                 vv[j] = value_at(v_base + key * width + column);
             }
             barrier();
@@ -111,9 +111,9 @@ void main() {
             barrier();
             [[unroll]] for (uint kk = 0; kk < STEP_V; kk++) {
                 vec4 p = weights[(k + kk) * PITCH_Q + ty];
-                [[unroll]] for (uint w = 0; w < VECS; w++) {
-                    vec4 b = tile[kk * ACROSS * VECS + w * ACROSS + tx];
-                    [[unroll]] for (uint i = 0; i < 4; i++) acc[i * VECS + w] += p[i] * b;
+                [[unroll]] for (uint w = 0; w < VEC4S; w++) {
+                    vec4 b = tile[kk * ACROSS * VEC4S + w * ACROSS + tx];
+                    [[unroll]] for (uint i = 0; i < 4; i++) acc[i * VEC4S + w] += p[i] * b;
                 }
             }
         }
@@ -129,9 +129,9 @@ void main() {
         uint row = first_row + 4 * ty + i;
         if (row < rows) {
             uint at = out_base + (PARTIAL ? row * (width + 1) : row_at(row, row / group) * width);
-            [[unroll]] for (uint w = 0; w < VECS; w++) {
-                uint own = (tile_n * VECS + w) * ACROSS + tx;
-                if (own < width) result[at + own] = U(acc[i * VECS + w] * share[i]);
+            [[unroll]] for (uint w = 0; w < VEC4S; w++) {
+                uint own = (tile_n * VEC4S + w) * ACROSS + tx;
+                if (own < width) result[at + own] = U(acc[i * VEC4S + w] * share[i]);
             }
             if (PARTIAL && tile_n == 0 && tx == 0) result[at + width] = uvec4(U(tops[i]), U(sums[i]), 0, 0);
         }

@@ -69,9 +69,9 @@ uint made(uint element) {
 void main() {
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
-    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
+    uint begin = (group * gl_WorkGroupSize.x + local / SUBGROUP * SUBGROUP) * VEC4S + local % SUBGROUP;
+    [[dont_unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint i = begin + v * SUBGROUP;
         if (4 * i >= count) break;
         // There are whole groups of four: two of everything.
         uvec4 r;

@@ -356,27 +356,6 @@ typedef struct {
     size_t step_count;
 } tm_matmul_options;
 
-// How attention is taken. Begin with tm_attention_defaults().
-typedef struct {
-    // sizeof(tm_attention_options), as tm_attention_defaults() sets it.
-    size_t size;
-    // A query sees no key behind its own place. Queries are the last ones of the keys.
-    bool causal;
-    // A query sees keys less than so many places away only; 0 is no window.
-    uint32_t window;
-    // The factor of scores; 0 is 1 / sqrt(depth).
-    float scale;
-    // Scores become soft_cap * tanh(score / soft_cap); 0 is no cap.
-    float soft_cap;
-    // Floats that are added to scores, or u32 of which a 0 hides a key; or all zeros.
-    tm_value mask;
-    // One u32: how many of the keys there are; or all zeros, which is all of them.
-    tm_value length;
-} tm_attention_options;
-
-// Which columns tm_rotary turns together: TM_ROTARY_HALVES and so on.
-typedef uint32_t tm_rotary_pairs;
-
 // How a convolution is taken. Begin with tm_conv2d_defaults(). Pairs are height, width.
 typedef struct {
     // sizeof(tm_conv2d_options), as tm_conv2d_defaults() sets it.
@@ -991,12 +970,6 @@ typedef uint32_t tm_link;
 // As tm_clip, from `a` to `b`.
 #define TM_STEP_CLIP 20
 
-// i and i + depth / 2.
-#define TM_ROTARY_HALVES 0
-
-// 2 * i and 2 * i + 1.
-#define TM_ROTARY_NEIGHBOURS 1
-
 // Replaces it; of several updates of one place the last one counts.
 #define TM_SCATTER_SET 0
 
@@ -1546,27 +1519,6 @@ tm_status tm_matmul(const tm_recording *recording,
                     tm_value lhs,
                     tm_value rhs,
                     const tm_matmul_options *options,
-                    tm_value *out);
-
-// Every query sees every key. tm_attention_defaults() calls it.
-tm_status tm_attention_options_init(tm_attention_options *options, size_t size);
-
-// softmax(scale * q * transposed k + mask) * v of [batch, heads, tokens, depth] with [batch, kv_heads, keys, depth] and
-// [batch, kv_heads, keys, width]; floats. Scores are never in memory. NULL for `options` means the defaults.
-tm_status tm_attention(const tm_recording *recording,
-                       tm_value q,
-                       tm_value k,
-                       tm_value v,
-                       const tm_attention_options *options,
-                       tm_value *out);
-
-// Rotary embedding of [..., tokens, depth]; floats. `positions` are u32: one for each token, or that of the first. The usual
-// base is 10000.
-tm_status tm_rotary(const tm_recording *recording,
-                    tm_value x,
-                    tm_value positions,
-                    float base,
-                    tm_rotary_pairs pairs,
                     tm_value *out);
 
 // Every pixel, no padding, one group. tm_conv2d_defaults() calls it.
@@ -2288,12 +2240,6 @@ static inline tm_config tm_config_defaults(void) {
 static inline tm_matmul_options tm_matmul_defaults(void) {
     tm_matmul_options options;
     if (tm_matmul_options_init(&options, sizeof options) != TM_OK) options.size = 0;
-    return options;
-}
-
-static inline tm_attention_options tm_attention_defaults(void) {
-    tm_attention_options options;
-    if (tm_attention_options_init(&options, sizeof options) != TM_OK) options.size = 0;
     return options;
 }
 

@@ -202,7 +202,7 @@ fn turned(x: &[usize], positions: &[u32], pairs: RotaryPairs) -> Case {
         Expected::Scaled((0..count).map(one).collect())
     };
     let record = move |r: &Recording, t: &[Tensor]| r.rotary(&t[0], &t[1], BASE, pairs);
-    Case::new("rotary", "map", what, inputs, Kind::of::<f32>(x), record, expected)
+    Case::new("rotary", "elementwise", what, inputs, Kind::of::<f32>(x), record, expected)
         .bound(Bound::Scaled(6.0 * EPS))
         .flops(3 * count)
         .twin(move |x, out| cpu::rotary(x[0].view(), x[1].view(), BASE, pairs, out.of_mut()))

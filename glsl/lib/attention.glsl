@@ -1,10 +1,10 @@
 // What the kernels of attention share: operands, which keys a row sees, and its scores. Rows are queries of all heads that
-// read one head of k and v, token by token: row = token * group + head in the group. Groups of four neighbours are "vecs".
+// read one head of k and v, token by token: row = token * group + head in the group. Groups of four neighbours are "vec4s".
 //
-// Needs lib/load.glsl, lib/half.glsl, lib/math.glsl and lib/exp.glsl.
+// Needs lib/load.glsl, lib/f16_load.glsl, lib/math.glsl and lib/exp.glsl.
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 20) const uint HALVES = 0;        // f16: 1 for q, 2 for k, 4 for v
+layout(constant_id = 20) const uint F16_MASK = 0;        // f16: 1 for q, 2 for k, 4 for v
 layout(constant_id = 21) const bool CAUSAL = false;    // no key behind a query's own place
 layout(constant_id = 22) const bool WINDOWED = false;  // no key `window` places away, or farther
 layout(constant_id = 23) const bool CAPPED = false;    // scores become cap * tanh(score / cap)
@@ -20,8 +20,8 @@ layout(push_constant, std430) uniform Push {
     uint tokens;
     uint group;        // heads of q that read one of k and v
     uint keys;
-    uint depth;        // vecs in a row of q and of k
-    uint width;        // vecs in a row of v
+    uint depth;        // vec4s in a row of q and of k
+    uint width;        // vec4s in a row of v
     uint tiles_m;      // tiles of rows
     uint tiles_n;      // tiles of columns of v
     uint parts;        // of the keys
@@ -32,7 +32,7 @@ layout(push_constant, std430) uniform Push {
     float scale;
     float cap;
     uint mask_strides[4];  // batch, head, token, key; in elements
-    uint out_origin;   // where the binding begins in the output, in vecs
+    uint out_origin;   // where the binding begins in the output, in vec4s
 };
 
 INPUT(0, q_words)
@@ -45,14 +45,14 @@ layout(binding = 5, std430) writeonly restrict buffer Out { uvec4 result[]; };
 #define LOWEST -3.40282347e38
 #define UNSEEN 0xff800000u
 
-vec4 query_at(uint i) { return F((HALVES & 1u) != 0 ? widened(q_words(i >> 1), i) : q_words(i)); }
-vec4 key_at(uint i) { return F((HALVES & 2u) != 0 ? widened(k_words(i >> 1), i) : k_words(i)); }
-vec4 value_at(uint i) { return F((HALVES & 4u) != 0 ? widened(v_words(i >> 1), i) : v_words(i)); }
+vec4 query_at(uint i) { return F((F16_MASK & 1u) != 0 ? widened(q_words(i >> 1), i) : q_words(i)); }
+vec4 key_at(uint i) { return F((F16_MASK & 2u) != 0 ? widened(k_words(i >> 1), i) : k_words(i)); }
+vec4 value_at(uint i) { return F((F16_MASK & 4u) != 0 ? widened(v_words(i >> 1), i) : v_words(i)); }
 
 // What a workgroup works on.
 uint part, tile_m, tile_n;
 uint batch, kv_head;     // of q's batches; the head of k and v in it
-uint q_base, k_base, v_base, out_base;  // in vecs
+uint q_base, k_base, v_base, out_base;  // in vec4s
 uint begin, end;         // keys that any of its rows sees
 int known_keys, ahead;   // place of a query = token + ahead
 // Copies of push constants: lavapipe reads them lane by lane where they are first read inside of a loop.

@@ -2,7 +2,7 @@
 
 use super::inspected::inspected;
 use crate::kernels::catalog::{Family, Load};
-use crate::kernels::variant::{Abilities, AnyVariant, Class, Suits};
+use crate::kernels::variant::{Abilities, AnyVariant, Class, DefaultFor};
 use crate::shape::Shape;
 
 /// How queries, keys and values are multiplied.
@@ -24,29 +24,32 @@ pub(crate) struct Scheme {
     pub(super) busy_groups: Option<u64>,
     /// The fewest keys that a part is worth.
     pub(super) least_part: u64,
-    suits: Suits,
+    default_for: DefaultFor,
 }
 
-const fn scheme(name: &'static str, load: Load, way: Way, suits: Suits) -> Scheme {
-    Scheme { name, load, way, busy_groups: None, least_part: 256, suits }
+const fn scheme(name: &'static str, load: Load, way: Way, default_for: DefaultFor) -> Scheme {
+    Scheme { name, load, way, busy_groups: None, least_part: 256, default_for }
 }
 
 pub(crate) static FAMILY: Family<Scheme> = Family {
     name: "attention",
     classes: Class::BY_ELEMENTS,
     variants: &[
-        Scheme { busy_groups: Some(4), ..scheme("texel-rows", Load::Texel, Way::Rows(16), Suits::Software) },
-        scheme("buffer-tile", Load::Buffer, Way::Tile, Suits::Gpu),
-        scheme("buffer-rows", Load::Buffer, Way::Rows(4), Suits::Candidate),
+        Scheme {
+            busy_groups: Some(4),
+            ..scheme("texel-rows", Load::Texel, Way::Rows(16), DefaultFor::Software)
+        },
+        scheme("buffer-tile", Load::Buffer, Way::Tile, DefaultFor::Gpu),
+        scheme("buffer-rows", Load::Buffer, Way::Rows(4), DefaultFor::Candidate),
         Scheme {
             busy_groups: Some(64),
             least_part: 32,
-            ..scheme("texel-rows-split", Load::Texel, Way::Rows(4), Suits::Tests)
+            ..scheme("texel-rows-split", Load::Texel, Way::Rows(4), DefaultFor::Tests)
         },
         Scheme {
             busy_groups: Some(64),
             least_part: 32,
-            ..scheme("buffer-tile-split", Load::Buffer, Way::Tile, Suits::Tests)
+            ..scheme("buffer-tile-split", Load::Buffer, Way::Tile, DefaultFor::Tests)
         },
     ],
     problem: |class, _| {
@@ -63,8 +66,8 @@ impl AnyVariant for Scheme {
         self.name
     }
 
-    fn suits(&self) -> Suits {
-        self.suits
+    fn default_for(&self) -> DefaultFor {
+        self.default_for
     }
 
     fn runs_with(&self, device: &Abilities<'_>) -> bool {

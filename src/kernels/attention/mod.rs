@@ -25,7 +25,7 @@ const OP: &str = "attention";
 
 /// Rows, columns in groups of four, keys and invocations of `glsl/attention_tile.comp`.
 const TILE_ROWS: u32 = 32;
-const TILE_VECS: u32 = 16;
+const TILE_VEC4S: u32 = 16;
 const TILE_KEYS: u32 = 64;
 const TILE_THREADS: u32 = 128;
 /// Rows up to which GPUs take `attention_rows.comp`: a tile of 32 would be nearly empty.
@@ -69,7 +69,7 @@ struct Push {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushJoin {
-    vecs: u32,
+    vec4s: u32,
     rows: u32,
     tokens: u32,
     group: u32,
@@ -83,7 +83,7 @@ struct PushJoin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tile {
     Rows { lanes: u32, rows: u32, width: u32, step: u32 },
-    Shared { vecs: u32 },
+    Shared { vec4s: u32 },
 }
 
 impl Tile {
@@ -95,10 +95,10 @@ impl Tile {
     }
 
     /// Columns, in groups of four.
-    fn vecs(self) -> u32 {
+    fn vec4s(self) -> u32 {
         match self {
             Tile::Rows { lanes, width, .. } => lanes * width,
-            Tile::Shared { vecs } => TILE_VECS * vecs,
+            Tile::Shared { vec4s } => TILE_VEC4S * vec4s,
         }
     }
 
@@ -158,10 +158,10 @@ impl Attention {
         let pipeline = catalog.pipeline(self.kernel(values, cut, split))?;
         for first in (0..heads).step_by(cut.heads as usize) {
             let count = cut.heads.min(heads - first);
-            let vecs = u64::from(count) * self.result_vecs();
+            let vec4s = u64::from(count) * self.result_vec4s();
             let whole = values.whole(self.output, true);
-            let begin = u64::from(first) * self.result_vecs();
-            let (out, early) = window(whole, 16 * begin..16 * (begin + vecs), &catalog.limits);
+            let begin = u64::from(first) * self.result_vec4s();
+            let (out, early) = window(whole, 16 * begin..16 * (begin + vec4s), &catalog.limits);
             let out_origin = (begin - early / 16) as u32;
             let target = states.map_or(out, |states| values.whole(states, true));
             let units = count * cut.parts * cut.tiles[0] * cut.tiles[1];
@@ -186,7 +186,7 @@ impl Attention {
                     values,
                     catalog,
                     (cut, states),
-                    (out, out_origin, begin, vecs),
+                    (out, out_origin, begin, vec4s),
                 )?);
             }
         }
@@ -200,11 +200,11 @@ impl Attention {
         values: &Values,
         catalog: &Catalog,
         (cut, states): (Cut, ValueId),
-        (out, out_origin, first, vecs): (Access, u32, u64, u64),
+        (out, out_origin, first, vec4s): (Access, u32, u64, u64),
     ) -> Result<Command> {
         let load = catalog.load_of(cut.load, values, [states]);
         let push = PushJoin {
-            vecs: vecs as u32,
+            vec4s: vec4s as u32,
             rows: self.extents.rows() as u32,
             tokens: self.extents.tokens as u32,
             group: self.extents.group as u32,
@@ -217,12 +217,12 @@ impl Attention {
             Load::Buffer => attention_join::Module::Buffer,
             Load::Texel => attention_join::Module::Texel,
         });
-        let groups = grid(vecs.div_ceil(u64::from(JOIN_GROUP)), &catalog.limits);
+        let groups = grid(vec4s.div_ceil(u64::from(JOIN_GROUP)), &catalog.limits);
         let pipeline = catalog.pipeline(kernel)?;
         let push = SmallVec::from_slice(bytemuck::bytes_of(&push));
         let accesses = smallvec![values.whole(states, false), out];
         let action = Action::Dispatch { pipeline, push, groups };
-        Ok(Command::new(label.clone(), action, accesses).with_flops(8 * vecs * u64::from(cut.parts)))
+        Ok(Command::new(label.clone(), action, accesses).with_flops(8 * vec4s * u64::from(cut.parts)))
     }
 
     fn width(&self) -> u32 {
@@ -234,7 +234,7 @@ impl Attention {
     }
 
     /// The result of one head of k and v, in groups of four.
-    fn result_vecs(&self) -> u64 {
+    fn result_vec4s(&self) -> u64 {
         self.extents.rows() as u64 * u64::from(self.width())
     }
 
@@ -291,7 +291,7 @@ impl Attention {
         let load = catalog.load_of(scheme.load, values, self.inputs()[..4].iter().copied());
         let tile = self.tile(scheme, load, catalog);
         let (rows, keys) = (self.extents.rows() as u32, self.extents.keys as u32);
-        let tiles = [rows.div_ceil(tile.rows()), self.width().div_ceil(tile.vecs())];
+        let tiles = [rows.div_ceil(tile.rows()), self.width().div_ceil(tile.vec4s())];
         let heads = self.extents.all_heads() as u32;
         let units = u64::from(tiles[0] * tiles[1]) * u64::from(heads);
         let busy = scheme.busy_groups.unwrap_or(catalog.architecture.busy_groups);
@@ -303,7 +303,7 @@ impl Attention {
         let chunk = chunk.min(longest);
         let mut cut = Cut { load, tile, tiles, parts: keys.div_ceil(chunk), chunk, heads };
         // What parts sum up is more than the result.
-        let bytes = if cut.parts > 1 { self.state_bytes(cut) } else { 16 * self.result_vecs() };
+        let bytes = if cut.parts > 1 { self.state_bytes(cut) } else { 16 * self.result_vec4s() };
         let limit = window_bytes(&catalog.limits);
         let room = (limit / bytes).min(u64::from(heads)) as u32;
         if branch!("attention: a head beyond a binding", room == 0) {
@@ -330,8 +330,8 @@ impl Attention {
             }
         };
         let Some(most) = most else {
-            let wide = many && branch!("attention: wide tiles", self.width() > TILE_VECS);
-            return Tile::Shared { vecs: if wide { 2 } else { 1 } };
+            let wide = many && branch!("attention: wide tiles", self.width() > TILE_VEC4S);
+            return Tile::Shared { vec4s: if wide { 2 } else { 1 } };
         };
         let lanes = catalog.architecture.crowded_lanes;
         let in_turn = self.width().div_ceil(lanes);
@@ -368,9 +368,9 @@ impl Attention {
                     Load::Texel => attention_rows::Module::Texel,
                 })
             }
-            Tile::Shared { vecs } => {
+            Tile::Shared { vec4s } => {
                 let constants =
-                    Constants::<attention_tile::File>::new(TILE_THREADS).with(attention_tile::VECS, vecs);
+                    Constants::<attention_tile::File>::new(TILE_THREADS).with(attention_tile::VEC4S, vec4s);
                 self.with_rules(constants, values, partial).of(attention_tile::Module::Buffer)
             }
         }
@@ -397,7 +397,7 @@ impl Attention {
             )
         });
         constants
-            .with(attention::HALVES, halves)
+            .with(attention::F16_MASK, halves)
             .with(attention::CAUSAL, self.rules.causal)
             .with(attention::WINDOWED, self.rules.window.is_some())
             .with(attention::CAPPED, self.rules.cap.is_some())
