@@ -88,6 +88,7 @@ pub use hybrid::Hybrid;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use ir::branches::branches_taken;
+pub use ops::attention::Attention;
 pub use ops::conv2d::{Conv2d, PreparedWeights};
 pub use ops::epilogue::Epilogue;
 pub use ops::matmul::Matmul;
@@ -99,6 +100,7 @@ pub use runtime::plan::Plan;
 pub use runtime::recording::Recording;
 pub use runtime::submission::Submission;
 pub use runtime::tensor::{Tensor, TensorWriter};
+pub use shape::attention::RotaryPairs;
 pub use shape::axes::Axes;
 pub use shape::resize::{Coordinates, Interpolation};
 pub use shape::windows::Pool;

@@ -1,6 +1,7 @@
 //! Shapes and element types.
 
 pub(crate) mod along;
+pub(crate) mod attention;
 pub(crate) mod axes;
 pub(crate) mod broadcast;
 mod convert;

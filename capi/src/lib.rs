@@ -53,6 +53,7 @@ mod epilogue;
 
 mod matmul;
 
+mod attention;
 mod convolution;
 
 mod layout;

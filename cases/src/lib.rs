@@ -3,6 +3,7 @@
 //! the docs is its output, and `tidemill bench` times those of its cases that have a name for it.
 
 pub mod array;
+mod attention;
 pub mod compare;
 mod conv2d;
 pub mod crossover;
@@ -250,6 +251,7 @@ pub fn all() -> Vec<Case> {
     norm::cases(&mut cases);
     matmul::cases(&mut cases);
     conv2d::cases(&mut cases);
+    attention::cases(&mut cases);
     half::cases(&mut cases);
     cases
 }

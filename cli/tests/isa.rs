@@ -208,7 +208,7 @@ fn judge_all(arguments: &[&str], intel: &[&'static str]) {
         assert!(lines.iter().any(|line| code(line) == *device), "{device} was not judged: {said}");
     }
     let mut failures = Vec::new();
-    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d", "other"] {
+    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d", "attention", "other"] {
         assert!(lines.iter().any(|line| line["family"] == family), "nothing of {family} was compiled");
     }
     let name = |line: &Value| line["kernel"].as_str().unwrap().to_owned();

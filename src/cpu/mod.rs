@@ -26,6 +26,7 @@
 //! Threads are rayon's: a program that sizes rayon's global pool, or calls from inside a pool of its own, decides how
 //! many there are. Where the system gives none, the caller's does all the work. The same operands give the same bits, however many threads there are.
 
+mod attention;
 mod binary;
 mod cast;
 mod compare;
@@ -52,6 +53,7 @@ mod streaming;
 mod unary;
 pub(crate) mod view;
 
+pub use attention::{Attention, Mask, attention, rotary};
 pub use binary::{
     add, add_scalar, atan2, clamp, copysign, div, div_scalar, fmod, hypot, max, max_scalar, min, min_scalar,
     modulo, mul, pow, pow_scalar, prelu, scale, sub, sub_scalar,

@@ -17,6 +17,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+use crate::ir::attention::Attention;
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
 use crate::ir::copy::Gather;
@@ -26,6 +27,7 @@ use crate::ir::graph::{Graph, Node};
 use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::norm::Norm;
 use crate::ir::op::Op;
+use crate::ir::rotary::Angles;
 use crate::ir::value::{Origin, ValueId};
 
 #[cfg(test)]
@@ -296,6 +298,20 @@ impl Merging<'_> {
             (Op::Resize(a), Op::Resize(b)) => {
                 branch!("common: resized");
                 a.how == b.how && self.read(a.input) == self.read(b.input)
+            }
+            (Op::Attention(a), Op::Attention(b)) => {
+                branch!("common: attention");
+                let read = |a: &Attention| {
+                    let mask = a.mask.map(|mask| (self.read(mask.value), mask.added, mask.strides));
+                    let inputs = [a.q, a.k, a.v].map(|value| self.read(value));
+                    (inputs, mask, a.length.map(|length| self.read(length)))
+                };
+                (a.extents, a.rules, a.scale) == (b.extents, b.rules, b.scale) && read(a) == read(b)
+            }
+            (Op::Angles(a), Op::Angles(b)) => {
+                branch!("common: angles");
+                let told = |a: &Angles| (a.start, a.interleaved, a.base.to_bits(), a.tokens, a.depth);
+                told(a) == told(b) && self.read(a.positions) == self.read(b.positions)
             }
             (Op::Generate(a), Op::Generate(b)) => {
                 branch!("common: generated");

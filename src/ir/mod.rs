@@ -5,6 +5,7 @@
 //! fills) with the bytes that each of them reads and writes. Nothing here has memory, a device or a choice of kernels. It takes
 //! shapes and element types from the base, and gives types to every layer above.
 
+pub(crate) mod attention;
 pub(crate) mod branches;
 #[cfg(test)]
 pub(crate) mod build;
@@ -24,6 +25,7 @@ pub(crate) mod pipeline_key;
 pub(crate) mod pool;
 pub(crate) mod reduce;
 pub(crate) mod resize;
+pub(crate) mod rotary;
 pub(crate) mod scan;
 pub(crate) mod softmax;
 pub(crate) mod value;

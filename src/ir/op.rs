@@ -1,5 +1,6 @@
 //! The operations that can be recorded.
 
+use crate::ir::attention::Attention;
 use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::copy::{Copy, CopyBox, Fill, Gather, Generate};
 use crate::ir::dispatch::KernelDispatch;
@@ -10,6 +11,7 @@ use crate::ir::norm::Norm;
 use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
 use crate::ir::resize::Resize;
+use crate::ir::rotary::Angles;
 use crate::ir::scan::{Scan, Search, SegmentSum, Sort};
 use crate::ir::softmax::Softmax;
 use crate::ir::value::ValueId;
@@ -29,6 +31,8 @@ pub(crate) enum Op {
     Pool(Box<Pooling>),
     Norm(Box<Norm>),
     Resize(Box<Resize>),
+    Attention(Box<Attention>),
+    Angles(Angles),
     /// All of a value.
     Copy(Copy),
     /// A dense tensor into a box of a larger one.
@@ -89,6 +93,13 @@ impl Op {
             }
             Op::Resize(resize) => note(&[resize.input], Some(resize.output)),
             Op::Copy(copy) => note(&[copy.input], Some(copy.output)),
+            Op::Attention(attention) => {
+                let Attention { q, k, v, mask, length, output, .. } = **attention;
+                note(&[q, k, v], None);
+                mask.iter().for_each(|mask| note(&[mask.value], None));
+                note(length.as_slice(), Some(output));
+            }
+            Op::Angles(angles) => note(&[angles.positions], Some(angles.output)),
             Op::CopyBox(copy) => {
                 note(&[copy.input], None);
                 note(copy.over.as_slice(), Some(copy.output));
@@ -147,6 +158,8 @@ from_own_type! {
     Pool(Pooling) by Box,
     Norm(Norm) by Box,
     Resize(Resize) by Box,
+    Attention(Attention) by Box,
+    Angles(Angles),
     Copy(Copy),
     CopyBox(CopyBox) by Box,
     Gather(Gather),

@@ -4,7 +4,7 @@
 use crate::kernels::axis::{norm, reduce, softmax};
 use crate::kernels::catalog::Families;
 use crate::kernels::variant::Winner;
-use crate::kernels::{conv2d, elementwise, matmul};
+use crate::kernels::{attention, conv2d, elementwise, matmul};
 
 /// All of them. Users see this order.
 pub(crate) const ALL: Families = &[
@@ -14,6 +14,7 @@ pub(crate) const ALL: Families = &[
     &norm::FAMILY,
     &matmul::family::FAMILY,
     &conv2d::family::FAMILY,
+    &attention::family::FAMILY,
 ];
 
 /// The winner that a file names, if there is such a family, class and variant.

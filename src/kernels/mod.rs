@@ -4,6 +4,7 @@
 //! operations with its lowering; `lower.rs` chooses among them. It takes operations and the limits of a device, and gives dispatches,
 //! copies and fills. It makes no pipeline and takes no memory.
 
+pub(crate) mod attention;
 pub(crate) mod axis;
 pub(crate) mod bindings;
 pub(crate) mod bounds;

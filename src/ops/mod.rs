@@ -4,6 +4,7 @@
 //! It takes tensors and values, and gives values, or an error that says which numbers disagree. It makes no decision about kernels.
 
 mod activation;
+pub(crate) mod attention;
 mod binary;
 mod cast;
 mod compare;
@@ -18,6 +19,7 @@ pub(crate) mod norm;
 mod pool;
 mod reduce;
 mod resize;
+mod rotary;
 mod scalar;
 mod scan;
 mod softmax;

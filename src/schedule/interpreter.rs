@@ -235,6 +235,8 @@ impl Interpreter<'_> {
             | Op::Histogram(_)
             | Op::Pool(_)
             | Op::Resize(_)
+            | Op::Attention(_)
+            | Op::Angles(_)
             | Op::Scan(_)
             | Op::Sort(_)
             | Op::Search(_)

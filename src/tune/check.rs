@@ -53,6 +53,28 @@ pub(super) fn is_matmul([m, n, k]: [usize; 3], a: &[f32], b: &[f32], c: &[f32]) 
     })
 }
 
+/// Whether `y` is what all queries make of all keys and values: each row is worked out again.
+pub(super) fn is_attention([heads, tokens, depth]: [usize; 3], [q, k, v]: [&[f32]; 3], y: &[f32]) -> bool {
+    let row =
+        |x: &[f32], at: usize| x[at * depth..][..depth].iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+    let scale = 1.0 / (depth as f64).sqrt();
+    y.len() == heads * tokens * depth
+        && (0..heads).all(|head| {
+            let rows = |x: &[f32]| (0..tokens).map(|token| row(x, head * tokens + token)).collect::<Vec<_>>();
+            let (keys, values) = (rows(k), rows(v));
+            rows(q).iter().zip(rows(y)).all(|(query, got)| {
+                let score = |key: &Vec<f64>| query.iter().zip(key).map(|(a, b)| a * b).sum::<f64>();
+                let weights: Vec<f64> = keys.iter().map(|key| (scale * score(key)).exp()).collect();
+                let all: f64 = weights.iter().sum();
+                let mut wanted = vec![0.0; depth];
+                for (weight, value) in weights.iter().zip(&values) {
+                    wanted.iter_mut().zip(value).for_each(|(wanted, v)| *wanted += weight / all * v);
+                }
+                wanted.iter().zip(&got).all(|(wanted, got)| (wanted - got).abs() <= 1e-4)
+            })
+        })
+}
+
 /// Whether `y` is the convolution of `x` with kernels `w`: channels of the result, weighted and added up, must be what the
 /// kernels, weighted and added up, make of the input.
 pub(super) fn is_convolution(images: Images, x: &[f32], w: &[f32], y: &[f32]) -> bool {

@@ -1,12 +1,13 @@
 //! Problems on which candidates are measured: for every family and class a shape in the middle of it, with operands that are the same in
 //! every run, and a check of the result against f64.
 
-use super::check::{Images, TAPS, is_convolution, is_matmul};
+use super::check::{Images, TAPS, is_attention, is_convolution, is_matmul};
 use super::numbers::numbers;
 use crate::Shape;
 use crate::error::{Error, Result};
 use crate::kernels::catalog::AnyFamily;
 use crate::kernels::variant::Class;
+use crate::ops::attention::Attention;
 use crate::ops::conv2d::{Conv2d, ConvWeights, PreparedWeights};
 use crate::runtime::accelerator::Accelerator;
 use crate::runtime::recording::{Recording, Value};
@@ -128,6 +129,22 @@ static TASKS: &[Task] = &[
             is_convolution(images(&problem.shapes), &problem.host[0], &problem.host[1], result)
         },
     },
+    Task {
+        family: "attention",
+        name: |shapes| {
+            let [heads, tokens, depth] = attended(shapes);
+            format!("attention {heads}x{tokens}x{depth}")
+        },
+        prepare: |_, _| Ok(None),
+        record: |problem, r| {
+            let [q, k, v] = [0, 1, 2].map(|i| &problem.tensors[i]);
+            r.attention(q, k, v, Attention::new())
+        },
+        is_right: |problem, result| {
+            let [q, k, v] = [0, 1, 2].map(|i| problem.host[i].as_slice());
+            is_attention(attended(&problem.shapes), [q, k, v], result)
+        },
+    },
 ];
 
 /// A piece of work with its operands, on the device and on the host.
@@ -143,6 +160,12 @@ pub(super) struct Problem {
 /// Rows, columns and inner extent of a matmul.
 fn matmul(shapes: &[Shape]) -> [usize; 3] {
     [shapes[0].dims()[0], shapes[1].dims()[1], shapes[0].dims()[1]]
+}
+
+/// Heads, tokens and depth of attention.
+fn attended(shapes: &[Shape]) -> [usize; 3] {
+    let dims = shapes[0].dims();
+    [dims[0], dims[1], dims[2]]
 }
 
 /// The images of a convolution.

@@ -2,6 +2,7 @@
 
 use tidemill_cases::reference::convolution::Convolution;
 
+use crate::attention::Told;
 use crate::twin::{Known, Made, Twin};
 
 /// A problem: the device, what it is, and how it is drawn.
@@ -299,6 +300,26 @@ pub const CORNERS: &[Corner] = &[
         let x = t.tensor(&[3, 10_000])?;
         t.doubled(&x)
     }),
+    corner("default variants", "attention twice, and to more", |t| t.attend_twice()),
+    corner("default variants", "one query and many keys", |t| {
+        t.attend([1, 1], [1, 1100], [16, 32], Told::default())
+    }),
+    corner("default variants", "columns for two vecs of a lane", |t| {
+        t.attend([2, 2], [20, 33], [20, 64], Told { mask: Some(true), ..Told::default() })
+    }),
+    corner("default variants", "columns for four vecs of a lane", |t| {
+        t.attend([2, 2], [20, 32], [16, 132], Told { mask: Some(false), ..Told::default() })
+    }),
+    corner("default variants", "more keys than a loop goes through", |t| {
+        t.attend([4, 1], [16, 27_000], [244, 4], Told::default())
+    }),
+    corner("for GPUs", "few queries and shuffles", |t| t.attend([4, 2], [2, 40], [8, 8], Told::default())),
+    corner("default variants", "angles for two", |t| t.rotated()),
+    corner("for GPUs", "tiles", |t| t.attend([2, 2], [20, 40], [8, 8], Told::default())),
+    corner("for GPUs", "wide tiles", |t| t.attend([2, 2], [20, 40], [8, 100], Told::default())),
+    corner("without shuffles", "few queries", |t| t.attend([2, 2], [2, 40], [8, 8], Told::default())),
+    corner("narrow", "heads in windows", |t| t.attend([3, 3], [100, 40], [8, 64], Told::default())),
+    corner("narrow", "a head beyond a binding", |t| t.attend([2, 2], [300, 8], [8, 64], Told::default())),
     corner("narrow", "a normalised row beyond a binding", |t| {
         let x = t.tensor(&[2, 20_001])?;
         t.norm_of_rows(&x, true, false)

@@ -83,6 +83,7 @@ pub fn all() -> Vec<Device> {
         ("norm", "buffer-shuffle"),
         ("matmul", "buffer-rows"),
         ("conv2d", "buffer-direct"),
+        ("attention", "buffer-rows"),
     ];
     const GPUS: &[(&str, &str)] = &[
         ("elementwise", "buffer-256x1"),
@@ -91,6 +92,7 @@ pub fn all() -> Vec<Device> {
         ("norm", "buffer-shared"),
         ("matmul", "buffer-shared"),
         ("conv2d", "buffer-tile"),
+        ("attention", "buffer-tile"),
     ];
     vec![
         device("default variants", &[]),
@@ -104,9 +106,13 @@ pub fn all() -> Vec<Device> {
                 ("norm", "texel-shuffle"),
                 ("matmul", "texel-rows-4"),
                 ("conv2d", "texel-tile"),
+                ("attention", "texel-rows-split"),
             ],
         ),
-        device("buffers, cramped", &[("matmul", "buffer-rows-16"), ("conv2d", "buffer-tile-64")]),
+        device(
+            "buffers, cramped",
+            &[("matmul", "buffer-rows-16"), ("conv2d", "buffer-tile-64"), ("attention", "buffer-tile-split")],
+        ),
         device("tiles of 32", &[("matmul", "buffer-tile-32")]),
         device("tiles of 64", &[("matmul", "buffer-tile-64")]),
         device("tiles of 128", &[("matmul", "buffer-tile-128")]),

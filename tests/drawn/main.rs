@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+mod attention;
 #[cfg(debug_assertions)]
 mod branches;
 mod corners;

@@ -9,7 +9,7 @@ use crate::twin::{Known, Made, Twin};
 /// A family, and what draws one of its problems.
 pub type Family = (&'static str, for<'a, 'b> fn(&'b mut Twin<'a>) -> Made);
 
-pub const FAMILIES: [Family; 14] = [
+pub const FAMILIES: [Family; 15] = [
     ("matmul", |t| t.matmul_problem()),
     ("vector", |t| t.matmul_with_vector()),
     ("padded output", |t| t.large_matmul()),
@@ -20,6 +20,7 @@ pub const FAMILIES: [Family; 14] = [
     ("reduction", |t| t.reduction()),
     ("softmax", |t| t.any_softmax()),
     ("norm", |t| t.any_norm()),
+    ("attention", |t| t.any_attention()),
     ("elementwise", |t| t.elementwise()),
     ("place", |t| t.place()),
     ("gather", |t| t.gathered()),

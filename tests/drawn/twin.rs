@@ -27,7 +27,8 @@ pub struct Known {
     pub half: bool,
     /// How far off it may be, for one; exact values may be operands again.
     pub tolerance: f64,
-    number: usize,
+    /// Its line of the story.
+    pub number: usize,
 }
 
 impl Known {

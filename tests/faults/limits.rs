@@ -1,6 +1,8 @@
 //! Devices with lower limits and fewer abilities: the same results, by other kernels.
 
-use tidemill::{Accelerator, Config, Conv2d, Epilogue, Error, Matmul, Recording, Result, Tensor, Value};
+use tidemill::{
+    Accelerator, Attention, Config, Conv2d, Epilogue, Error, Matmul, Recording, Result, Tensor, Value,
+};
 
 use crate::harness::{Gpu, gpu_with};
 use crate::seam::Seam;
@@ -183,6 +185,9 @@ fn everything_that_shuffles(gpu: &Accelerator) -> Vec<String> {
     assert_eq!(sums, [500.0; 3]);
     let (shares, of_shares) = run(gpu, |r| r.softmax(&x, -1));
     assert!(shares.iter().all(|share| (share * 1000.0 - 1.0).abs() < 1e-5));
+    let (seen, of_attention) = run(gpu, |r| r.attention(&x, &x, &x, Attention::new()));
+    assert!(seen.iter().all(|seen| (seen - 0.5).abs() < 1e-6));
+    kernels.extend(of_attention);
     let big = gpu.upload(&[1.0f32; 1 << 16], [1 << 16]).unwrap();
     let (twice, of_twice) = run(gpu, |r| r.add(&big, &big));
     assert!(twice.iter().all(|x| *x == 2.0));
@@ -191,7 +196,9 @@ fn everything_that_shuffles(gpu: &Accelerator) -> Vec<String> {
 
 /// Whether a kernel, or a variant's kernels, count on the size of subgroups.
 fn shuffles(kernel: &str) -> bool {
-    let shuffling = ["matmul_rows", "matmul_dot", "conv_direct"].iter().any(|name| kernel.starts_with(name));
+    let shuffling = ["matmul_rows", "matmul_dot", "conv_direct", "attention_rows"]
+        .iter()
+        .any(|name| kernel.starts_with(name));
     shuffling || kernel.contains("shuffle") || kernel.contains("uniform")
 }
 

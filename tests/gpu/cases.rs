@@ -13,13 +13,15 @@ use tidemill::{Config, Prewarm};
 use tidemill_cases as table;
 
 /// The kernels of operations: all but `peak`, which `profile.rs` runs.
-const KERNELS: [&str; 16] = [
+const KERNELS: [&str; 18] = [
     "matmul_",
     "conv_",
     "elementwise.",
     "reduce_",
     "softmax_",
     "norm_",
+    "attention_",
+    "rotary_",
     "place.",
     "gather.",
     "generate",
@@ -127,7 +129,7 @@ fn every_operation_has_cases() {
     assert!(names.len() >= 50 && names.contains(&"gt_scalar") && names.contains(&"elu"), "{names:?}");
     names.extend(table::elementwise::IN_THE_TABLE);
     // Those of the engine and of files that have other functions beside.
-    names.extend(["fill", "copy", "reshape", "matmul", "conv2d"]);
+    names.extend(["fill", "copy", "reshape", "matmul", "conv2d", "attention", "rotary"]);
     let cases = table::all();
     names.retain(|name| !cases.iter().any(|case| case.op == *name));
     assert!(names.is_empty(), "without cases: {names:?}");

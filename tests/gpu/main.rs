@@ -5,6 +5,7 @@
 
 mod accuracy;
 mod asynchronous;
+mod attention;
 mod cases;
 mod closures;
 mod conv2d;

@@ -99,7 +99,7 @@ fn candidates_are_measured_and_winners_are_used_and_kept() {
     assert!(tuning.file.as_ref().unwrap().exists());
     // The next start takes them up.
     let next = gpu_with(folder.config());
-    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d"] {
+    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d", "attention"] {
         assert_eq!(used(&next, family), used(&gpu, family));
     }
 }
@@ -218,7 +218,7 @@ fn no_time_is_no_trial() {
 #[test]
 fn every_family_has_something_to_try() {
     let gpu = gpu();
-    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d"] {
+    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d", "attention"] {
         let mut seen = None;
         // The default of the first class alone.
         let tuning = gpu.tune(&TuneOptions::new().family(family), |progress| {

@@ -220,6 +220,14 @@ public:
         options.step_count = epilogue.steps().size();
         return op([&](auto *out) { return tm_matmul(get(), lhs.get(), rhs.get(), &options, out); });
     }
+    Value attention(const Operand &q, const Operand &k, const Operand &v,
+                    const tm_attention_options &options = tm_attention_defaults()) {
+        return op([&](auto *out) { return tm_attention(get(), q.get(), k.get(), v.get(), &options, out); });
+    }
+    Value rotary(const Operand &x, const Operand &positions, float base = 10000,
+                 tm_rotary_pairs pairs = TM_ROTARY_HALVES) {
+        return op([&](auto *out) { return tm_rotary(get(), x.get(), positions.get(), base, pairs, out); });
+    }
     Value conv2d(const Operand &images, const Operand &weights, tm_conv2d_options options = tm_conv2d_defaults(),
                  const Epilogue &epilogue = {}) {
         options.steps = epilogue.steps().data();

@@ -204,6 +204,47 @@ static void reductions(void) {
     EXPECT("log_softmax", out, log(sigmoid(2)), log(sigmoid(-2)), log(sigmoid(1.75)), log(sigmoid(-1.75)));
 }
 
+static void attention(void) {
+    size_t dims[2] = {2, 2}, cache_dims[2] = {3, 2}, mask_dims[2] = {2, 1}, length_dims[1] = {1};
+    float data[4] = {0}, cache_data[6] = {2, 4, 4, 8, 99, 99};
+    uint32_t mask_data[2] = {0, 1}, length_data[1] = {2};
+    tm_tensor *q = NULL, *cache = NULL, *mask = NULL, *length = NULL;
+    OK(tm_upload(gpu, TM_F32, dims, 2, data, sizeof data, &q));
+    OK(tm_upload(gpu, TM_F32, cache_dims, 2, cache_data, sizeof cache_data, &cache));
+    OK(tm_upload(gpu, TM_U32, mask_dims, 2, mask_data, sizeof mask_data, &mask));
+    OK(tm_upload(gpu, TM_U32, length_dims, 1, length_data, sizeof length_data, &length));
+    tm_value out, kv = tm_of(cache);
+    OK(tm_attention(r, tm_of(q), kv, kv, NULL, &out));
+    EXPECT("attention", out, 35, 37, 35, 37);
+    tm_attention_options how = tm_attention_defaults();
+    how.length = tm_of(length);
+    OK(tm_attention(r, tm_of(q), kv, kv, &how, &out));
+    EXPECT("attention of two keys", out, 3, 6, 3, 6);
+    how.causal = true;
+    OK(tm_attention(r, tm_of(q), kv, kv, &how, &out));
+    EXPECT("causal attention", out, 2, 4, 3, 6);
+    how.window = 1;
+    how.scale = 3;
+    how.soft_cap = 5;
+    how.mask = tm_of(mask);
+    OK(tm_attention(r, tm_of(q), kv, kv, &how, &out));
+    EXPECT("attention with a window and a mask", out, 0, 0, 4, 8);
+    // 2 and 4 at the position 2.
+    size_t one_row[2] = {1, 2};
+    tm_value row;
+    OK(tm_slice(r, kv, (size_t[]){0, 0}, one_row, 2, &row));
+    OK(tm_rotary(r, row, tm_of(length), 10000, TM_ROTARY_HALVES, &out));
+    EXPECT("rotary", out, 2 * cos(2) - 4 * sin(2), 4 * cos(2) + 2 * sin(2));
+    FAILS(tm_rotary(r, row, tm_of(length), 10000, 7, &out), TM_ARGUMENT, "pairs");
+    how.soft_cap = -1;
+    FAILS(tm_attention(r, tm_of(q), kv, kv, &how, &out), TM_PARAMETER, "it must be above 0");
+    FAILS(tm_attention(r, tm_of(x), kv, kv, NULL, &out), TM_SHAPE, "[4]");
+    tm_tensor_free(q);
+    tm_tensor_free(cache);
+    tm_tensor_free(mask);
+    tm_tensor_free(length);
+}
+
 static void norms(void) {
     // x as 2 rows: 0.5 -1.5 / 2 0.25: with means -0.5 and 1.125, variances 1 and 0.765625
     size_t dims[2] = {2, 2}, image_dims[3] = {1, 2, 2};
@@ -555,6 +596,7 @@ int main(void) {
     binary();
     reductions();
     norms();
+    attention();
     products();
     pooling();
     layouts();

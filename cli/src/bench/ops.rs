@@ -1,6 +1,7 @@
 //! Group `ops`: every op on about a million elements that are on the device, against the loop that one writes by hand.
 //! Only on request: it is a list of what is slow, not a comparison with something strong.
 
+mod attention;
 mod by_index;
 mod images;
 mod loops;
@@ -14,6 +15,7 @@ use super::reduce::scalar_softmax;
 use super::timed::Timed;
 use crate::cases::data::BENCHED_SIDE as SIDE;
 use crate::cases::{Array, Bound};
+use attention::{attention, rotary};
 use by_index::*;
 use images::*;
 use loops::*;
@@ -183,6 +185,9 @@ const OTHERS: &[Row] = benchmarks! {
     "binary_f16": |x, o| pairs(x, o, |a: F16, b| F16::from_f32(a.to_f32() + b.to_f32()));
     "chain_f16": |x, o| pairs(x, o, chain);
     "permute_f16": |x, o| strided::<F16>(x, o, |i, j| j * SIDE + i);
+    "attention": attention;
+    "rotary": rotary;
+    "attention_f16": attention;
     "matmul_f16": |x, o| product(x, o.of_mut(), 256);
     "conv2d_f16": |x, o| convolution(x, o.of_mut());
 };

@@ -24,7 +24,7 @@ pub(super) struct Program {
 }
 
 /// Of the table of cases, by the name under which benches time them: one or two of every family, on every path of its own.
-const CASES: [&str; 46] = [
+const CASES: [&str; 47] = [
     "op_add",
     "op_add_row",
     "op_add_column",
@@ -55,6 +55,7 @@ const CASES: [&str; 46] = [
     "matvec_4096",
     "op_matmul_f16",
     "op_conv2d_f16",
+    "op_attention",
     "op_atan2",
     "op_slice_step",
     "op_moments",
