@@ -85,14 +85,14 @@ fn bound(constant: ConstantName) -> Bound {
         C::NormRowsSweeps | C::NormRowsFull | C::NormRowsCentred | C::NormRowsShifted => Flag,
         C::NormRowsWeights => Most(2),
 
-        C::AttentionHalves => Most(7),
+        C::AttentionF16Mask => Most(7),
         C::AttentionMask => Most(2),
         C::AttentionCausal | C::AttentionWindowed | C::AttentionCapped | C::AttentionMaskFours => Flag,
         C::AttentionMeasured | C::AttentionPartial => Flag,
         C::AttentionRowsLanes => LANES,
         C::AttentionRowsRows => Size(16),
         C::AttentionRowsWidth | C::AttentionRowsStep => Size(4),
-        C::AttentionTileVecs => Size(2),
+        C::AttentionTileVec4s => Size(2),
         C::RotaryAnglesInterleaved | C::RotaryAnglesStart => Flag,
 
         C::GatherAligned | C::GatherSingle | C::HistogramSharedBins => Flag,

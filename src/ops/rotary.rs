@@ -6,7 +6,7 @@ use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Recording, Value};
 use crate::shape::attention::{RotaryPairs, Turned, rotary};
 use crate::shape::layout::Strided;
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, MAX_RANK, Shape};
 
 /// # Rotary embedding
 impl Recording {
@@ -80,7 +80,8 @@ impl Recording {
             let others = r.slice_step(columns, [.., .., .., ..], &steps)?;
             // Seen in the shape of the columns, so that one program reads all of it.
             let whole = Shape::from([outer, tokens, inner[0], inner[1]]);
-            let strides = [0, depth, inner[1], 1];
+            let mut strides = [0; MAX_RANK];
+            strides[1..4].copy_from_slice(&[depth, inner[1], 1]);
             let of_half =
                 |k: usize| r.view(op, output, Strided { shape: whole, strides, offset: k * tokens * depth });
             let turned = r.mul(columns, of_half(0)?)?;

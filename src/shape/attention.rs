@@ -1,5 +1,7 @@
 //! Shapes of attention's operands, and which keys a query sees.
 
+use smallvec::SmallVec;
+
 use super::{MAX_RANK, Shape, product};
 use crate::error::parameters::{finite, positive};
 use crate::error::{Error, Result};
@@ -138,6 +140,9 @@ impl Extents {
         if of_k != batches && of_k != 1 {
             return refused(k, format!("batch {batches} of q != {of_k} of k, which must be the same or 1"));
         }
+        if !same_batches(q, k) {
+            return refused(k, "the batch dimensions of q and k differ".to_owned());
+        }
         if kv_heads == 0 && heads > 0 || kv_heads > 0 && !heads.is_multiple_of(kv_heads) {
             return refused(k, format!("{heads} heads of q are no multiple of the {kv_heads} of k"));
         }
@@ -148,6 +153,10 @@ impl Extents {
                 let why = format!("{what} {k_has} of k != {v_has} of v");
                 return Err(Error::Shapes { op, lhs: k, rhs: v, why });
             }
+        }
+        if !same_batches(k, v) {
+            let why = "the batch dimensions of k and v differ".to_owned();
+            return Err(Error::Shapes { op, lhs: k, rhs: v, why });
         }
         let group = if kv_heads == 0 { 1 } else { heads / kv_heads };
         let shared = of_k != batches;
@@ -184,6 +193,9 @@ impl Extents {
                 return refused(why);
             }
         }
+        if !same_batches(q, mask) {
+            return refused("the batch dimensions of q and of the mask differ".to_owned());
+        }
         Ok(std::array::from_fn(|d| if own[d] == 1 { 0 } else { product(&own[d + 1..]) as u32 }))
     }
 
@@ -194,11 +206,22 @@ impl Extents {
     }
 }
 
-/// Four extents, with ones in front.
-fn by_four(shape: Shape) -> [usize; MAX_RANK] {
-    let mut dims = [1; MAX_RANK];
-    dims[MAX_RANK - shape.rank()..].copy_from_slice(shape.dims());
+/// Four extents, with ones in front: of more, the first ones are one batch.
+fn by_four(shape: Shape) -> [usize; 4] {
+    let mut dims = [1; 4];
+    let (batch, last) = shape.dims().split_at(shape.rank().saturating_sub(3));
+    dims[0] = product(batch);
+    dims[4 - last.len()..].copy_from_slice(last);
     dims
+}
+
+/// Whether batches of the same number are the same: all of their dimensions agree, or there is one batch.
+fn same_batches(lhs: Shape, rhs: Shape) -> bool {
+    let [lhs, rhs] = [&lhs, &rhs].map(|shape| {
+        let batch = &shape.dims()[..shape.rank().saturating_sub(3)];
+        batch.iter().copied().skip_while(|&extent| extent == 1).collect::<SmallVec<[usize; MAX_RANK]>>()
+    });
+    product(&rhs) == 1 || lhs == rhs
 }
 
 #[cfg(test)]
@@ -220,6 +243,8 @@ mod tests {
             (&[6, 4, 8], &[3, 5, 8], &[2, 5, 8], "heads 3 of k != 2 of v"),
             (&[3, 6, 4, 8], &[2, 3, 5, 8], &[2, 3, 5, 8], "batch 3 of q != 2 of k"),
             (&[3, 6, 4, 8], &[3, 3, 5, 8], &[1, 3, 5, 8], "batch 3 of k != 1 of v"),
+            (&[2, 3, 6, 4, 8], &[3, 2, 3, 5, 8], &[3, 2, 3, 5, 8], "the batch dimensions of q and k differ"),
+            (&[2, 3, 6, 4, 8], &[2, 3, 3, 5, 8], &[3, 2, 3, 5, 8], "the batch dimensions of k and v differ"),
         ] {
             let told = refused(q, k, v);
             assert!(told.contains(why), "{told}");
