@@ -75,7 +75,7 @@ void main() {
 
     [[dont_unroll]] for (uint block = begin; block < end; block += 4 * LANES) {
         uint own = block + 4 * lane;
-        uint k_at[4];
+        uvec4 k_at;
         [[unroll]] for (uint j = 0; j < 4; j++) k_at[j] = k_base + min(own + j, end - 1) * depth;
         [[unroll]] for (uint i = 0; i < ROWS; i++) s[i] = vec4(0);
         [[dont_unroll]] for (uint d = 0; d < depth; d += STEP) {

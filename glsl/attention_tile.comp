@@ -39,7 +39,7 @@ void main() {
     uint first_row = tile_m * TILE_M;
 
     int firsts[4], lasts[4];
-    uint masks[4];
+    uvec4 masks;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         uint row = min(first_row + 4 * ty + i, rows - 1), token = row / group;
         firsts[i] = first_key(token);

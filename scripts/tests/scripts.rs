@@ -79,12 +79,12 @@ fn a_part_of_a_path_finds_the_binaries_that_hold_it() {
     );
 }
 
-/// `matmul` is a function of the library, of the table of cases and of the command line, too.
+/// `matmul` is a function of the command line and of the C library, too.
 #[test]
 fn only_tests_count() {
     let found = targets("matmul");
     assert!(found.contains(&"tidemill --test gpu".to_owned()), "{found:?}");
-    for helper in ["tidemill-cases --lib", "tidemill-cli --bin tidemill", "tidemill-capi --lib"] {
+    for helper in ["tidemill-cli --bin tidemill", "tidemill-capi --lib"] {
         assert!(!found.contains(&helper.to_owned()), "{found:?}");
     }
     // A folder that binaries share, and a function in it.

@@ -38,7 +38,8 @@ impl Build {
 
     /// A tensor that is updated, of which a version was captured before.
     pub(crate) fn state(&mut self, captured: ValueId) -> StateId {
-        let version = self.graph.values.len() as u32;
+        // Other tensors have version 0.
+        let version = captured + 1;
         self.graph.values[captured as usize].origin = Origin::Tensor(version);
         self.graph.values.add_state(smallvec![version])
     }
