@@ -385,7 +385,7 @@ impl Merging<'_> {
             && a.scalars == b.scalars
             && a.extras.len() == b.extras.len()
             && a.extras.iter().zip(&b.extras).all(|(a, b)| {
-                (a.batch, a.row, a.column, a.half) == (b.batch, b.row, b.column, b.half)
+                (a.batch, a.row, a.column, a.format) == (b.batch, b.row, b.column, b.format)
                     && self.read(a.value) == self.read(b.value)
             })
     }

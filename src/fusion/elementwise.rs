@@ -15,7 +15,6 @@ use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Label, LabelName, ValueId};
 use crate::kernels::elementwise::modules::map_fits;
-use crate::shape::DType;
 
 /// Joins what can be joined. The order of nodes is kept otherwise.
 pub(crate) fn fuse(graph: &mut Graph) {
@@ -142,10 +141,11 @@ fn input_of(graph: &Graph, program: &mut Map, input: &MapInput) -> u8 {
 /// A result as it is once it has been stored: what fusion leaves out must not change a bit.
 fn stored(graph: &Graph, output: &MapOutput, program: &mut Map) -> Operand {
     let step = Operand::Step(output.step);
-    if !branch!("fuse: of a half", graph.value(output.value).dtype == DType::F16) {
+    let Some(op) = OpCode::as_stored(graph.value(output.value).dtype.format()) else {
+        branch!("fuse: of words");
         return step;
-    }
-    let rounded = Step { op: OpCode::RoundToF16, operands: [step; 3] };
+    };
+    let rounded = Step { op, operands: [step; 3] };
     Operand::Step(position_or_push(&mut program.steps, rounded))
 }
 

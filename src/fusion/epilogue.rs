@@ -11,7 +11,7 @@ use crate::ir::epilogue::{self, Epilogue, Extra, Source};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::ValueId;
-use crate::shape::DType;
+use crate::shape::Format;
 
 /// What can take a tail: how its result is laid out, and what is done to it.
 struct Head<'a> {
@@ -85,7 +85,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
     let Op::Elementwise(program) = &nodes[i].op else { return None };
     let output = program.only_output()?;
     // Products and convolutions store words.
-    if branch!("tail: half", graph.value(output).dtype == DType::F16) {
+    if branch!("tail: packed", graph.value(output).dtype.is_packed()) {
         return None;
     }
     program.inputs.iter().find_map(|input| {
@@ -164,8 +164,9 @@ fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Opt
     let fits = branch!("extra: from the first", input.offset == 0)
         && branch!("extra: columns side by side", column <= 1)
         && branch!("extra: nothing left", left.is_empty());
-    let half = branch!("extra: half", graph.value(input.value).dtype == DType::F16);
-    fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, half })
+    let format = graph.value(input.value).dtype.format();
+    branch!("extra: packed", format != Format::Word);
+    fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, format })
 }
 
 #[cfg(test)]
@@ -175,7 +176,7 @@ mod tests {
     use crate::ir::build::Build;
     use crate::ir::elementwise::{OpCode, dense_strides};
     use crate::ir::value::Origin;
-    use crate::shape::Shape;
+    use crate::shape::{DType, Shape};
     use smallvec::smallvec;
 
     const M: usize = 6;
@@ -220,7 +221,7 @@ mod tests {
         let tail = epilogue(&nodes[0]);
         assert_eq!(
             tail.extras.as_slice(),
-            [Extra { value: bias, batch: [0; 2], row: 0, column: 1, half: false }]
+            [Extra { value: bias, batch: [0; 2], row: 0, column: 1, format: Format::Word }]
         );
         assert_eq!(tail.steps[0].operands[..2], [Source::Product, Source::Extra(0)]);
         assert_eq!(tail.steps[1].operands[0], Source::Step(0));
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epilogue_knows_which_of_its_inputs_are_halves() {
+    fn an_epilogue_knows_how_its_inputs_lie_in_memory() {
         let mut b = Build::default();
         let (mut last, shape) = (matrices(&mut b), Shape::from([N]));
         for dtype in [DType::F16, DType::F32] {
@@ -287,8 +288,8 @@ mod tests {
             last = op(&mut b, OpCode::AddF32, last, Some((bias, [0, 1])));
         }
         let nodes = absorbed(b);
-        let halves: Vec<bool> = epilogue(&nodes[0]).extras.iter().map(|extra| extra.half).collect();
-        assert_eq!((nodes.len(), halves), (1, vec![true, false]));
+        let formats: Vec<Format> = epilogue(&nodes[0]).extras.iter().map(|extra| extra.format).collect();
+        assert_eq!((nodes.len(), formats), (1, vec![Format::F16, Format::Word]));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::ir::elementwise::Map;
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, StateId, ValueId};
-use crate::shape::DType;
 
 /// Lets nodes whose results are assigned write them in place, each at the place of the assignment. By then all that was recorded before
 /// has read the tensor. A program may read the tensor itself, element for element, as it overwrites it.
@@ -81,13 +80,13 @@ fn overwrites(graph: &Graph, op: &Op, state: StateId) -> bool {
         return false;
     }
     if let Op::Elementwise(map) = op {
-        let half = |value: ValueId| graph.value(value).dtype == DType::F16;
-        // Halves are loaded and stored together with those of a neighbour.
-        let halves = |map: &Map| map.outputs.iter().any(|output| half(output.value));
+        let packed = |value: ValueId| graph.value(value).dtype.is_packed();
+        // Elements that share a word are loaded and stored with their neighbours.
+        let packs = |map: &Map| map.outputs.iter().any(|output| packed(output.value));
         let reads = map.inputs.iter().filter(|input| of_tensor(input.value));
         return branch!(
             "in place: reads what it writes",
-            reads.clone().all(|input| reads_whole(graph, map, input) && !half(input.value) && !halves(map))
+            reads.clone().all(|input| reads_whole(graph, map, input) && !packed(input.value) && !packs(map))
         );
     }
     let mut reads = false;

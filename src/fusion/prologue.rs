@@ -8,7 +8,7 @@ use crate::ir::elementwise::{Map, MapInput};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::Label;
-use crate::shape::{DType, MAX_RANK};
+use crate::shape::MAX_RANK;
 
 /// Puts every head that fits into what is behind it, at that one's place.
 pub(crate) fn absorb_heads(graph: &mut Graph) {
@@ -69,7 +69,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
 /// Whether it stores one result alone, and every input is read element for element or is one element for all.
 fn makes_one_dense_result(graph: &Graph, head: &Map) -> bool {
     // The kernels load words.
-    let word = |input: &MapInput| branch!("head: words", graph.value(input.value).dtype != DType::F16);
+    let word = |input: &MapInput| branch!("head: words", !graph.value(input.value).dtype.is_packed());
     // The kernels read the first one. (No operation reads another for all today: slices keep their strides.)
     let single =
         |input: &MapInput| branch!("head: one for all", input.strides == [0; MAX_RANK]) && input.offset == 0;
@@ -85,6 +85,7 @@ mod tests {
     use crate::ir::elementwise::{OpCode, Operand, Step, dense_strides};
     use crate::ir::reduce::Reduction;
     use crate::ir::value::ValueId;
+    use crate::shape::DType;
 
     /// An operation on a value and a tensor of the same shape with these strides.
     fn op(b: &mut Build, op: OpCode, value: ValueId, strides: [u32; MAX_RANK]) -> ValueId {

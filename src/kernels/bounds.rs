@@ -37,7 +37,7 @@ fn bound(constant: ConstantName) -> Bound {
         C::LinearVecs => Size(8),
         C::LinearSpan => LANES,
 
-        C::MapModes | C::MapStored | C::MapHalves => Any,
+        C::MapModes | C::MapStored | C::MapFormats => Any,
         C::MapDims => Most(4),
         C::MapResults => Size(4),
         C::MapWhole => Flag,
@@ -48,8 +48,8 @@ fn bound(constant: ConstantName) -> Bound {
         C::EpilogueWide => Flag,
         C::EpilogueSteps => Most(6),
         C::EpilogueStep => Step,
-        C::EpilogueMode => Most(15),
-        C::FactorsHalves => Most(3),
+        C::EpilogueMode => Most(63),
+        C::FactorsLhsFormat | C::FactorsRhsFormat | C::ProductPackSourceFormat => Most(7),
 
         C::TileTileM | C::TileTileN => Size(128),
         C::TileTileK => Size(16),
@@ -63,14 +63,14 @@ fn bound(constant: ConstantName) -> Bound {
         C::ProductDotRows => Size(8),
         C::ProductDotColumns => Size(16),
         C::ProductDotAlongK => Flag,
-        C::ProductPackTransposed | C::ProductPackAligned | C::ProductPackIsHalf => Flag,
+        C::ProductPackTransposed | C::ProductPackAligned => Flag,
 
         C::ConvDirectRows => Size(32),
         C::ConvDirectTaps => Size(16),
         C::ConvDirectStride | C::ConvDirectDilation => Size(100),
         C::ConvDirectUnroll => Size(MOST_UNROLLED),
         C::ConvTileTapsY | C::ConvTileTapsX => Any,
-        C::ConvDirectIsHalf | C::ConvTileIsHalf => Flag,
+        C::ConvDirectInputFormat | C::ConvTileInputFormat => Most(7),
 
         C::MonoidMonoid => Most(5),
         C::MonoidTerm => Most(15),

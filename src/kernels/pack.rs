@@ -12,7 +12,7 @@ use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::product_pack;
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Format, Shape};
 use crate::vk::physical::Limits;
 
 /// What is copied where: dense matrices into `[batch][panel][panel_rows][panel_vecs]` groups of four.
@@ -167,8 +167,8 @@ impl Pack {
         };
         let limits = &catalog.limits;
         let ((units, unit_blocks, unit_vecs), most) = (self.units(), self.window(limits));
-        let is_half = values.value(self.source).dtype == DType::F16;
-        let pipeline = self.pipeline(load, stride, is_half, catalog)?;
+        let format = values.value(self.source).dtype.format();
+        let pipeline = self.pipeline(load, stride, format, catalog)?;
         let whole = values.whole(value, true);
         for i in 0..units.div_ceil(most) {
             let (first, count) = (i * most, most.min(units - i * most));
@@ -189,12 +189,13 @@ impl Pack {
         Ok(())
     }
 
-    fn pipeline(&self, load: Load, stride: u32, is_half: bool, catalog: &Catalog) -> Result<PipelineKey> {
+    fn pipeline(&self, load: Load, stride: u32, format: Format, catalog: &Catalog) -> Result<PipelineKey> {
+        branch!("pack: packed", format != Format::Word);
         let aligned = [self.strides[0], self.strides[1], stride, self.left].iter().all(|s| s % 4 == 0);
         let constants = Constants::<product_pack::File>::new(LOCAL_SIZE)
             .with(product_pack::TRANSPOSED, branch!("pack: transposed", self.transposed))
             .with(product_pack::ALIGNED, branch!("pack: aligned", aligned))
-            .with(product_pack::IS_HALF, branch!("pack: half", is_half));
+            .with(product_pack::SOURCE_FORMAT, format as u32);
         catalog.pipeline(constants.of(match load {
             Load::Buffer => product_pack::Module::Buffer,
             Load::Texel => product_pack::Module::Texel,

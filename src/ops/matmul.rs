@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::elementwise::{broadcast, broadcast_strides, check_float};
+use super::elementwise::{broadcast, broadcast_strides};
 use super::epilogue::{Epilogue, Target};
+use super::width::check_float;
 use crate::error::{Error, Result};
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::value::{Label, LabelName};
@@ -138,7 +139,7 @@ impl Recording {
         check_float(op, "lhs", lhs_dtype)?;
         check_float(op, "rhs", rhs_dtype)?;
         // Sums are in f32, and are rounded once, in the end.
-        let halves = lhs_dtype == DType::F16 && rhs_dtype == DType::F16;
+        let result = if lhs_dtype == rhs_dtype { lhs_dtype } else { DType::F32 };
         let left = Matrix::new(lhs, with.transpose_lhs, true).ok_or(Error::NotMatrix { op, shape: lhs })?;
         let right = Matrix::new(rhs, with.transpose_rhs, false).ok_or(Error::NotMatrix { op, shape: rhs })?;
         if left.columns != right.rows {
@@ -162,10 +163,7 @@ impl Recording {
         };
         let epilogue = epilogue.resolve(self, Target::Matrices(full))?;
         let output = self.produce(op, shape, DType::F32)?;
-        let finished = |r: &Recording| {
-            let result = r.handle(output);
-            if halves { r.cast(result, DType::F16) } else { Ok(result) }
-        };
+        let finished = |r: &Recording| r.cast(r.handle(output), result);
         if m == 0 || n == 0 || batch.elements() == 0 {
             return finished(self);
         }

@@ -5,6 +5,7 @@
 
 mod activation;
 mod binary;
+mod bits;
 mod cast;
 mod compare;
 pub(crate) mod conv2d;
@@ -24,3 +25,4 @@ mod softmax;
 pub(crate) mod sort;
 mod state;
 mod unary;
+mod width;

@@ -168,7 +168,8 @@ impl Growing {
             code.reverse();
         }
         let operand = |k: usize| code.get(k).copied().unwrap_or(code[0]);
-        let dtype = if self.below(8) == 0 { DType::F16 } else { DType::F32 };
+        let packed = [DType::F16, DType::Bf16, DType::I16, DType::U8];
+        let dtype = if self.below(8) == 0 { packed[self.below(packed.len())] } else { DType::F32 };
         let output = self.produce(shape, dtype);
         let map = Map::single(op, [operand(0), operand(1), operand(2)], inputs, scalars, output);
         self.build.push("op", output, map);
@@ -433,7 +434,7 @@ fn commands(graph: &Graph) -> Vec<Command> {
         node.op.touches(|value, write| accesses.push(graph.values.whole(value, write)));
         let command = Command::new(node.label.clone(), Action::Copy, accesses);
         let Op::Elementwise(map) = &node.op else { return command };
-        let words = |value| graph.value(value).dtype != DType::F16;
+        let words = |value| !graph.value(value).dtype.is_packed();
         let over = |input: &MapInput| {
             words(input.value) && map.outputs.iter().all(|o| words(o.value)) && reads_whole(graph, map, input)
         };

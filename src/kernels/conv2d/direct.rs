@@ -12,6 +12,7 @@ use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::conv_direct;
 use crate::kernels::pack::Pack;
 use crate::kernels::together::{MOST_SUBGROUPS, whole_subgroups};
+use crate::shape::Format;
 use crate::vk::physical::Limits;
 
 /// Invocations of a workgroup that hands nothing round.
@@ -195,7 +196,7 @@ impl Way for Direct<'_> {
             .then_some(conv_direct::Module::TexelTogetherPlain)
     }
 
-    fn constants(&self, half: bool) -> Constants<conv_direct::File> {
+    fn constants(&self, input: Format) -> Constants<conv_direct::File> {
         let c = self.convolution;
         Constants::new(self.local_size())
             .with(conv_direct::LANES, self.lanes)
@@ -204,7 +205,7 @@ impl Way for Direct<'_> {
             .with(conv_direct::STRIDE, c.stride[1])
             .with(conv_direct::DILATION, c.dilation[1])
             .with(conv_direct::UNROLL, self.unroll)
-            .with(conv_direct::IS_HALF, half)
+            .with(conv_direct::INPUT_FORMAT, input as u32)
     }
 
     fn tiles(&self, images: u32) -> u64 {

@@ -77,7 +77,7 @@ impl Map {
     /// What so many elements count as: see `Cost`.
     pub(super) fn flops(&self, dtype: DType, elements: u64) -> u64 {
         let steps = self.steps.iter().filter(|step| step.op != OpCode::Copy).count() as u64;
-        if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
+        if dtype.is_float() { elements * steps } else { 0 }
     }
 
     /// Appends the dispatches that carry the program out: one, or more where an output is larger than a binding.
@@ -101,14 +101,14 @@ impl Map {
         let load = self.load_path(label.op.known(), values, catalog, variant, (&space, &modes))?;
         let strided =
             branch!("map: strided", modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar)));
-        let halves = self.halves(values);
-        let any_size = map_module(load, self, strided || halves != 0);
-        let together = variant.together && load == Load::Texel && halves == 0;
+        let formats = self.formats(values);
+        let any_size = map_module(load, self, strided || formats != 0);
+        let together = variant.together && load == Load::Texel && formats == 0;
         let together = branch!("map: together", together && whole_subgroups(variant.local_size, limits));
         let together = together.then(|| map_module_together(self, strided)).flatten();
         let mut constants = self.constants(catalog, variant, &space, &modes);
-        if branch!("map: halves", halves != 0) {
-            constants.set(map::HALVES, halves);
+        if branch!("map: packed", formats != 0) {
+            constants.set(map::FORMATS, formats);
         }
         let size = |value| values.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
@@ -165,22 +165,22 @@ impl Map {
         [window / unit * unit, unit]
     }
 
-    /// Which inputs and outputs are f16, as the shader has it.
-    fn halves(&self, values: &Values) -> u32 {
-        let half = |value| u32::from(values.value(value).dtype == DType::F16);
-        let inputs = self.inputs.iter().enumerate().map(|(k, input)| half(input.value) << k);
-        let outputs = self.outputs.iter().enumerate().map(|(k, output)| half(output.value) << (8 + k));
+    /// How inputs and outputs lie in memory, as the shader has it; 0 if all are words.
+    fn formats(&self, values: &Values) -> u32 {
+        let format = |value| values.value(value).dtype.format() as u32;
+        let inputs = self.inputs.iter().enumerate().map(|(k, input)| format(input.value) << (4 * k));
+        let outputs = self.outputs.iter().enumerate().map(|(k, output)| format(output.value) << (16 + 4 * k));
         inputs.chain(outputs).sum()
     }
 
     /// A bit for each of a module's inputs that an output may be written over: those that are read element for element.
     fn in_place(&self, values: &Values, modes: &[Mode], inputs: usize) -> u32 {
-        // Halves are loaded together with those of a neighbour, and do not lie where words do.
-        let half = |value| values.value(value).dtype == DType::F16;
-        let halves = self.outputs.iter().any(|output| half(output.value));
+        // Elements that share a word are loaded together with their neighbours, and do not lie where words do.
+        let packed = |value| values.value(value).dtype.is_packed();
+        let packs = self.outputs.iter().any(|output| packed(output.value));
         let dense = |k: usize| {
             let input = &self.inputs[k];
-            modes[k] == Mode::Dense && input.offset == 0 && !halves && !half(input.value)
+            modes[k] == Mode::Dense && input.offset == 0 && !packs && !packed(input.value)
         };
         // Bindings that stand in for none are never read; the first input is behind them.
         (0..inputs).filter(|&k| k >= modes.len() || dense(k)).fold(0, |all, k| all | 1 << k)

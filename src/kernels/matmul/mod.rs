@@ -24,7 +24,7 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::launch::Launch;
 use crate::kernels::modules::product_rows;
 use crate::kernels::together::{MOST_SUBGROUPS, one_batch, whole_subgroups};
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Format, Shape};
 use aside::Aside;
 use operand::Operand;
 use plan::Plan;
@@ -122,7 +122,7 @@ impl<'a> Lowering<'a> {
             width: 1,
             depth: 0,
             along_k,
-            half: false,
+            format: Format::Word,
             loose: false,
         };
         Ok((along(true), along(matches!(plan.tile, Tile::Dot { .. }))))

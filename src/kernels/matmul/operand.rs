@@ -6,7 +6,7 @@ use crate::ir::branches::branch;
 use crate::ir::matmul::{Factor, Product};
 use crate::ir::value::{ValueId, Values};
 use crate::kernels::pack::Pack;
-use crate::shape::{DType, Shape};
+use crate::shape::{Format, Shape};
 
 /// Of k at a time, in tiles of many rows: faster than 4, and takes twice as long to compile.
 pub(super) const LONG_STEP: u32 = 8;
@@ -24,8 +24,8 @@ pub(super) struct Operand {
     /// How far along k it can be read: from k on it has zeros.
     pub(super) depth: u32,
     pub(super) along_k: bool,
-    /// Whether it is f16.
-    pub(super) half: bool,
+    /// How its elements lie in memory.
+    pub(super) format: Format,
     /// Whether rows begin anywhere; its strides are in elements then.
     pub(super) loose: bool,
 }
@@ -51,7 +51,7 @@ fn unpacked(factor: &Factor, values: &Values, k: u32) -> Operand {
         width: 0,
         depth: k,
         along_k: factor.along_k,
-        half: values.value(factor.value).dtype == DType::F16,
+        format: values.value(factor.value).dtype.format(),
         loose: false,
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn loose(factor: &Factor, values: &Values, [n, k]: [u32; 2], columns:
         Operand { row: n, panel: columns, width: n.div_ceil(4), loose: true, ..unpacked(factor, values, k) };
     (branch!("operand: loose across k", !factor.along_k)
         && branch!("operand: loose alone", factor.batch == [0; 2])
-        && branch!("operand: loose words", !operand.half))
+        && branch!("operand: loose words", operand.format == Format::Word))
     .then_some(operand)
 }
 
@@ -159,7 +159,7 @@ impl Source {
             width: pack.panels * pack.panel_vecs,
             depth: if branch!("pack: padded along k", along_k) { width } else { panel_rows },
             along_k,
-            half: false,
+            format: Format::Word,
             loose: false,
         };
         Source::Packed(pack, operand)

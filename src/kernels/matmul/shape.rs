@@ -10,6 +10,7 @@ use crate::kernels::catalog::Load;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::modules::{factors, product_dot, product_rows, product_tile, tile};
+use crate::shape::Format;
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
@@ -146,8 +147,11 @@ fn set_common<K>(a: &Operand, b: &Operand, (epilogue, wide): (&Epilogue, bool), 
 where
     K: KernelFile + Includes<factors::File> + Includes<crate::kernels::modules::epilogue::File>,
 {
-    if branch!("product: left half", a.half) || branch!("product: right half", b.half) {
-        constants.set(factors::HALVES, u32::from(a.half) | u32::from(b.half) << 1);
+    if branch!("product: left packed", a.format != Format::Word) {
+        constants.set(factors::LHS_FORMAT, a.format as u32);
+    }
+    if branch!("product: right packed", b.format != Format::Word) {
+        constants.set(factors::RHS_FORMAT, b.format as u32);
     }
     set_constants(epilogue, (wide, true), constants);
 }
