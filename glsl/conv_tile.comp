@@ -6,7 +6,7 @@
 #include "lib/format.glsl"
 #include "lib/ops.glsl"
 
-// A convolution as a matrix product through shared memory: weights [k][channels of the result] times a matrix that is
+// A convolution as a matmul through shared memory: weights [k][channels of the result] times a matrix that is
 // never there: its row k is a tap of a channel, its column a pixel, its element what the tap sees. k counts
 // [channel][kernel row][tap].
 
@@ -26,7 +26,7 @@ struct Operands {
     uint stride;          // x | y << 16
     uint dilation;        // likewise
     uint left, top;       // zeros before the input
-    uint w_tap;           // vecs from one k to the next
+    uint w_tap;           // vec4s from one k to the next
     uint chunk;           // of k that one workgroup sums up
 };
 #include "lib/epilogue.glsl"

@@ -299,7 +299,7 @@ typedef struct {
     uint64_t id;
 } tm_value;
 
-// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on. And what is made of the bits of one integer.
+// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on.
 typedef uint32_t tm_test_op;
 
 // An operation of one operand: TM_NEG and so on.
@@ -610,24 +610,6 @@ typedef uint32_t tm_link;
 // 32-bit unsigned integer; also what comparisons (0 or 1) and indices are.
 #define TM_U32 3
 
-// The upper half of a 32-bit float, for storage: operations compute in f32.
-#define TM_BF16 4
-
-// 16-bit signed integer, for storage, as all that follow: operations compute in 32 bits and wrap.
-#define TM_I16 5
-
-// 8-bit signed integer.
-#define TM_I8 6
-
-// 16-bit unsigned integer.
-#define TM_U16 7
-
-// 8-bit unsigned integer.
-#define TM_U8 8
-
-// A truth value in a byte: 0 or 1; every byte but 0 is true.
-#define TM_BOOL 9
-
 // By a background thread, while the queue is idle; what is needed now comes first.
 #define TM_PREWARM_BACKGROUND 0
 
@@ -838,7 +820,7 @@ typedef uint32_t tm_link;
 // a where it is above 0, a * b elsewhere.
 #define TM_PRELU 18
 
-// Whether both are true (not 0); u32 or bool, as the two that follow.
+// Whether both are true (not 0); u32, as all that follow.
 #define TM_LOGICAL_AND 19
 
 // Whether at least one is true.
@@ -847,35 +829,14 @@ typedef uint32_t tm_link;
 // Whether one is true and the other is not.
 #define TM_LOGICAL_XOR 21
 
-// The bits that both have; integers, as all that follow.
-#define TM_BIT_AND 22
-
-// The bits that at least one has.
-#define TM_BIT_OR 23
-
-// The bits that one has and the other has not.
-#define TM_BIT_XOR 24
-
-// a * 2^b.
-#define TM_SHIFT_LEFT 25
-
-// a / 2^b, rounded down.
-#define TM_SHIFT_RIGHT 26
-
 // Is it NaN? Floats.
 #define TM_IS_NAN 0
 
 // Is it infinite? Floats.
 #define TM_IS_INF 1
 
-// Is it false (0)? u32 or bool, which the result is of.
+// Is it false (0)? u32.
 #define TM_LOGICAL_NOT 2
-
-// The bits that an integer has not; the result is of its type.
-#define TM_BIT_NOT 3
-
-// How many bits of an integer are 1.
-#define TM_COUNT_ONES 4
 
 // The sum.
 #define TM_SUM 0
@@ -1209,15 +1170,6 @@ tm_status tm_upload(const tm_accelerator *gpu,
                     size_t size_bytes,
                     tm_tensor **tensor);
 
-// A tensor of indices, of TM_I32, from `count` 64-bit ones, which must be all elements of its shape. TM_PARAMETER if one does
-// not fit; the message has the first.
-tm_status tm_upload_indices(const tm_accelerator *gpu,
-                            const size_t *dims,
-                            size_t rank,
-                            const int64_t *data,
-                            size_t count,
-                            tm_tensor **tensor);
-
 // A tensor of zeros.
 tm_status tm_zeros(const tm_accelerator *gpu,
                    tm_dtype dtype,
@@ -1418,9 +1370,6 @@ tm_status tm_select(const tm_recording *recording, tm_value mask, tm_value a, tm
 
 // The same numbers as elements of another type.
 tm_status tm_cast(const tm_recording *recording, tm_value x, tm_dtype to, tm_value *out);
-
-// The same bits as another type of four bytes.
-tm_status tm_bitcast(const tm_recording *recording, tm_value x, tm_dtype to, tm_value *out);
 
 // Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis stays in
 // the shape, with one element.

@@ -123,7 +123,7 @@ fn casts(out: &mut Vec<Case>) {
         let (what, input) = (format!("{from} to {to} [{n}]"), vec![some(from, &[n], 1)]);
         Case::new(
             "cast_packed",
-            "map",
+            "elementwise",
             what,
             input,
             Kind::new(to, &[n]),
@@ -255,7 +255,7 @@ fn integers(out: &mut Vec<Case>) {
             (format!("{op} {dtype} {lhs:?} with {rhs:?}"), vec![some(dtype, lhs, 1), second]);
         let case = Case::new(
             name,
-            "map",
+            "elementwise",
             what,
             inputs,
             Kind::new(result, &to),
@@ -313,7 +313,7 @@ fn ones(out: &mut Vec<Case>) {
         let (counted, same) = (Kind::of::<u32>(&[n]), Kind::new(dtype, &[n]));
         let case = Case::new(
             "bits",
-            "map",
+            "elementwise",
             format!("count_ones {dtype}"),
             input(),
             counted,
@@ -323,7 +323,7 @@ fn ones(out: &mut Vec<Case>) {
         out.push(case.twin(|x, out| twin::bits("count_ones", x, out)));
         let case = Case::new(
             "bits",
-            "map",
+            "elementwise",
             format!("bit_not {dtype}"),
             input(),
             same,
@@ -351,7 +351,8 @@ fn chains(out: &mut Vec<Case>) {
         };
         let inputs = vec![some(dtype, &[n], 1), some(dtype, &[n], 2)];
         let what = format!("max((a * b + a) / b, a) {dtype} [{n}]");
-        Case::new("chain_packed", "map", what, inputs, Kind::new(dtype, &[n]), record, expected).flops(4 * n)
+        Case::new("chain_packed", "elementwise", what, inputs, Kind::new(dtype, &[n]), record, expected)
+            .flops(4 * n)
     };
     for dtype in NARROW {
         out.extend([5, 1000, 4097].map(|n| case(dtype, n)));
@@ -368,7 +369,8 @@ fn chains(out: &mut Vec<Case>) {
         };
         let inputs = vec![some(DType::Bool, &[n], 1), some(DType::Bool, &[n], 2), some(DType::U8, &[n], 3)];
         let what = format!("select by bool [{n}]");
-        Case::new("chain_packed", "map", what, inputs, Kind::of::<u8>(&[n]), record, expected).flops(3 * n)
+        Case::new("chain_packed", "elementwise", what, inputs, Kind::of::<u8>(&[n]), record, expected)
+            .flops(3 * n)
     };
     out.extend([1, 6, 1001].map(select));
 }

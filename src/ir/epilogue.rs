@@ -1,5 +1,5 @@
-//! What happens to a product on its way to memory: a short elementwise program on the accumulators, in the same
-//! dispatch. Data only, so that the graph can append to it what follows a product.
+//! What happens to a matmul on its way to memory: a short list of elementwise ops on the accumulators, in the same
+//! dispatch. Data only, so that the graph can append to it what follows a matmul.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::shape::Format;
 
 /// Steps of one epilogue.
 pub(crate) const MAX_STEPS: usize = 6;
-/// Inputs of one epilogue, beside the product.
+/// Inputs of one epilogue, beside the matmul.
 pub(crate) const MAX_EXTRAS: usize = 2;
 /// Scalars of one epilogue.
 pub(crate) const MAX_SCALARS: usize = 4;
@@ -25,8 +25,8 @@ pub(crate) enum Source {
     Scalar(u8),
     /// An earlier step's result.
     Step(u8),
-    /// The product.
-    Product,
+    /// The matmul.
+    Accumulator,
 }
 
 impl Source {
@@ -35,7 +35,7 @@ impl Source {
             Source::Extra(i) => u32::from(i),
             Source::Scalar(i) => 32 + u32::from(i),
             Source::Step(i) => 64 + u32::from(i),
-            Source::Product => 96,
+            Source::Accumulator => 96,
         }
     }
 }
@@ -86,7 +86,7 @@ impl Extra {
     }
 }
 
-/// The program.
+/// The elementwise op.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Epilogue {
     pub(crate) steps: SmallVec<[Step; 2]>,
@@ -95,7 +95,7 @@ pub(crate) struct Epilogue {
 }
 
 /// The push constants of `glsl/lib/epilogue.glsl`, which follow a kernel's own: where the result lies, and the
-/// program's scalars and strides.
+/// elementwise op's scalars and strides.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub(crate) struct PushResult {
@@ -115,7 +115,7 @@ pub(crate) struct PushResult {
 }
 
 impl PushResult {
-    /// The result as it is, with the program's scalars and strides.
+    /// The result as it is, with the elementwise op's scalars and strides.
     pub(crate) fn with(mut self, epilogue: &Epilogue) -> PushResult {
         for (to, from) in self.scalars.iter_mut().zip(&epilogue.scalars) {
             *to = *from;
@@ -137,7 +137,7 @@ impl Epilogue {
     /// What the last step left: the operand of the next.
     pub(crate) fn last(&self) -> Source {
         match self.steps.len() {
-            0 => Source::Product,
+            0 => Source::Accumulator,
             n => Source::Step((n - 1) as u8),
         }
     }
@@ -147,11 +147,14 @@ impl Epilogue {
         self.steps.len() <= MAX_STEPS
             && self.extras.len() <= MAX_EXTRAS
             && self.scalars.len() <= MAX_SCALARS
-            && branch!("tail: no rare step", self.steps.iter().all(|step| step.op.set() <= OpSet::All))
+            && branch!(
+                "fuse epilogue: no rare step",
+                self.steps.iter().all(|step| step.op.set() <= OpSet::All)
+            )
     }
 
     /// Whether a module with the commonest operations holds it. A driver reads the whole module for each pipeline: on
-    /// lavapipe the first product takes 55 ms with that one and 90 with the light set.
+    /// lavapipe the first matmul takes 55 ms with that one and 90 with the light set.
     pub(crate) fn is_plain(&self) -> bool {
         self.steps.iter().all(|step| step.op.set() <= OpSet::Plain)
     }
@@ -183,10 +186,10 @@ mod tests {
     #[test]
     fn operands_have_the_numbers_of_the_shader() {
         let step =
-            Step { op: OpCode::AddF32, operands: [Source::Product, Source::Extra(1), Source::Scalar(2)] };
+            Step { op: OpCode::AddF32, operands: [Source::Accumulator, Source::Extra(1), Source::Scalar(2)] };
         assert_eq!(step.word(), 1 | 96 << 8 | 1 << 16 | 34 << 24);
         let mut epilogue = Epilogue::default();
-        assert_eq!(epilogue.last(), Source::Product);
+        assert_eq!(epilogue.last(), Source::Accumulator);
         epilogue.steps.push(step);
         assert_eq!(epilogue.last().code(), 64);
     }

@@ -1,4 +1,4 @@
-//! What is done to a product, or to a convolution, on its way to memory.
+//! What is done to a matmul, or to a convolution, on its way to memory.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -12,7 +12,7 @@ use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording};
 use crate::shape::{Format, Shape};
 
-/// What is done to the elements of a product or of a convolution before they are stored, in the same dispatch: bias,
+/// What is done to the elements of a matmul or of a convolution before they are stored, in the same dispatch: bias,
 /// activation, scale, residual. Steps run in the order in which they are said.
 ///
 /// At most six steps with two tensors and four scalars.
@@ -77,7 +77,7 @@ impl<'a> Epilogue<'a> {
         Epilogue::default()
     }
 
-    /// Begins with a bias for each column of a product, a vector as long as a row; or for each channel of a
+    /// Begins with a bias for each column of a matmul, a vector as long as a row; or for each channel of a
     /// convolution.
     pub fn bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
@@ -85,7 +85,7 @@ impl<'a> Epilogue<'a> {
         epilogue
     }
 
-    /// Begins with a bias for each row of a product, a vector as long as a column; or for each channel of a
+    /// Begins with a bias for each row of a matmul, a vector as long as a column; or for each channel of a
     /// convolution.
     pub fn column_bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
@@ -180,7 +180,8 @@ impl<'a> Epilogue<'a> {
                     let beta = scalar(&mut out, *beta);
                     out.steps.push(Step { op: OpCode::MulF32, operands: [extra, beta, extra] });
                     let scaled = out.last();
-                    out.steps.push(Step { op: OpCode::AddF32, operands: [Source::Product, scaled, scaled] });
+                    out.steps
+                        .push(Step { op: OpCode::AddF32, operands: [Source::Accumulator, scaled, scaled] });
                 }
             }
         }
@@ -224,7 +225,7 @@ fn scalar(out: &mut ir::Epilogue, value: f32) -> Source {
 /// What an epilogue works on: rows of columns, in batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
-    /// A product's result, of rank 2 or more.
+    /// A matmul's result, of rank 2 or more.
     Matrices(Shape),
     /// A convolution's: `[image][channel][y][x]`. Rows are channels, columns pixels.
     Images(Shape),

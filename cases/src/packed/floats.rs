@@ -5,7 +5,7 @@ use tidemill::{Bf16, DType, Epilogue, Recording, Tensor};
 use super::{OfTwo, SHORT, rounded};
 use crate::data::{BENCHED, uniform};
 use crate::matmul::operand;
-use crate::reference::product::Product;
+use crate::reference::matmul::MatmulReference;
 use crate::{Array, Bound, Case, Expected, Input, Kind};
 
 /// bf16 wherever f32 goes: computed with as f32, rounded once.
@@ -30,7 +30,8 @@ pub(super) fn cases(out: &mut Vec<Case>) {
             let (what, inputs) = (format!("{op} [{n}]"), vec![some(&[n], 1), some(&[n], 2)]);
             let result = Kind::of::<Bf16>(&[n]);
             let record = move |r: &Recording, t: &[Tensor]| record(r, &t[0], &t[1]);
-            let case = Case::new("elementwise_bf16", "map", what, inputs, result, record, expected).flops(n);
+            let case =
+                Case::new("elementwise_bf16", "elementwise", what, inputs, result, record, expected).flops(n);
             out.push(if n == BENCHED { case.bench("op_elementwise_bf16") } else { case });
         }
     }
@@ -46,7 +47,7 @@ pub(super) fn cases(out: &mut Vec<Case>) {
             Expected::Floats(x[0].floats().iter().zip(&*x[1].floats()).map(exact).collect())
         };
         let (what, inputs) = (format!("relu(a * b + a) * 3 [{n}]"), vec![some(&[n], 1), some(&[n], 2)]);
-        Case::new("elementwise_bf16", "map", what, inputs, Kind::of::<Bf16>(&[n]), record, expected)
+        Case::new("elementwise_bf16", "elementwise", what, inputs, Kind::of::<Bf16>(&[n]), record, expected)
             .flops(4 * n)
     };
     out.extend([5, 1000, 4097].map(chain));
@@ -65,7 +66,7 @@ pub(super) fn cases(out: &mut Vec<Case>) {
             if timed && !both {
                 continue;
             }
-            let reference = Product::new(&lhs, &rhs, [false; 2]);
+            let reference = MatmulReference::new(&lhs, &rhs, [false; 2]);
             let factor = |shape: &[usize], packed: bool, seed| match packed {
                 true => some(shape, seed),
                 false => operand(shape, false, seed),

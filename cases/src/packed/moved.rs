@@ -73,13 +73,21 @@ pub(super) fn layouts(out: &mut Vec<Case>) {
                 Expected::Words((0..n).map(|i| place(i).map_or_else(seven, |(k, at)| words[k][at])).collect())
             };
             let what = format!("{what} {dtype}");
-            out.push(Case::new("moved_packed", "map", what, inputs, Kind::new(dtype, to), record, expected));
+            out.push(Case::new(
+                "moved_packed",
+                "elementwise",
+                what,
+                inputs,
+                Kind::new(dtype, to),
+                record,
+                expected,
+            ));
         }
     }
     let inputs = vec![some(DType::U8, &[BENCHED / 2 - 3], 1), some(DType::U8, &[BENCHED / 2 + 3], 2)];
     let joined = |x: &[Array]| stored(DType::U8, numbers(&x[0]).into_iter().chain(numbers(&x[1])));
     let (what, result) = (format!("concat of {BENCHED} bytes"), Kind::of::<u8>(&[BENCHED]));
-    let case = Case::new("moved_packed", "map", what, inputs, result, |r, t| r.concat(t, 0), joined);
+    let case = Case::new("moved_packed", "elementwise", what, inputs, result, |r, t| r.concat(t, 0), joined);
     out.push(case.bench("op_moved_packed"));
 }
 
@@ -118,12 +126,20 @@ pub(super) fn indices(out: &mut Vec<Case>) {
                 stored(dtype, base.into_iter())
             };
             let inputs = vec![some(dtype, &[13], 1), places(), some(dtype, &[9], 2)];
-            Case::new("moved_packed", "map", format!("{what} {dtype}"), inputs, result, record, scattered)
+            Case::new(
+                "moved_packed",
+                "elementwise",
+                format!("{what} {dtype}"),
+                inputs,
+                result,
+                record,
+                scattered,
+            )
         };
         let result = Kind::new(dtype, &[13]);
         out.push(Case::new(
             "moved_packed",
-            "map",
+            "elementwise",
             format!("gather {dtype}"),
             vec![some(dtype, &[13], 1), places()],
             Kind::new(dtype, &[9]),
@@ -145,7 +161,7 @@ pub(super) fn indices(out: &mut Vec<Case>) {
         };
         out.push(Case::new(
             "moved_packed",
-            "map",
+            "elementwise",
             format!("sort {dtype}"),
             vec![some(dtype, &[1003], 1)],
             Kind::new(dtype, &[1003]),
@@ -169,7 +185,7 @@ pub(super) fn indices(out: &mut Vec<Case>) {
             };
             out.push(Case::new(
                 "moved_packed",
-                "map",
+                "elementwise",
                 format!("{what} {dtype}"),
                 vec![some(dtype, &[1003], 1)],
                 Kind::new(dtype, &[1003]),

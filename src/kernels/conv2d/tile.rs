@@ -1,6 +1,6 @@
 //! `glsl/conv_tile.comp`.
 
-use super::Way;
+use super::ConvKernel;
 use super::schemes::{Scheme, TILE_32, Tile};
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
@@ -40,16 +40,16 @@ impl<'a> Tiles<'a> {
     pub(super) fn new(c: &'a Convolution, scheme: &Scheme, catalog: &Catalog) -> Tiles<'a> {
         let busy = scheme.busy_groups(&catalog.architecture);
         let with = |tile: &Tile| Tiles { convolution: c, tile: *tile };
-        let enough = |way: &Tiles<'_>| {
-            let tiles = way.tiles(1) * u64::from(c.images);
-            branch!("convolution: tiles enough", 100 * tiles >= way.tile.least_busy * busy)
+        let enough = |conv: &Tiles<'_>| {
+            let tiles = conv.tiles(1) * u64::from(c.images);
+            branch!("convolution: tiles enough", 100 * tiles >= conv.tile.least_busy * busy)
         };
         let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(&catalog.limits)).map(with);
         fitting.find(enough).unwrap_or(with(&TILE_32))
     }
 }
 
-impl Way for Tiles<'_> {
+impl ConvKernel for Tiles<'_> {
     type Push = Push;
     type Kernel = conv_tile::File;
 
