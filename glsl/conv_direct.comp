@@ -13,7 +13,7 @@
 #define ONE_BATCH
 #endif
 #include "lib/load.glsl"
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 #include "lib/ops.glsl"
 
 // A convolution without shared memory: an invocation owns four neighbouring pixels of ROWS channels of the result. It
@@ -32,7 +32,7 @@ layout(constant_id = 4) const uint STRIDE = 1;
 layout(constant_id = 5) const uint DILATION = 1;
 layout(constant_id = 6) const uint UNROLL = 1;  // kernel rows in an iteration; workgroups add up multiples of it
 
-layout(constant_id = 7) const bool IS_F16 = false;  // the input is f16
+layout(constant_id = 7) const uint INPUT_FORMAT = 0;
 
 INPUT(0, x)
 INPUT(1, w)
@@ -93,7 +93,7 @@ void main() {
             float xs[4 * VEC4S];
             [[unroll]] for (uint v = 0; v < VEC4S; v++) {
                 uint i = x_at + v;
-                vec4 four = F(IS_F16 ? widened(x(i >> 1), i) : x(i));
+                vec4 four = F(widened(INPUT_FORMAT, x(i >> packing(INPUT_FORMAT)), i));
                 [[unroll]] for (uint q = 0; q < 4; q++) xs[4 * v + q] = four[q];
             }
             vec4 ws[TAPS * FETCHES];

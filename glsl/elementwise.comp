@@ -22,7 +22,7 @@
 #include "lib/division.glsl"
 #include "lib/ops.glsl"
 #if OPS != PLAIN
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 #endif
 
 // An elementwise op over dense outputs: a list of operations in specialization constants, on inputs that are
@@ -36,7 +36,7 @@ layout(constant_id = 5) const uint STORED = 0;  // the steps that are stored, 8 
 layout(constant_id = 7) const uint RESULTS = 1; // the number of steps that are stored
 layout(constant_id = 24) const bool WHOLE = false;  // no workgroup reaches past the end
 #if OPS != PLAIN
-layout(constant_id = 25) const uint F16_MASK = 0;  // f16: inputs from bit 0 on, outputs from bit 8 on
+layout(constant_id = 25) const uint FORMATS = 0;  // 4 bits each: inputs from bit 0 on, outputs from bit 16 on
 #endif
 
 #define DENSE 0    // element for element
@@ -136,13 +136,13 @@ uvec4 load(uint k, uint i) { return words(k, i); }
 uint load_one(uint k, uint i) { return words(k, i >> 2)[i & 3u]; }
 #else
 uvec4 load(uint k, uint i) {
-    if ((F16_MASK >> k & 1u) != 0) return widened(words(k, i >> 1), i);
-    return words(k, i);
+    uint format = FORMATS >> (4 * k) & 15u;
+    return widened(format, words(k, i >> packing(format)), i);
 }
 
 uint load_one(uint k, uint i) {
-    if ((F16_MASK >> k & 1u) != 0) return widened_one(words(k, i >> 3), i);
-    return words(k, i >> 2)[i & 3u];
+    uint format = FORMATS >> (4 * k) & 15u;
+    return widened_one(format, words(k, i >> 2 >> packing(format)), i);
 }
 #endif
 
@@ -218,18 +218,28 @@ void main() {
 #define STORE(k, result) result[i] = stored(k);
 #define STORE_ONE(k, result, e) result[i][e] = stored(k)[e];
 #else
-// Two f16 elements are a word; after an odd last one there is room in the tensor's own block.
+// Four quarters are a word, four halves two; behind the last ones there is room in the tensor's own block.
+#define OUTPUT_FORMAT(k) (FORMATS >> (16u + 4u * k) & 15u)
 #define STORE(k, result) \
-    if ((F16_MASK >> (8u + k) & 1u) != 0) { \
-        uvec2 pairs = f16_words(stored(k)); \
-        result[i >> 1][2 * (i & 1u)] = pairs.x; \
-        result[i >> 1][2 * (i & 1u) + 1] = pairs.y; \
-    } else { \
+    if (OUTPUT_FORMAT(k) == FORMAT_WORD) { \
         result[i] = stored(k); \
+    } else { \
+        uvec2 narrow = f16_words(OUTPUT_FORMAT(k), stored(k)); \
+        if (OUTPUT_FORMAT(k) >= FORMAT_U8) { \
+            result[i >> 2][i & 3u] = narrow.x; \
+        } else { \
+            result[i >> 1][2 * (i & 1u)] = narrow.x; \
+            result[i >> 1][2 * (i & 1u) + 1] = narrow.y; \
+        } \
     }
 #define STORE_ONE(k, result, e) \
-    if ((F16_MASK >> (8u + k) & 1u) == 0) result[i][e] = stored(k)[e]; \
-    else if ((e & 1u) == 0) result[i >> 1][2 * (i & 1u) + e / 2] = f16_words(stored(k))[e / 2];
+    if (OUTPUT_FORMAT(k) == FORMAT_WORD) { \
+        result[i][e] = stored(k)[e]; \
+    } else if (OUTPUT_FORMAT(k) >= FORMAT_U8) { \
+        if (e == 0) result[i >> 2][i & 3u] = f16_words(OUTPUT_FORMAT(k), stored(k)).x; \
+    } else if ((e & 1u) == 0) { \
+        result[i >> 1][2 * (i & 1u) + e / 2] = f16_words(OUTPUT_FORMAT(k), stored(k))[e / 2]; \
+    }
 #endif
 
 void main() {

@@ -5,7 +5,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 #include "lib/ops.glsl"
 
 // A matmul with few columns: one subgroup walks along k through ROWS rows of A, all lanes side by side. Each lane has

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 
 // Copies matrices into panels: [batch][panel][row][width of a panel], each padded with zeros to whole panels, so that
 // kernels can load four neighbours at once whatever the matrix's extents are. Panels may begin above and left of the
@@ -12,7 +12,7 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool TRANSPOSED = false;  // neighbours in memory are neighbouring rows
 layout(constant_id = 2) const bool ALIGNED = false;     // all strides, and left, are multiples of four
-layout(constant_id = 3) const bool IS_F16 = false;     // the source is f16; the copy is not
+layout(constant_id = 3) const uint SOURCE_FORMAT = 0;   // the copy is of words
 
 layout(push_constant, std430) uniform Push {
     uint rows, columns;
@@ -35,11 +35,13 @@ layout(binding = 1, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 // Four neighbours from any place.
 uvec4 neighbours(uint at) {
-    if (IS_F16 && ALIGNED) return widened(source(min(at >> 3, last)), at >> 2);
-    if (IS_F16) {
-        uvec4 i = at + uvec4(0, 1, 2, 3), words = min(i >> 3, uvec4(last));
-        return uvec4(widened_one(source(words.x), i.x), widened_one(source(words.y), i.y),
-                     widened_one(source(words.z), i.z), widened_one(source(words.w), i.w));
+    uint shift = 2 + packing(SOURCE_FORMAT);
+    if (SOURCE_FORMAT != FORMAT_WORD && ALIGNED)
+        return widened(SOURCE_FORMAT, source(min(at >> shift, last)), at >> 2);
+    if (SOURCE_FORMAT != FORMAT_WORD) {
+        uvec4 i = at + uvec4(0, 1, 2, 3), words = min(i >> shift, uvec4(last));
+        return uvec4(widened_one(SOURCE_FORMAT, source(words.x), i.x), widened_one(SOURCE_FORMAT, source(words.y), i.y),
+                     widened_one(SOURCE_FORMAT, source(words.z), i.z), widened_one(SOURCE_FORMAT, source(words.w), i.w));
     }
     uvec4 low = source(min(at >> 2, last));
     if (ALIGNED) return low;

@@ -13,7 +13,7 @@
 #define ONE_BATCH
 #endif
 #include "lib/load.glsl"
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 #include "lib/ops.glsl"
 
 // A matmul without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds

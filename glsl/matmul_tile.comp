@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 #include "lib/ops.glsl"
 
 // A matmul through shared memory: a workgroup owns TILE_M x TILE_N of C, an invocation FRAME_M x FRAME_N of that.

@@ -36,7 +36,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// No element type has this name.
-    #[error("no element type is called {name}; there are f32, f16, i32 and u32")]
+    #[error("no element type is called {name}; there are {}", List(DType::ALL))]
     UnknownType {
         /// The name.
         name: String,
@@ -341,7 +341,7 @@ pub enum Error {
         most: [usize; 3],
     },
     /// An operand's element type does not fit.
-    #[error("{op}: the {operand} is {got}, this needs {}", Either(.expected))]
+    #[error("{op}: the {operand} is {got}, this needs {}{}", Either(.expected), CastFirst(.got, .expected))]
     Type {
         /// The operation.
         op: &'static str,
@@ -427,6 +427,16 @@ pub enum Error {
         value: f64,
         /// The rule that it breaks.
         rule: String,
+    },
+    /// A 64-bit index that is too large for a tensor of indices.
+    #[error("{op}: element {place} is {value}, which no i32 can hold ({} to {})", i32::MIN, i32::MAX)]
+    IndexRange {
+        /// The operation.
+        op: &'static str,
+        /// Which element.
+        place: usize,
+        /// What it is.
+        value: i64,
     },
     /// A filling closure left some elements unwritten.
     #[error("{op}: {written} of {expected} elements were written; write them all")]
@@ -637,6 +647,16 @@ impl<T: fmt::Display> fmt::Display for Either<'_, T> {
             write!(f, "{separator}{item}")?;
         }
         write!(f, "{}{last}", if others.is_empty() { "" } else { " or " })
+    }
+}
+
+/// Writes the way out for a packed element where none is taken.
+struct CastFirst<'a>(&'a DType, &'a [DType]);
+
+impl fmt::Display for CastFirst<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let packed = |dtype: &DType| dtype.is_packed();
+        if packed(self.0) && !self.1.iter().any(packed) { f.write_str("; cast it first") } else { Ok(()) }
     }
 }
 

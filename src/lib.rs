@@ -57,7 +57,7 @@
 //! - `compile-kernels`: for work on the crate itself; `glsl/` is compiled while building, instead of embedding the SPIR-V that
 //!   comes with the crate.
 //! - `async`: the consuming end of a [`Stream`] as a `futures_core::Stream`. Submissions are futures without it.
-//! - `half`: `half::f16` is an element type, beside [`F16`].
+//! - `half`: `half::f16` and `half::bf16` are element types, beside [`F16`] and [`Bf16`].
 //! - `tracing`: spans and events for the host application's own subscriber.
 
 // Examples are what users copy: they compile without warnings. The hidden functions around some of them are never called.
@@ -104,7 +104,7 @@ pub use shape::attention::RotaryPairs;
 pub use shape::axes::Axes;
 pub use shape::resize::{Coordinates, Interpolation};
 pub use shape::windows::Pool;
-pub use shape::{DType, Element, F16, MAX_RANK, Shape};
+pub use shape::{Bf16, Bool, DType, Element, F16, MAX_RANK, Shape};
 pub use stream::Stream;
 #[cfg(feature = "shaderc")]
 pub use vk::glsl::Glsl;

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard};
 
-use tidemill::{DType, Element, Error, F16, Shape};
+use tidemill::{Bf16, Bool, DType, Element, Error, F16, Shape};
 
 use crate::status::{Failure, tm_status};
 
@@ -18,6 +18,18 @@ pub const TM_F16: tm_dtype = 1;
 pub const TM_I32: tm_dtype = 2;
 /// 32-bit unsigned integer; also what comparisons (0 or 1) and indices are.
 pub const TM_U32: tm_dtype = 3;
+/// The upper half of a 32-bit float, for storage: operations compute in f32.
+pub const TM_BF16: tm_dtype = 4;
+/// 16-bit signed integer, for storage, as all that follow: operations compute in 32 bits and wrap.
+pub const TM_I16: tm_dtype = 5;
+/// 8-bit signed integer.
+pub const TM_I8: tm_dtype = 6;
+/// 16-bit unsigned integer.
+pub const TM_U16: tm_dtype = 7;
+/// 8-bit unsigned integer.
+pub const TM_U8: tm_dtype = 8;
+/// A truth value in a byte: 0 or 1; every byte but 0 is true.
+pub const TM_BOOL: tm_dtype = 9;
 
 pub(crate) fn dtype(number: tm_dtype) -> Result<DType, Failure> {
     match number {
@@ -25,6 +37,12 @@ pub(crate) fn dtype(number: tm_dtype) -> Result<DType, Failure> {
         TM_F16 => Ok(DType::F16),
         TM_I32 => Ok(DType::I32),
         TM_U32 => Ok(DType::U32),
+        TM_BF16 => Ok(DType::Bf16),
+        TM_I16 => Ok(DType::I16),
+        TM_I8 => Ok(DType::I8),
+        TM_U16 => Ok(DType::U16),
+        TM_U8 => Ok(DType::U8),
+        TM_BOOL => Ok(DType::Bool),
         other => Err(Failure::unknown("dtype", other)),
     }
 }
@@ -35,6 +53,12 @@ pub(crate) fn dtype_number(dtype: DType) -> Result<tm_dtype, Failure> {
         DType::F16 => Ok(TM_F16),
         DType::I32 => Ok(TM_I32),
         DType::U32 => Ok(TM_U32),
+        DType::Bf16 => Ok(TM_BF16),
+        DType::I16 => Ok(TM_I16),
+        DType::I8 => Ok(TM_I8),
+        DType::U16 => Ok(TM_U16),
+        DType::U8 => Ok(TM_U8),
+        DType::Bool => Ok(TM_BOOL),
         other => Err(Failure::new(tm_status::TM_OTHER, format!("{other} has no number in this ABI"))),
     }
 }
@@ -57,6 +81,30 @@ macro_rules! with_type {
             }
             tidemill::DType::U32 => {
                 type $T = u32;
+                $body
+            }
+            tidemill::DType::Bf16 => {
+                type $T = tidemill::Bf16;
+                $body
+            }
+            tidemill::DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            tidemill::DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            tidemill::DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            tidemill::DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            tidemill::DType::Bool => {
+                type $T = tidemill::Bool;
                 $body
             }
             other => Err($crate::status::Failure::new(
@@ -90,17 +138,29 @@ impl Scalar for F16 {
     }
 }
 
-impl Scalar for i32 {
-    fn from_number(number: f64) -> Result<i32, Failure> {
-        integer(number, f64::from(i32::MIN), f64::from(i32::MAX), "i32").map(|n| n as i32)
+impl Scalar for Bf16 {
+    fn from_number(number: f64) -> Result<Bf16, Failure> {
+        f32::from_number(number).map(Bf16::from_f32)
     }
 }
 
-impl Scalar for u32 {
-    fn from_number(number: f64) -> Result<u32, Failure> {
-        integer(number, 0.0, f64::from(u32::MAX), "u32").map(|n| n as u32)
+impl Scalar for Bool {
+    fn from_number(number: f64) -> Result<Bool, Failure> {
+        integer(number, 0.0, 1.0, "bool").map(|n| Bool::from(n == 1.0))
     }
 }
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl Scalar for $type {
+            fn from_number(number: f64) -> Result<$type, Failure> {
+                let (least, most) = (f64::from(<$type>::MIN), f64::from(<$type>::MAX));
+                integer(number, least, most, stringify!($type)).map(|n| n as $type)
+            }
+        }
+    )*};
+}
+integers!(i32, i16, i8, u32, u16, u8);
 
 fn integer(number: f64, least: f64, most: f64, name: &str) -> Result<f64, Failure> {
     if number.fract() == 0.0 && (least..=most).contains(&number) {

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use tidemill::{DType, Operand, Recording, Value};
 
-use crate::arguments::{Scalar, dtype, tm_dtype};
+use crate::arguments::{Scalar, dtype, tm_dtype, with_type};
 use crate::recording::{record, tm_recording, tm_value};
 use crate::status::{Failure, tm_status};
 
@@ -76,21 +76,35 @@ pub const TM_HYPOT: tm_binary_op = 16;
 pub const TM_COPYSIGN: tm_binary_op = 17;
 /// a where it is above 0, a * b elsewhere.
 pub const TM_PRELU: tm_binary_op = 18;
-/// Whether both are true (not 0); u32, as all that follow.
+/// Whether both are true (not 0); u32 or bool, as the two that follow.
 pub const TM_LOGICAL_AND: tm_binary_op = 19;
 /// Whether at least one is true.
 pub const TM_LOGICAL_OR: tm_binary_op = 20;
 /// Whether one is true and the other is not.
 pub const TM_LOGICAL_XOR: tm_binary_op = 21;
+/// The bits that both have; integers, as all that follow.
+pub const TM_BIT_AND: tm_binary_op = 22;
+/// The bits that at least one has.
+pub const TM_BIT_OR: tm_binary_op = 23;
+/// The bits that one has and the other has not.
+pub const TM_BIT_XOR: tm_binary_op = 24;
+/// a * 2^b.
+pub const TM_SHIFT_LEFT: tm_binary_op = 25;
+/// a / 2^b, rounded down.
+pub const TM_SHIFT_RIGHT: tm_binary_op = 26;
 
-/// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on.
+/// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on. And what is made of the bits of one integer.
 pub type tm_test_op = u32;
 /// Is it NaN? Floats.
 pub const TM_IS_NAN: tm_test_op = 0;
 /// Is it infinite? Floats.
 pub const TM_IS_INF: tm_test_op = 1;
-/// Is it false (0)? u32.
+/// Is it false (0)? u32 or bool, which the result is of.
 pub const TM_LOGICAL_NOT: tm_test_op = 2;
+/// The bits that an integer has not; the result is of its type.
+pub const TM_BIT_NOT: tm_test_op = 3;
+/// How many bits of an integer are 1.
+pub const TM_COUNT_ONES: tm_test_op = 4;
 
 /// A test of each element.
 #[unsafe(no_mangle)]
@@ -107,6 +121,8 @@ pub unsafe extern "C" fn tm_test(
             TM_IS_NAN => r.is_nan(x),
             TM_IS_INF => r.is_inf(x),
             TM_LOGICAL_NOT => r.logical_not(x),
+            TM_BIT_NOT => r.bit_not(x),
+            TM_COUNT_ONES => r.count_ones(x),
             other => return Err(Failure::unknown("op", other)),
         };
         Ok(value?)
@@ -165,6 +181,11 @@ pub unsafe extern "C" fn tm_binary(
             TM_LOGICAL_AND => r.logical_and(a, b),
             TM_LOGICAL_OR => r.logical_or(a, b),
             TM_LOGICAL_XOR => r.logical_xor(a, b),
+            TM_BIT_AND => r.bit_and(a, b),
+            TM_BIT_OR => r.bit_or(a, b),
+            TM_BIT_XOR => r.bit_xor(a, b),
+            TM_SHIFT_LEFT => r.shift_left(a, b),
+            TM_SHIFT_RIGHT => r.shift_right(a, b),
             other => return Err(Failure::unknown("op", other)),
         };
         Ok(value?)
@@ -185,10 +206,9 @@ pub unsafe extern "C" fn tm_binary_scalar(
         // SAFETY: contract 1.
         let a = unsafe { scope.operand(a, "a") }?;
         match r.dtype(a)? {
-            DType::I32 => with_scalar(r, op, a, i32::from_number(b)?),
-            DType::U32 => with_scalar(r, op, a, u32::from_number(b)?),
-            // Halves are computed with as f32, and so is their scalar.
-            _ => with_scalar(r, op, a, f32::from_number(b)?),
+            // Packed floats are computed with as f32, and so is their scalar.
+            DType::F16 | DType::Bf16 => with_scalar(r, op, a, f32::from_number(b)?),
+            dtype => with_type!(dtype, T => with_scalar(r, op, a, T::from_number(b)?)),
         }
     })
 }
@@ -208,9 +228,18 @@ fn with_scalar<T: Scalar>(r: &Recording, op: tm_binary_op, a: Operand<'_>, b: T)
         TM_LE => r.le_scalar(a, b),
         TM_GT => r.gt_scalar(a, b),
         TM_GE => r.ge_scalar(a, b),
+        TM_BIT_AND => r.bit_and(a, number(b)),
+        TM_BIT_OR => r.bit_or(a, number(b)),
+        TM_BIT_XOR => r.bit_xor(a, number(b)),
+        TM_SHIFT_LEFT => r.shift_left(a, number(b)),
+        TM_SHIFT_RIGHT => r.shift_right(a, number(b)),
         other => return Err(Failure::unknown("op", other)),
     };
     Ok(value?)
+}
+
+fn number<T: Scalar>(number: T) -> Operand<'static> {
+    Operand::Scalar(number.into())
 }
 
 /// x where it is above 0, alpha * x elsewhere; floats.
@@ -321,5 +350,19 @@ pub unsafe extern "C" fn tm_cast(
     record("tm_cast", recording, out, |r, scope| {
         // SAFETY: contract 1.
         Ok(r.cast(unsafe { scope.operand(x, "x") }?, dtype(to)?)?)
+    })
+}
+
+/// The same bits as another type of four bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_bitcast(
+    recording: Option<&tm_recording>,
+    x: tm_value,
+    to: tm_dtype,
+    out: Option<&mut MaybeUninit<tm_value>>,
+) -> tm_status {
+    record("tm_bitcast", recording, out, |r, scope| {
+        // SAFETY: contract 1.
+        Ok(r.bitcast(unsafe { scope.operand(x, "x") }?, dtype(to)?)?)
     })
 }

@@ -45,6 +45,29 @@ pub unsafe extern "C" fn tm_upload(
     })
 }
 
+/// A tensor of indices, of TM_I32, from `count` 64-bit ones, which must be all elements of its shape. TM_PARAMETER if one does
+/// not fit; the message has the first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tm_upload_indices(
+    gpu: Option<&tm_accelerator>,
+    dims: *const usize,
+    rank: usize,
+    data: *const i64,
+    count: usize,
+    tensor: Option<&mut MaybeUninit<*mut tm_tensor>>,
+) -> tm_status {
+    guard("tm_upload_indices", || {
+        let out = place(tensor, "tensor")?;
+        let gpu = opened(gpu)?;
+        // SAFETY: contract 1.
+        let shape = unsafe { shape("upload_indices", dims, rank) }?;
+        // SAFETY: contract 1.
+        let data = unsafe { elements(data, count, "data") }?;
+        *out = handle(tm_tensor { tensor: gpu.upload_indices(data, shape)? });
+        Ok(())
+    })
+}
+
 /// A tensor of zeros.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_zeros(

@@ -52,6 +52,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ("Row::duration_ns", COMPUTED),
     ("Run::errors", COMPUTED),
     ("StreamReport::ns_per_batch", COMPUTED),
+    ("Bf16", BITS),
     ("F16", BITS),
     ("View", "a slice with a shape: C gives data and dims"),
     ("HostMemory::as_bytes", "the memory is the program's own"),

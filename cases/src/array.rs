@@ -3,7 +3,28 @@
 use std::borrow::Cow;
 
 use tidemill::cpu::View;
-use tidemill::{Accelerator, DType, Element, F16, Result, Shape, Tensor};
+use tidemill::{Accelerator, Bf16, Bool, DType, Element, F16, Result, Shape, Tensor};
+
+/// Runs an expression with `$T` as the Rust type of a [`DType`].
+macro_rules! with_type {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        with_type!(@ $dtype, $T => $body; F16 = F16, Bf16 = Bf16, I32 = i32, I16 = i16, I8 = i8, U32 = u32, U16 = u16,
+            U8 = u8, Bool = Bool)
+    };
+    (@ $dtype:expr, $T:ident => $body:expr; $($name:ident = $type:ty),*) => {
+        match $dtype {
+            $(DType::$name => {
+                type $T = $type;
+                $body
+            })*
+            _ => {
+                type $T = f32;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_type;
 
 /// A shape of extents that are known to be few enough.
 pub fn shape(extents: &[usize]) -> Shape {
@@ -50,7 +71,7 @@ impl Array {
         let bytes: &[u8] = bytemuck::cast_slice(elements);
         let words = match bytemuck::try_cast_slice(elements) {
             Ok(words) => words.to_vec(),
-            // Halves that do not begin and end with a word.
+            // Packed ones that do not begin and end with a word.
             Err(_) => {
                 let mut words = vec![0; bytes.len().div_ceil(4)];
                 bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
@@ -72,12 +93,8 @@ impl Array {
     /// Those of reading.
     pub fn read(tensor: &Tensor) -> Result<Array> {
         let mut array = Array::unwritten(Kind { dtype: tensor.dtype(), shape: tensor.shape() });
-        match tensor.dtype() {
-            DType::F32 => tensor.read_into(array.of_mut::<f32>()),
-            DType::F16 => tensor.read_into(array.of_mut::<F16>()),
-            DType::I32 => tensor.read_into(array.of_mut::<i32>()),
-            _ => tensor.read_into(array.of_mut::<u32>()),
-        }?;
+        let dtype = tensor.dtype();
+        with_type!(dtype, T => tensor.read_into(array.of_mut::<T>()))?;
         Ok(array)
     }
 
@@ -88,12 +105,7 @@ impl Array {
     /// Those of uploading.
     pub fn upload(&self, gpu: &Accelerator) -> Result<Tensor> {
         let shape = self.kind.shape;
-        match self.kind.dtype {
-            DType::F32 => gpu.upload(self.of::<f32>(), shape),
-            DType::F16 => gpu.upload(self.of::<F16>(), shape),
-            DType::I32 => gpu.upload(self.of::<i32>(), shape),
-            _ => gpu.upload(self.of::<u32>(), shape),
-        }
+        with_type!(self.kind.dtype, T => gpu.upload(self.of::<T>(), shape))
     }
 
     /// The elements' bits as another type of their size; for integers and floats alike as words.
@@ -125,10 +137,26 @@ impl Array {
         View::new(self.of(), self.kind.shape)
     }
 
-    /// Floats, with halves widened.
+    /// Floats, with packed ones widened.
     pub fn floats(&self) -> Cow<'_, [f32]> {
         match self.kind.dtype {
             DType::F16 => self.of::<F16>().iter().map(|x| x.to_f32()).collect(),
+            DType::Bf16 => self.of::<Bf16>().iter().map(|x| x.to_f32()).collect(),
+            _ => Cow::Borrowed(self.of()),
+        }
+    }
+
+    /// The elements' bits as kernels compute with them: a word for each.
+    pub fn widened(&self) -> Cow<'_, [u32]> {
+        match self.kind.dtype {
+            DType::F16 | DType::Bf16 => self.floats().iter().map(|x| x.to_bits()).collect(),
+            DType::I16 => self.of::<i16>().iter().map(|x| i32::from(*x) as u32).collect(),
+            DType::I8 => self.of::<i8>().iter().map(|x| i32::from(*x) as u32).collect(),
+            DType::U16 => self.of::<u16>().iter().map(|x| u32::from(*x)).collect(),
+            DType::U8 => self.of::<u8>().iter().map(|x| u32::from(*x)).collect(),
+            DType::Bool => {
+                bytemuck::cast_slice::<Bool, u8>(self.of()).iter().map(|x| u32::from(*x)).collect()
+            }
             _ => Cow::Borrowed(self.of()),
         }
     }

@@ -74,7 +74,7 @@ impl Expected {
     /// Compares a result with it.
     pub fn check(&self, got: &Array, bound: Bound) -> Check {
         match self {
-            Expected::Words(expected) => compare_words(expected, got.of(), bound),
+            Expected::Words(expected) => compare_words(expected, &got.widened(), bound),
             Expected::Floats(expected) => compare(expected, &got.floats(), bound),
             Expected::Scaled(expected) => {
                 let values: Vec<f64> = expected.iter().map(|e| e.0).collect();

@@ -1,9 +1,9 @@
 //! The same operations on the CPU, by the names that cases have for them: from operands into a place for the result.
 
-use tidemill::cpu::{self, Cast, Number};
-use tidemill::{Axes, DType, Element, Result, Shape};
+use tidemill::cpu::{self, Cast, Integer, Number};
+use tidemill::{Axes, Bf16, Bool, DType, F16, Result, Shape};
 
-use super::array::Array;
+use super::array::{Array, with_type};
 
 pub(crate) fn unary_i32(op: &str, x: &[i32], out: &mut [i32]) -> Result<Shape> {
     match op {
@@ -75,30 +75,40 @@ pub(crate) fn with_scalar(op: &str, x: &Array, scalar: u32, out: &mut Array) -> 
 
 /// To the type that the result has.
 pub(crate) fn cast(x: &Array, out: &mut Array) -> Result<Shape> {
-    fn from<A: Element>(x: &Array, out: &mut Array) -> Result<Shape>
-    where
-        f32: Cast<A>,
-        i32: Cast<A>,
-        u32: Cast<A>,
-    {
-        match out.kind.dtype {
-            DType::F32 => cpu::cast(x.view::<A>(), out.of_mut::<f32>()),
-            DType::I32 => cpu::cast(x.view::<A>(), out.of_mut::<i32>()),
-            _ => cpu::cast(x.view::<A>(), out.of_mut::<u32>()),
+    with_type!(x.kind.dtype, A => with_type!(out.kind.dtype, B => cpu::cast(x.view::<A>(), out.of_mut::<B>())))
+}
+
+/// An operation on the bits of integers.
+pub(crate) fn bits(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
+    fn with<T: Integer>(op: &str, x: &[Array], out: &mut Array) -> Result<Shape> {
+        let second = || x[1].view::<T>();
+        let x = x[0].view::<T>();
+        match op {
+            "bit_and" => cpu::bit_and(x, second(), out.of_mut()),
+            "bit_or" => cpu::bit_or(x, second(), out.of_mut()),
+            "bit_xor" => cpu::bit_xor(x, second(), out.of_mut()),
+            "shift_left" => cpu::shift_left(x, second(), out.of_mut()),
+            "shift_right" => cpu::shift_right(x, second(), out.of_mut()),
+            "bit_not" => cpu::bit_not(x, out.of_mut()),
+            _ => cpu::count_ones(x, out.of_mut()),
         }
     }
-    match x.kind.dtype {
-        DType::F32 => from::<f32>(x, out),
-        DType::I32 => from::<i32>(x, out),
-        _ => from::<u32>(x, out),
+    match x[0].kind.dtype {
+        DType::I32 => with::<i32>(op, x, out),
+        DType::I16 => with::<i16>(op, x, out),
+        DType::I8 => with::<i8>(op, x, out),
+        DType::U16 => with::<u16>(op, x, out),
+        DType::U8 => with::<u8>(op, x, out),
+        _ => with::<u32>(op, x, out),
     }
 }
 
 pub(crate) fn reduce(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result<Shape> {
-    fn with<T: Number>(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result<Shape> {
+    fn with<T: Number + Cast<u32>>(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result<Shape> {
         let x = x.view::<T>();
         match op {
             "sum" => cpu::sum(x, axes, out.of_mut()),
+            "prod" => cpu::prod(x, axes, out.of_mut()),
             "amax" => cpu::amax(x, axes, out.of_mut()),
             "amin" => cpu::amin(x, axes, out.of_mut()),
             "argmax" => cpu::argmax(x, axes, out.of_mut()),
@@ -107,7 +117,6 @@ pub(crate) fn reduce(op: &str, x: &Array, axes: Axes, out: &mut Array) -> Result
     }
     match (op, x.kind.dtype) {
         ("mean", _) => cpu::mean(x.view(), axes, out.of_mut()),
-        ("prod", _) => cpu::prod(x.view(), axes, out.of_mut()),
         ("norm", _) => cpu::norm(x.view(), axes, out.of_mut()),
         ("variance", _) => cpu::variance(x.view(), axes, out.of_mut()),
         (_, DType::F32) => with::<f32>(op, x, axes, out),

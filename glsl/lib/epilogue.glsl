@@ -1,7 +1,7 @@
 // The epilogue of matmuls and convolutions: a short list of elementwise ops on the accumulators, then the store.
 // Both kinds of kernels give rows of columns: C[batch][m][n].
 //
-// Needs lib/load.glsl, lib/f16_load.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
+// Needs lib/load.glsl, lib/format.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
 // below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With ONE_BATCH
 // there is but one. With STORE all of the result is inside, too, and subgroups use uniform stores.
 
@@ -21,7 +21,7 @@ layout(constant_id = 41) const uint MODE1 = 0;
 #define VECTOR 2  // four neighbouring columns are four aligned neighbours
 #define GATHER 3  // each column for itself
 #define COMMON 4  // added: the same for every row
-#define F16 8    // added: f16
+#define FORMAT 8  // times the format of lib/format.glsl, added
 
 struct BatchStrides {
     uint outer, inner;
@@ -76,31 +76,29 @@ uvec4 extra(uint which, uint i) {
 }
 
 // The i-th four elements, and the i-th element.
-uvec4 extra_four(uint which, bool is_f16, uint i) {
-    if (is_f16) return widened(extra(which, i >> 1), i);
-    return extra(which, i);
+uvec4 extra_four(uint which, uint format, uint i) {
+    return widened(format, extra(which, i >> packing(format)), i);
 }
 
-uint extra_one(uint which, bool is_f16, uint i) {
-    if (is_f16) return widened_one(extra(which, i >> 3), i);
-    return extra(which, i >> 2)[i & 3u];
+uint extra_one(uint which, uint format, uint i) {
+    return widened_one(format, extra(which, i >> 2 >> packing(format)), i);
 }
 
 uvec4 fetch_extra(uint which, uint mode, uint row, uint column) {
-    bool is_f16 = (mode & F16) != 0;
-    mode &= ~(COMMON | F16);
+    uint format = mode / FORMAT;
+    mode &= COMMON - 1;
     if (mode == ABSENT) return uvec4(0);
     uint at = row * extra_rows[which];
 #ifndef ONE_BATCH
     at += batch.outer * extra_batches[which].outer + batch.inner * extra_batches[which].inner;
 #endif
-    if (mode == SPLAT) return uvec4(extra_one(which, is_f16, at));
+    if (mode == SPLAT) return uvec4(extra_one(which, format, at));
     at += column;
-    if (mode == VECTOR) return extra_four(which, is_f16, at >> 2);
+    if (mode == VECTOR) return extra_four(which, format, at >> 2);
     // Columns beyond the last have no operands; their results are not stored.
     uvec4 i = at + min(uvec4(0, 1, 2, 3), uvec4(n - 1 - column));
-    return uvec4(extra_one(which, is_f16, i.x), extra_one(which, is_f16, i.y),
-                 extra_one(which, is_f16, i.z), extra_one(which, is_f16, i.w));
+    return uvec4(extra_one(which, format, i.x), extra_one(which, format, i.y),
+                 extra_one(which, format, i.z), extra_one(which, format, i.w));
 }
 
 // Operands of a step: 0 and 1 an extra input, 32 and up a scalar, 64 and up an earlier step's result, 96 the accumulator.

@@ -1,13 +1,12 @@
 // The operands of a matmul, four elements at a time. Needs lib/matmul.glsl, INPUT(0, a) and INPUT(1, b).
 
-layout(constant_id = 42) const uint F16_MASK = 0;  // f16: 1 for A, 2 for B, 3 for both
+layout(constant_id = 42) const uint LHS_FORMAT = 0;
+layout(constant_id = 43) const uint RHS_FORMAT = 0;
 
 vec4 lhs(uint i) {
-    if ((F16_MASK & 1u) != 0) return F(widened(a(i >> 1), i));
-    return F(a(i));
+    return F(widened(LHS_FORMAT, a(i >> packing(LHS_FORMAT)), i));
 }
 
 vec4 rhs(uint i) {
-    if ((F16_MASK & 2u) != 0) return F(widened(b(i >> 1), i));
-    return F(b(i));
+    return F(widened(RHS_FORMAT, b(i >> packing(RHS_FORMAT)), i));
 }

@@ -118,7 +118,26 @@
 #define OP_F32_TO_U32 55
 #define OP_I32_TO_F32 56
 #define OP_U32_TO_F32 57
+#define OP_F32_TO_I16 93
+#define OP_F32_TO_I8 94
+#define OP_F32_TO_U16 95
+#define OP_F32_TO_U8 96
+// As they would be if they had been stored.
 #define OP_ROUND_TO_F16 58
+#define OP_ROUND_TO_BF16 97
+#define OP_WRAP_I16 98
+#define OP_WRAP_I8 99
+#define OP_WRAP_U16 100
+#define OP_WRAP_U8 101
+
+// Bits of integers.
+#define OP_BIT_AND 102
+#define OP_BIT_OR 103
+#define OP_BIT_XOR 104
+#define OP_SHIFT_LEFT 105
+#define OP_SHIFT_RIGHT_I32 106
+#define OP_SHIFT_RIGHT_U32 107
+#define OP_COUNT_ONES 108  // of those that are in b
 
 // Integers in the order of the floats; the two zeros are equal.
 ivec4 ordered(uvec4 a) {
@@ -262,7 +281,23 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_F32_TO_U32: return f32_to_u32(a);
     case OP_I32_TO_F32: r = vec4(ivec4(a)); break;
     case OP_U32_TO_F32: return u32_to_f32(a);
-    case OP_ROUND_TO_F16: return rounded_to_f16(a);
+    case OP_F32_TO_I16: return uvec4(clamp(ivec4(f32_to_i32(a)), -32768, 32767));
+    case OP_F32_TO_I8: return uvec4(clamp(ivec4(f32_to_i32(a)), -128, 127));
+    case OP_F32_TO_U16: return min(f32_to_u32(a), uvec4(0xffffu));
+    case OP_F32_TO_U8: return min(f32_to_u32(a), uvec4(0xffu));
+    case OP_ROUND_TO_F16: return rounded(FORMAT_F16, a);
+    case OP_ROUND_TO_BF16: return rounded(FORMAT_BF16, a);
+    case OP_WRAP_I16: return signed_bits(a, 16);
+    case OP_WRAP_I8: return signed_bits(a, 8);
+    case OP_WRAP_U16: return a & 0xffffu;
+    case OP_WRAP_U8: return a & 0xffu;
+    case OP_BIT_AND: return a & b;
+    case OP_BIT_OR: return a | b;
+    case OP_BIT_XOR: return a ^ b;
+    case OP_SHIFT_LEFT: return mix(a << (b & 31u), uvec4(0), greaterThan(b, uvec4(31)));
+    case OP_SHIFT_RIGHT_I32: return uvec4(ivec4(a) >> min(b, uvec4(31)));
+    case OP_SHIFT_RIGHT_U32: return mix(a >> (b & 31u), uvec4(0), greaterThan(b, uvec4(31)));
+    case OP_COUNT_ONES: return uvec4(bitCount(a & b));
 #endif
 #if OPS == ALL || OPS == EVERY
     case OP_POW_F32: r = pow_f32(F(a), F(b)); break;

@@ -6,7 +6,9 @@
 //! Each function is the twin of a [`Recording`](crate::Recording) method of the same name: the same definition, the same
 //! rules for shapes, the same bounds on the error, checked against the same reference with the same cases. An operand is
 //! a [`View`] (a slice with a shape; a bare slice is a vector), the result goes into a slice of the caller's, and the
-//! function returns the result's shape. Elements are f32, i32 or u32: f16 is a way of storing on the device. Epilogues are
+//! function returns the result's shape. Elements are f32, i32 or u32; those of
+//! fewer bytes are a way of storing on the device, which [`cast`] makes and reads here, and integers of any size have
+//! their operations on bits. Epilogues are
 //! operations of their own here, and a copy or a fill is the slice's own.
 //!
 //! ```
@@ -28,6 +30,7 @@
 
 mod attention;
 mod binary;
+mod bits;
 mod cast;
 mod compare;
 pub(crate) mod conv2d;
@@ -58,6 +61,7 @@ pub use binary::{
     add, add_scalar, atan2, clamp, copysign, div, div_scalar, fmod, hypot, max, max_scalar, min, min_scalar,
     modulo, mul, pow, pow_scalar, prelu, scale, sub, sub_scalar,
 };
+pub use bits::{Integer, bit_and, bit_not, bit_or, bit_xor, count_ones, shift_left, shift_right};
 pub use cast::{Cast, cast};
 pub use compare::{
     eq, eq_scalar, ge, ge_scalar, gt, gt_scalar, is_inf, is_nan, le, le_scalar, logical_and, logical_not,

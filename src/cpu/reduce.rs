@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::cast::Cast;
 use super::layout::permute;
 use super::lines::Fold;
 use super::number::Number;
@@ -136,16 +137,27 @@ pub fn moments<'a>(
     Ok(shape)
 }
 
-/// [`Recording::prod`](crate::Recording::prod); f32.
+/// [`Recording::prod`](crate::Recording::prod); f32, i32, u32.
 ///
 /// # Errors
 ///
 /// Those of [`sum`].
-pub fn prod<'a>(x: impl Into<View<'a, f32>>, axes: impl Into<Axes>, out: &mut [f32]) -> Result<Shape> {
+pub fn prod<'a, T: Number + Cast<u32>>(
+    x: impl Into<View<'a, T>>,
+    axes: impl Into<Axes>,
+    out: &mut [T],
+) -> Result<Shape> {
     let (x, geometry, shape) = along("prod", x.into(), axes.into(), out.len())?;
-    let step = |product: f64, x: f32, ()| product * f64::from(x);
-    let fold = Fold { nothing: 1.0, step, merge: |a: f64, b: f64| a * b };
-    store(fold.lines(&x, geometry, &untold(geometry)), out, |product| product as f32);
+    if T::DTYPE == DType::F32 {
+        let step = |product: f64, x: f32, ()| product * f64::from(x);
+        let fold = Fold { nothing: 1.0, step, merge: |a: f64, b: f64| a * b };
+        let products = fold.lines(bytemuck::cast_slice(&x), geometry, &untold(geometry));
+        store(products, bytemuck::cast_slice_mut::<T, f32>(out), |product| product as f32);
+    } else {
+        let step = |product: T, x: T, ()| product.times(x);
+        let fold = Fold { nothing: T::cast(1), step, merge: T::times };
+        store(fold.lines(&x, geometry, &untold(geometry)), out, |product| product);
+    }
     Ok(shape)
 }
 

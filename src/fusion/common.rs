@@ -404,7 +404,7 @@ impl Merging<'_> {
             && a.scalars == b.scalars
             && a.extras.len() == b.extras.len()
             && a.extras.iter().zip(&b.extras).all(|(a, b)| {
-                (a.batch, a.row, a.column, a.is_f16) == (b.batch, b.row, b.column, b.is_f16)
+                (a.batch, a.row, a.column, a.format) == (b.batch, b.row, b.column, b.format)
                     && self.read(a.value) == self.read(b.value)
             })
     }

@@ -17,7 +17,6 @@ use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Label, LabelName, ValueId};
 use crate::kernels::elementwise::modules::elementwise_fits;
-use crate::shape::DType;
 
 /// Joins what can be joined. The order of nodes is kept otherwise.
 pub(crate) fn fuse(graph: &mut Graph) {
@@ -156,10 +155,11 @@ fn input_of(graph: &Graph, elementwise: &mut Elementwise, input: &ElementwiseInp
 /// A result as it is once it has been stored: what fusion leaves out must not change a bit.
 fn stored(graph: &Graph, output: &ElementwiseOutput, elementwise: &mut Elementwise) -> Operand {
     let step = Operand::Step(output.step);
-    if !branch!("fuse: of f16", graph.value(output.value).dtype == DType::F16) {
+    let Some(op) = OpCode::as_stored(graph.value(output.value).dtype.format()) else {
+        branch!("fuse: of words");
         return step;
-    }
-    let rounded = Step { op: OpCode::RoundToF16, operands: [step; 3] };
+    };
+    let rounded = Step { op, operands: [step; 3] };
     Operand::Step(position_or_push(&mut elementwise.steps, rounded))
 }
 

@@ -11,7 +11,7 @@ use crate::ir::epilogue::{self, Epilogue, Extra, Source};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::ValueId;
-use crate::shape::DType;
+use crate::shape::Format;
 
 /// A node that can take an epilogue: the layout of its result, and its epilogue so far.
 struct Target<'a> {
@@ -86,7 +86,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
     let Op::Elementwise(elementwise) = &nodes[i].op else { return None };
     let output = elementwise.only_output()?;
     // Matmuls and convolutions store words.
-    if branch!("fuse epilogue: f16", graph.value(output).dtype == DType::F16) {
+    if branch!("fuse epilogue: packed", graph.value(output).dtype.is_packed()) {
         return None;
     }
     elementwise.inputs.iter().find_map(|input| {
@@ -171,8 +171,9 @@ fn extra(
     let fits = branch!("extra: from the first", input.offset == 0)
         && branch!("extra: columns side by side", column <= 1)
         && branch!("extra: nothing left", left.is_empty());
-    let is_f16 = branch!("extra: f16", graph.value(input.value).dtype == DType::F16);
-    fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, is_f16 })
+    let format = graph.value(input.value).dtype.format();
+    branch!("extra: packed", format != Format::Word);
+    fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, format })
 }
 
 #[cfg(test)]
@@ -182,7 +183,7 @@ mod tests {
     use crate::ir::build::{Build, first_dims};
     use crate::ir::elementwise::{OpCode, dense_strides};
     use crate::ir::value::Origin;
-    use crate::shape::Shape;
+    use crate::shape::{DType, Shape};
     use smallvec::smallvec;
 
     const M: usize = 6;
@@ -227,7 +228,7 @@ mod tests {
         let later = epilogue(&nodes[0]);
         assert_eq!(
             later.extras.as_slice(),
-            [Extra { value: bias, batch: [0; 2], row: 0, column: 1, is_f16: false }]
+            [Extra { value: bias, batch: [0; 2], row: 0, column: 1, format: Format::Word }]
         );
         assert_eq!(later.steps[0].operands[..2], [Source::Accumulator, Source::Extra(0)]);
         assert_eq!(later.steps[1].operands[0], Source::Step(0));
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epilogue_knows_which_of_its_inputs_are_halves() {
+    fn an_epilogue_knows_how_its_inputs_lie_in_memory() {
         let mut b = Build::default();
         let (mut last, shape) = (matrices(&mut b), Shape::from([N]));
         for dtype in [DType::F16, DType::F32] {
@@ -294,8 +295,8 @@ mod tests {
             last = op(&mut b, OpCode::AddF32, last, Some((bias, [0, 1])));
         }
         let nodes = absorbed(b);
-        let are_f16: Vec<bool> = epilogue(&nodes[0]).extras.iter().map(|extra| extra.is_f16).collect();
-        assert_eq!((nodes.len(), are_f16), (1, vec![true, false]));
+        let formats: Vec<Format> = epilogue(&nodes[0]).extras.iter().map(|extra| extra.format).collect();
+        assert_eq!((nodes.len(), formats), (1, vec![Format::F16, Format::Word]));
     }
 
     #[test]

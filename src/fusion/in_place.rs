@@ -8,7 +8,6 @@ use crate::ir::elementwise::Elementwise;
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, StateId, ValueId};
-use crate::shape::DType;
 
 /// Lets nodes whose results are assigned write them in place, each at the place of the assignment. By then all that was recorded before
 /// has read the tensor. An elementwise op may read the tensor itself, element for element, as it overwrites it.
@@ -81,16 +80,15 @@ fn overwrites(graph: &Graph, op: &Op, state: StateId) -> bool {
         return false;
     }
     if let Op::Elementwise(elementwise) = op {
-        let is_f16 = |value: ValueId| graph.value(value).dtype == DType::F16;
-        // f16 elements share a word with a neighbour.
-        let any_f16 =
-            |elementwise: &Elementwise| elementwise.outputs.iter().any(|output| is_f16(output.value));
+        let packed = |value: ValueId| graph.value(value).dtype.is_packed();
+        // Elements that share a word are loaded and stored with their neighbours.
+        let packs = |elementwise: &Elementwise| elementwise.outputs.iter().any(|output| packed(output.value));
         let reads = elementwise.inputs.iter().filter(|input| of_tensor(input.value));
         return branch!(
             "in place: reads what it writes",
             reads.clone().all(|input| reads_whole(graph, elementwise, input)
-                && !is_f16(input.value)
-                && !any_f16(elementwise))
+                && !packed(input.value)
+                && !packs(elementwise))
         );
     }
     let mut reads = false;

@@ -8,7 +8,7 @@ use crate::ir::elementwise::{Elementwise, ElementwiseInput};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::Label;
-use crate::shape::{DType, MAX_RANK};
+use crate::shape::MAX_RANK;
 
 /// Moves every elementwise op that fits into the prologue of its reader, at the reader's place.
 pub(crate) fn absorb_prologues(graph: &mut Graph) {
@@ -70,7 +70,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
 fn makes_one_dense_result(graph: &Graph, prologue: &Elementwise) -> bool {
     // The kernels load words.
     let word = |input: &ElementwiseInput| {
-        branch!("fuse prologue: words", graph.value(input.value).dtype != DType::F16)
+        branch!("fuse prologue: words", !graph.value(input.value).dtype.is_packed())
     };
     // The kernels read the first one. (No operation reads another for all today: slices keep their strides.)
     let single = |input: &ElementwiseInput| {
@@ -89,6 +89,7 @@ mod tests {
     use crate::ir::elementwise::{OpCode, Operand, Step, dense_strides};
     use crate::ir::reduce::Reduction;
     use crate::ir::value::ValueId;
+    use crate::shape::DType;
 
     /// An operation on a value and a tensor of the same shape with these strides.
     fn op(b: &mut Build, op: OpCode, value: ValueId, strides: [u32; MAX_RANK]) -> ValueId {

@@ -267,17 +267,17 @@ fn read_words(tensor: &Tensor, dtype: DType, words: &mut [u32]) -> Result<()> {
         DType::I32 => tensor.read_into::<i32>(bytemuck::cast_slice_mut(words)),
         DType::U32 => tensor.read_into(words),
         DType::F32 => tensor.read_into::<f32>(bytemuck::cast_slice_mut(words)),
-        DType::F16 => Err(not_whole_words("chain")),
+        _ => Err(not_whole_words("chain", dtype)),
     }
 }
 
 /// The type, if its elements have four bytes.
 pub(super) fn whole_words(op: &'static str, dtype: DType) -> Result<DType> {
-    if dtype == DType::F16 { Err(not_whole_words(op)) } else { Ok(dtype) }
+    if dtype.is_packed() { Err(not_whole_words(op, dtype)) } else { Ok(dtype) }
 }
 
-fn not_whole_words(op: &'static str) -> Error {
-    Error::of_type(op, "operand", &[DType::F32, DType::I32, DType::U32], DType::F16)
+fn not_whole_words(op: &'static str, dtype: DType) -> Error {
+    Error::of_type(op, "operand", DType::WORDS, dtype)
 }
 
 /// The tensor of an input, in its own type.
@@ -290,7 +290,7 @@ fn upload_words(gpu: &Accelerator, input: &Input<'_, u32>, dtype: DType) -> Resu
         (Input::Host(view), DType::I32) => of::<i32>(gpu, view),
         (Input::Host(view), DType::U32) => of::<u32>(gpu, view),
         (Input::Host(view), DType::F32) => of::<f32>(gpu, view),
-        (Input::Host(_), DType::F16) => Err(not_whole_words("chain")),
+        (Input::Host(_), _) => Err(not_whole_words("chain", dtype)),
     }
 }
 

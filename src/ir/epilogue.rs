@@ -7,6 +7,7 @@ use crate::ir::branches::branch;
 use crate::ir::elementwise::OpCode;
 use crate::ir::op_code::OpSet;
 use crate::ir::value::ValueId;
+use crate::shape::Format;
 
 /// Steps of one epilogue.
 pub(crate) const MAX_STEPS: usize = 6;
@@ -63,8 +64,8 @@ pub(crate) struct Extra {
     pub(crate) row: u32,
     /// 0 or 1.
     pub(crate) column: u32,
-    /// Whether it is f16.
-    pub(crate) is_f16: bool,
+    /// How its elements lie in memory.
+    pub(crate) format: Format,
 }
 
 impl Extra {
@@ -80,8 +81,8 @@ impl Extra {
             (_, aligned) => 3 - u32::from(branch!("epilogue: aligned", aligned)),
         };
         let common = if branch!("epilogue: one for a column", self.row == 0) { 4 } else { 0 };
-        let is_f16 = if branch!("epilogue: f16", self.is_f16) { 8 } else { 0 };
-        columns | common | is_f16
+        branch!("epilogue: packed", self.format != Format::Word);
+        columns | common | (self.format as u32) << 3
     }
 }
 
@@ -170,12 +171,16 @@ mod tests {
 
     #[test]
     fn inputs_are_read_four_at_a_time_only_where_they_are_aligned() {
-        let extra =
-            |batch, row, column| Extra { value: 0, batch: [0, batch], row, column, is_f16: false }.mode(true);
+        let extra = |batch, row, column| {
+            Extra { value: 0, batch: [0, batch], row, column, format: Format::Word }.mode(true)
+        };
         assert_eq!((extra(0, 8, 1), extra(0, 7, 1), extra(6, 8, 1)), (2, 3, 3));
         assert_eq!((extra(0, 1, 0), extra(3, 0, 0)), (1, 4 | 1));
         assert_eq!((extra(0, 0, 1), extra(6, 0, 1)), (4 | 2, 4 | 3));
-        assert_eq!(Extra { value: 0, batch: [0, 0], row: 8, column: 1, is_f16: true }.mode(false), 8 | 3);
+        assert_eq!(
+            Extra { value: 0, batch: [0, 0], row: 8, column: 1, format: Format::F16 }.mode(false),
+            8 | 3
+        );
     }
 
     #[test]

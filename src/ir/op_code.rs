@@ -1,6 +1,7 @@
 //! The numbers of the elementwise operations.
 
 use crate::elementwise_ops::Cost;
+use crate::shape::Format;
 
 macro_rules! op_codes {
     (one_operand { $($section:ident {
@@ -45,6 +46,20 @@ pub(crate) enum OpSet {
 }
 
 impl OpCode {
+    /// What makes of a number what a store and a load would make of it; `None` where that is the number itself.
+    pub(crate) fn as_stored(format: Format) -> Option<OpCode> {
+        match format {
+            // What makes truth values makes 0 and 1.
+            Format::Word | Format::Bool => None,
+            Format::F16 => Some(OpCode::RoundToF16),
+            Format::Bf16 => Some(OpCode::RoundToBf16),
+            Format::I16 => Some(OpCode::WrapI16),
+            Format::I8 => Some(OpCode::WrapI8),
+            Format::U16 => Some(OpCode::WrapU16),
+            Format::U8 => Some(OpCode::WrapU8),
+        }
+    }
+
     /// The smallest set that has it.
     pub(crate) fn set(self) -> OpSet {
         match self.cost() {

@@ -37,7 +37,7 @@ fn bound(constant: ConstantName) -> Bound {
         C::LinearVec4s => Size(8),
         C::LinearSubgroup => LANES,
 
-        C::ElementwiseModes | C::ElementwiseStored | C::ElementwiseF16Mask => Any,
+        C::ElementwiseModes | C::ElementwiseStored | C::ElementwiseFormats => Any,
         C::ElementwiseDims => Most(4),
         C::CopyStridedDims => Size(8),
         C::CopyStridedPerWord => Size(4),
@@ -50,8 +50,8 @@ fn bound(constant: ConstantName) -> Bound {
         C::EpilogueWide => Flag,
         C::EpilogueSteps => Most(6),
         C::EpilogueStep => Step,
-        C::EpilogueMode => Most(15),
-        C::MatrixOperandsF16Mask => Most(3),
+        C::EpilogueMode => Most(63),
+        C::MatrixOperandsLhsFormat | C::MatrixOperandsRhsFormat | C::MatmulPackSourceFormat => Most(7),
 
         C::TileTileM | C::TileTileN => Size(128),
         C::TileTileK => Size(16),
@@ -65,14 +65,14 @@ fn bound(constant: ConstantName) -> Bound {
         C::MatmulDotRows => Size(8),
         C::MatmulDotColumns => Size(16),
         C::MatmulDotKContiguous => Flag,
-        C::MatmulPackTransposed | C::MatmulPackAligned | C::MatmulPackIsF16 => Flag,
+        C::MatmulPackTransposed | C::MatmulPackAligned => Flag,
 
         C::ConvDirectRows => Size(32),
         C::ConvDirectTaps => Size(16),
         C::ConvDirectStride | C::ConvDirectDilation => Size(100),
         C::ConvDirectUnroll => Size(MOST_UNROLLED),
         C::ConvTileTapsY | C::ConvTileTapsX => Any,
-        C::ConvDirectIsF16 | C::ConvTileIsF16 => Flag,
+        C::ConvDirectInputFormat | C::ConvTileInputFormat => Most(7),
 
         C::MonoidMonoid => Most(5),
         C::MonoidTerm => Most(15),

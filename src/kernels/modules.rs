@@ -145,7 +145,8 @@ mod tests {
             for constant in Reflection::parse(module.words()).unwrap().specializations {
                 let name = if constant.name.is_empty() { "LOCAL_SIZE" } else { &constant.name };
                 // The numbers of an array's constants are no part of its name.
-                let plain = |name: &str| name.trim_end_matches(char::is_numeric).replace('_', "").to_lowercase();
+                let plain =
+                    |name: &str| name.trim_end_matches(char::is_numeric).replace('_', "").to_lowercase();
                 let name = plain(name);
                 let mut named = known.iter().filter(|(id, _)| *id == constant.id).map(|(_, name)| *name);
                 let found = named.find(|known| plain(&format!("{known:?}")).ends_with(&name));

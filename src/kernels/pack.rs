@@ -12,7 +12,7 @@ use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::matmul_pack;
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Format, Shape};
 use crate::vk::physical::Limits;
 
 /// What is copied where: dense matrices into `[batch][panel][panel_rows][panel_vecs]` groups of four.
@@ -167,8 +167,8 @@ impl Pack {
         };
         let limits = &catalog.limits;
         let ((units, unit_blocks, unit_vec4s), most) = (self.units(), self.window(limits));
-        let is_f16 = values.value(self.source).dtype == DType::F16;
-        let pipeline = self.pipeline(load, stride, is_f16, catalog)?;
+        let format = values.value(self.source).dtype.format();
+        let pipeline = self.pipeline(load, stride, format, catalog)?;
         let whole = values.whole(value, true);
         for i in 0..units.div_ceil(most) {
             let (first, count) = (i * most, most.min(units - i * most));
@@ -189,12 +189,13 @@ impl Pack {
         Ok(())
     }
 
-    fn pipeline(&self, load: Load, stride: u32, is_f16: bool, catalog: &Catalog) -> Result<PipelineKey> {
+    fn pipeline(&self, load: Load, stride: u32, format: Format, catalog: &Catalog) -> Result<PipelineKey> {
+        branch!("pack: packed", format != Format::Word);
         let aligned = [self.strides[0], self.strides[1], stride, self.left].iter().all(|s| s % 4 == 0);
         let constants = Constants::<matmul_pack::File>::new(LOCAL_SIZE)
             .with(matmul_pack::TRANSPOSED, branch!("pack: transposed", self.transposed))
             .with(matmul_pack::ALIGNED, branch!("pack: aligned", aligned))
-            .with(matmul_pack::IS_F16, branch!("pack: f16", is_f16));
+            .with(matmul_pack::SOURCE_FORMAT, format as u32);
         catalog.pipeline(constants.of(match load {
             Load::Buffer => matmul_pack::Module::Buffer,
             Load::Texel => matmul_pack::Module::Texel,

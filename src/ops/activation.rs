@@ -1,6 +1,7 @@
 //! Activation functions with parameters.
 
-use super::elementwise::{Arg, Codes, check_float, finite, not_nan, parameter, positive};
+use super::elementwise::{Arg, Codes, finite, not_nan, parameter, positive};
+use super::width::check_number;
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::runtime::operand::IntoOperand;
@@ -86,8 +87,8 @@ impl Recording {
         self.binary("prelu", Codes::f32(OpCode::LeakyReluF32), operand.into(), slopes.into(), false, None)
     }
 
-    /// [`clip`](Recording::clip) with tensors of bounds; all three broadcast. f32. Where `lo` is above `hi` the result is
-    /// `lo`; it is NaN where one of the three is. Exact, on every device.
+    /// [`clip`](Recording::clip) with tensors of bounds; all three broadcast. Floats and integers of any size. Where `lo` is
+    /// above `hi` the result is `lo`; it is NaN where one of the three is. Exact, on every device.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -100,7 +101,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is not f32 or their types differ.
+    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is bool or their types differ.
     pub fn clamp<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -110,13 +111,17 @@ impl Recording {
         let op = "clamp";
         let ids = [self.resolve(op, operand)?, self.resolve(op, lo)?, self.resolve(op, hi)?];
         let [dtype, of_lo, of_hi] = ids.map(|id| self.kind(id).1);
-        check_float(op, "operand", dtype)?;
+        check_number(op, "operand", dtype)?;
         for (name, got) in [("lo", of_lo), ("hi", of_hi)] {
             if got != dtype {
                 return Err(Error::of_type(op, name, &[dtype], got));
             }
         }
-        self.elementwise(op, OpCode::ClipF32, &ids.map(Arg::Value), dtype)
+        if dtype.is_float() {
+            return self.elementwise(op, OpCode::ClipF32, &ids.map(Arg::Value), dtype);
+        }
+        let [x, lo, hi] = ids.map(|id| self.handle(id));
+        self.all_or_nothing(|r| r.max(r.min(x, hi)?, lo))
     }
 
     /// The operand, but not below `lo` and not above `hi`; f32. Exact, denormals included, on every device; NaN stays NaN, and

@@ -1,14 +1,15 @@
 //! Comparisons, and the choice between two operands.
 
-use super::elementwise::{Arg, Codes, check_float, not_nan, scalar_bits};
+use super::elementwise::{Arg, Codes, not_nan, scalar_bits};
+use super::width::{check_float, check_mask};
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, Element};
 
-const EQ: Codes = Codes::all(OpCode::EqF32, OpCode::EqInt, OpCode::EqInt);
-const NE: Codes = Codes::all(OpCode::NeF32, OpCode::NeInt, OpCode::NeInt);
+const EQ: Codes = Codes::all(OpCode::EqF32, OpCode::EqInt, OpCode::EqInt).and_truths(OpCode::EqInt);
+const NE: Codes = Codes::all(OpCode::NeF32, OpCode::NeInt, OpCode::NeInt).and_truths(OpCode::NeInt);
 const LT: Codes = Codes::all(OpCode::LtF32, OpCode::LtI32, OpCode::LtU32);
 const LE: Codes = Codes::all(OpCode::LeF32, OpCode::LeI32, OpCode::LeU32);
 
@@ -85,20 +86,20 @@ macro_rules! logical {
     ($($(#[$doc:meta])* $name:ident: $code:expr;)*) => {
         /// # Logic
         ///
-        /// Operands are truth values as comparisons give them, u32: 0 is false, everything else is true. The result is 1 or
-        /// 0. Shapes broadcast as in NumPy. Exact, on every device.
+        /// Operands are truth values: u32 as comparisons give them, or bool. 0 is false, everything else is true. The result is 1
+        /// or 0, of the operands' type. Shapes broadcast as in NumPy. Exact, on every device.
         impl Recording {$(
             $(#[$doc])*
             ///
             /// # Errors
             ///
-            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is not u32.
+            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is neither u32 nor bool, or the types differ.
             pub fn $name<'a>(
                 &self,
                 lhs: impl IntoOperand<'a>,
                 rhs: impl IntoOperand<'a>,
             ) -> Result<Value> {
-                self.binary(stringify!($name), Codes::u32($code), lhs.into(), rhs.into(), false, None)
+                self.binary(stringify!($name), Codes::truths($code), lhs.into(), rhs.into(), false, None)
             }
         )*}
     };
@@ -130,10 +131,13 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Type`] if the operand is not u32.
+    /// [`Error::Type`] if the operand is neither u32 nor bool.
     pub fn logical_not<'a>(&self, operand: impl IntoOperand<'a>) -> Result<Value> {
-        let codes = Codes::u32(OpCode::EqInt);
-        self.with_scalar("logical_not", codes, operand.into(), 0u32, false, Some(DType::U32))
+        let op = "logical_not";
+        let id = self.resolve(op, operand)?;
+        let (_, dtype) = self.kind(id);
+        check_mask(op, "operand", dtype)?;
+        self.elementwise(op, OpCode::EqInt, &[Arg::Value(id), Arg::Scalar(0)], dtype)
     }
 
     /// 1 where the operand is NaN; f32. The result is u32, as that of comparisons. Exact, on every device.
@@ -162,8 +166,8 @@ impl Recording {
         self.elementwise(op, code, &[Arg::Value(id)], DType::U32)
     }
 
-    /// `a` where the mask is not 0, `b` elsewhere; all three broadcast. The mask is u32, as comparisons give it; `a`
-    /// and `b` are of any one type. Bits pass unchanged, on every device; only f16's NaNs all become the same one.
+    /// `a` where the mask is not 0, `b` elsewhere; all three broadcast. The mask is u32, as comparisons give it, or
+    /// bool; `a` and `b` are of any one type. Bits pass unchanged, on every device; only f16's NaNs all become the same one.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -180,7 +184,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the mask is not u32 or the types of `a`
+    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the mask is neither u32 nor bool, or the types of `a`
     /// and `b` differ.
     pub fn select<'a>(
         &self,
@@ -191,9 +195,7 @@ impl Recording {
         let op = "select";
         let (mask, a, b) = (self.resolve(op, mask)?, self.resolve(op, a)?, self.resolve(op, b)?);
         let ((_, got), (_, expected), (_, other)) = (self.kind(mask), self.kind(a), self.kind(b));
-        if got != DType::U32 {
-            return Err(Error::of_type(op, "mask", &[DType::U32], got));
-        }
+        check_mask(op, "mask", got)?;
         if expected != other {
             return Err(Error::of_type(op, "operand b", &[expected], other));
         }

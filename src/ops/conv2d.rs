@@ -1,7 +1,7 @@
 //! Convolutions over two dimensions.
 
-use super::elementwise::check_float;
 use super::epilogue::{Epilogue, Target};
+use super::width::check_float;
 use crate::error::{Error, Result};
 use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::value::ValueId;

@@ -20,39 +20,53 @@ pub(super) struct Codes {
     f32: Option<OpCode>,
     i32: Option<OpCode>,
     u32: Option<OpCode>,
+    truth: Option<OpCode>,
 }
+
+const NONE: Codes = Codes { f32: None, i32: None, u32: None, truth: None };
 
 impl Codes {
     pub(super) const fn f32(code: OpCode) -> Codes {
-        Codes { f32: Some(code), i32: None, u32: None }
+        Codes { f32: Some(code), ..NONE }
     }
 
-    /// u32: truth values.
-    pub(super) const fn u32(code: OpCode) -> Codes {
-        Codes { f32: None, i32: None, u32: Some(code) }
+    /// Truth values, in words or not.
+    pub(super) const fn truths(code: OpCode) -> Codes {
+        Codes { u32: Some(code), truth: Some(code), ..NONE }
+    }
+
+    /// Integers of either kind.
+    pub(super) const fn integers(i32: OpCode, u32: OpCode) -> Codes {
+        Codes { i32: Some(i32), u32: Some(u32), ..NONE }
     }
 
     /// f32 and i32: what needs a sign.
     pub(super) const fn signed(f32: OpCode, i32: OpCode) -> Codes {
-        Codes { f32: Some(f32), i32: Some(i32), u32: None }
+        Codes { f32: Some(f32), i32: Some(i32), ..NONE }
     }
 
     pub(super) const fn all(f32: OpCode, i32: OpCode, u32: OpCode) -> Codes {
-        Codes { f32: Some(f32), i32: Some(i32), u32: Some(u32) }
+        Codes { f32: Some(f32), i32: Some(i32), u32: Some(u32), truth: None }
+    }
+
+    /// Truth values, too.
+    pub(super) const fn and_truths(self, code: OpCode) -> Codes {
+        Codes { truth: Some(code), ..self }
     }
 
     fn code(self, dtype: DType) -> Option<OpCode> {
-        match dtype {
-            // Halves are widened as they are loaded.
-            DType::F32 | DType::F16 => self.f32,
-            DType::I32 => self.i32,
-            DType::U32 => self.u32,
+        // Packed elements are widened as they are loaded.
+        match (dtype, dtype.wide()) {
+            (DType::Bool, _) => self.truth,
+            (_, DType::F32) => self.f32,
+            (_, DType::I32) => self.i32,
+            _ => self.u32,
         }
     }
 
     fn of(self, op: &'static str, operand: &str, got: DType) -> Result<OpCode> {
         self.code(got).ok_or_else(|| {
-            let mut takes = vec![DType::F32, DType::F16, DType::I32, DType::U32];
+            let mut takes = DType::ALL.to_vec();
             takes.retain(|dtype| self.code(*dtype).is_some());
             Error::of_type(op, operand, &takes, got)
         })
@@ -80,18 +94,10 @@ pub(super) fn broadcast_strides(from: &Shape, to: &Shape) -> [u32; MAX_RANK] {
     strides
 }
 
-/// Refuses what is neither f32 nor f16.
-pub(super) fn check_float(op: &'static str, operand: &str, got: DType) -> Result<()> {
-    match got {
-        DType::F32 | DType::F16 => Ok(()),
-        DType::I32 | DType::U32 => Err(Error::of_type(op, operand, &[DType::F32, DType::F16], got)),
-    }
-}
-
 /// A scalar's bits and, if it is one, the float.
 pub(super) fn scalar_bits<T: Element>(scalar: T) -> (u32, Option<f32>) {
     let bits = scalar.scalar_bits();
-    (bits, matches!(T::DTYPE, DType::F32 | DType::F16).then(|| f32::from_bits(bits)))
+    (bits, T::DTYPE.is_float().then(|| f32::from_bits(bits)))
 }
 
 impl Recording {
@@ -143,7 +149,7 @@ impl Recording {
         self.elementwise(op, code, &[Arg::Value(a), Arg::Value(b)], result.unwrap_or(expected))
     }
 
-    /// An operation of an operand and a scalar of its type, or of a half and a float. With `swapped` the scalar comes first.
+    /// An operation of an operand and a scalar of its type, or of a packed float and an f32. With `swapped` the scalar comes first.
     pub(super) fn with_scalar<T: Element>(
         &self,
         op: &'static str,
@@ -169,8 +175,8 @@ impl Recording {
         let id = self.resolve(op, operand)?;
         let (_, got) = self.kind(id);
         let code = codes.of(op, "operand", got)?;
-        if got != scalar.dtype && (got, scalar.dtype) != (DType::F16, DType::F32) {
-            let takes: &[DType] = if got == DType::F16 { &[DType::F16, DType::F32] } else { &[got] };
+        if got != scalar.dtype && !(got.is_float() && scalar.dtype == DType::F32) {
+            let takes: &[DType] = if got.is_float() && got.is_packed() { &[got, DType::F32] } else { &[got] };
             return Err(Error::of_type(op, name, takes, scalar.dtype));
         }
         let mut args = [Arg::Value(id), Arg::Scalar(scalar.bits)];

@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::elementwise::{broadcast, broadcast_strides, check_float, finite, not_nan, parameter};
+use super::elementwise::{broadcast, broadcast_strides, finite, not_nan, parameter};
+use super::width::check_float;
 use crate::error::{Error, Result};
 use crate::ir::elementwise::OpCode;
 use crate::ir::epilogue::{self as ir, Extra, MAX_EXTRAS, MAX_SCALARS, MAX_STEPS, Source, Step};
@@ -10,7 +11,7 @@ use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording};
 use crate::shape::broadcast::stride_along;
-use crate::shape::{DType, Shape};
+use crate::shape::{Format, Shape};
 
 /// Operations on the elements of a matmul or of a convolution before they are stored, in the same dispatch: bias,
 /// activation, scale, residual. Steps run in the order in which they are said.
@@ -260,16 +261,16 @@ fn source(out: &mut ir::Epilogue, extra: Extra) -> Source {
     Source::Extra(index as u8)
 }
 
-/// The operand, which must be f32 or f16: with its shape, and whether it is f16.
+/// The operand, which must be a float of whatever size: with its shape, and how it lies in memory.
 fn resolve_float(
     recording: &Recording,
     name: &'static str,
     operand: Operand<'_>,
-) -> Result<(ValueId, Shape, bool)> {
+) -> Result<(ValueId, Shape, Format)> {
     let value: ValueId = recording.resolve(name, operand)?;
     let (shape, dtype) = recording.kind(value);
     check_float(name, "operand", dtype)?;
-    Ok((value, shape, dtype == DType::F16))
+    Ok((value, shape, dtype.format()))
 }
 
 /// An input with one element for each row.
@@ -280,7 +281,7 @@ fn per_row(
     target: Target,
     out: &mut ir::Epilogue,
 ) -> Result<Source> {
-    let (value, from, is_f16) = resolve_float(recording, name, operand)?;
+    let (value, from, format) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
     let (rows, what) = match target {
         Target::Matrices { .. } => (shape.dims()[shape.rank() - 2], "rows"),
@@ -292,7 +293,7 @@ fn per_row(
     }
     // One row of one element is not walked over.
     let row = u32::from(rows > 1);
-    Ok(source(out, Extra { value, batch: [0, 0], row, column: 0, is_f16 }))
+    Ok(source(out, Extra { value, batch: [0, 0], row, column: 0, format }))
 }
 
 /// An input that is broadcast to the result's shape.
@@ -303,7 +304,7 @@ fn stretched(
     target: Target,
     out: &mut ir::Epilogue,
 ) -> Result<Source> {
-    let (value, from, is_f16) = resolve_float(recording, name, operand)?;
+    let (value, from, format) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
     let refuse = |why: &str| Error::Shapes { op: name, lhs: from, rhs: shape, why: why.to_owned() };
     if broadcast(name, from, shape)? != shape {
@@ -321,7 +322,7 @@ fn stretched(
                 let whole = recording.broadcast_to(operand, shape)?;
                 return stretched(recording, name, whole.into(), target, out);
             };
-            Extra { value, batch: [outer, inner], row, column, is_f16 }
+            Extra { value, batch: [outer, inner], row, column, format }
         }
         Target::Images(_) => {
             let [first, second, third, last] = [strides[0], strides[1], strides[2], strides[3]];
@@ -333,7 +334,7 @@ fn stretched(
                 _ if u64::from(third) == u64::from(last) * width as u64 => last,
                 _ => return Err(refuse("an operand has all pixels of a channel, or one for all of them")),
             };
-            Extra { value, batch: [0, first], row: second, column, is_f16 }
+            Extra { value, batch: [0, first], row: second, column, format }
         }
     };
     Ok(source(out, extra))

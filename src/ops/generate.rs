@@ -6,22 +6,16 @@ use crate::runtime::recording::{Recording, Value};
 use crate::shape::{DType, Element, Shape};
 
 impl Recording {
-    /// 0, 1, 2, … in row-major order. As f32, counts are rounded beyond 2^24, as f16 beyond 2^11.
+    /// 0, 1, 2, … in row-major order. As f32, counts are rounded beyond 2^24, as f16 beyond 2^11, as bf16
+    /// beyond 2^8; as narrow integers they wrap.
     ///
     /// # Errors
     ///
     /// [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn iota<T: Element>(&self, shape: impl Into<Shape>) -> Result<Value> {
-        let sequence = if T::DTYPE == DType::I32 || T::DTYPE == DType::U32 {
-            Sequence::IotaU32
-        } else {
-            Sequence::IotaF32
-        };
-        if T::DTYPE == DType::F16 {
-            let wide = self.generate("iota", shape.into(), DType::F32, sequence, 0)?;
-            return self.cast(wide, DType::F16);
-        }
-        self.generate("iota", shape.into(), T::DTYPE, sequence, 0)
+        let sequence = if T::DTYPE.is_float() { Sequence::IotaF32 } else { Sequence::IotaU32 };
+        let wide = self.generate("iota", shape.into(), T::DTYPE.wide(), sequence, 0)?;
+        self.cast(wide, T::DTYPE)
     }
 
     /// Random f32 numbers, uniform in [0, 1): multiples of 2^-24, by the counter-based generator Philox 4x32-10.

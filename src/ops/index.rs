@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::layout::check_words;
+use super::width::check_integer;
 use crate::error::{Error, Result};
 use crate::ir::copy::Gather;
 use crate::ir::index::{Histogram, Locate, Scatter, Update};
@@ -21,18 +21,21 @@ struct Scattering {
     indices: ValueId,
     updates: ValueId,
     shape: Shape,
+    /// What the kernels work on,
     dtype: DType,
+    /// and what the operand, and so the result, is of.
+    stored: DType,
     axis: usize,
     geometry: Geometry,
 }
 
 /// A table along an axis, and the indices that read it.
 #[derive(Clone, Copy)]
-struct Picked {
-    table: ValueId,
-    geometry: Geometry,
-    rows: ValueId,
-    by_element: bool,
+pub(super) struct Picked {
+    pub(super) table: ValueId,
+    pub(super) geometry: Geometry,
+    pub(super) rows: ValueId,
+    pub(super) by_element: bool,
 }
 
 impl Scattering {
@@ -49,7 +52,7 @@ impl Scattering {
 /// [`count_outside`](Recording::count_outside) tells how many there are.
 impl Recording {
     /// Slices of the operand along an axis by their indices: the indices' dimensions take the place of the axis, so
-    /// `out[a…, i…, b…] = x[a…, indices[i…], b…]`. Negative axes count from the end. f32, i32, u32; bits pass unchanged.
+    /// `out[a…, i…, b…] = x[a…, indices[i…], b…]`. Negative axes count from the end. Bits pass unchanged.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -71,7 +74,7 @@ impl Recording {
         axis: isize,
     ) -> Result<Value> {
         let op = "gather";
-        let (table, rows) = (self.words(op, "operand", operand.into())?, self.indices(op, indices.into())?);
+        let (table, rows) = (self.resolve(op, operand)?, self.indices(op, indices.into())?);
         let (shape, geometry) = layout::gather(op, self.kind(table).0, self.kind(rows).0, axis)?;
         self.gather_as(op, shape, Picked { table, geometry, rows, by_element: false })
     }
@@ -103,7 +106,7 @@ impl Recording {
         axis: isize,
     ) -> Result<Value> {
         let op = "gather_elements";
-        let (table, rows) = (self.words(op, "operand", operand.into())?, self.indices(op, indices.into())?);
+        let (table, rows) = (self.resolve(op, operand)?, self.indices(op, indices.into())?);
         let shape = self.kind(rows).0;
         let geometry = layout::gather_elements(op, self.kind(table).0, shape, axis)?;
         self.gather_as(op, shape, Picked { table, geometry, rows, by_element: true })
@@ -111,7 +114,7 @@ impl Recording {
 
     /// Slices of the operand by rows of indices. The last dimension of the indices has one index for each of the operand's
     /// first dimensions: `out[i…, b…] = x[indices[i…, 0], indices[i…, 1], …, b…]`. If one of a row's indices lies outside its
-    /// dimension, the row gives zeros. f32, i32, u32; bits pass unchanged.
+    /// dimension, the row gives zeros. Bits pass unchanged.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -133,8 +136,7 @@ impl Recording {
         indices: impl IntoOperand<'a>,
     ) -> Result<Value> {
         let op = "gather_nd";
-        let (table, indices) =
-            (self.words(op, "operand", operand.into())?, self.indices(op, indices.into())?);
+        let (table, indices) = (self.resolve(op, operand)?, self.indices(op, indices.into())?);
         let (of, by) = (self.kind(table).0, self.kind(indices).0);
         let (shape, geometry) = layout::gather_nd(of, by)?;
         let depth = by.dims().last().copied().unwrap_or(0);
@@ -149,7 +151,7 @@ impl Recording {
 
     /// The operand with slices along an axis replaced: `out[a…, indices[i…], b…] = updates[a…, i…, b…]`. The updates have the
     /// shape that [`gather`](Recording::gather) gives with these indices. Of several updates of one place the last one counts, in
-    /// the order of the indices. f32, i32, u32; bits pass unchanged.
+    /// the order of the indices. Bits pass unchanged.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -176,9 +178,9 @@ impl Recording {
         let op = "scatter";
         let all = self.scattering(op, [operand.into(), indices.into(), updates.into()], axis)?;
         if all.changes_nothing(self) {
-            return self.copy(self.handle(all.base));
+            return self.cast(self.copy(self.handle(all.base))?, all.stored);
         }
-        let Scattering { base, indices, updates, shape, axis, geometry, .. } = all;
+        let Scattering { base, indices, updates, shape, axis, geometry, stored, .. } = all;
         let extent = geometry.extent as usize;
         self.all_or_nothing(|r| {
             // One more than the last slot that names each place; 0 where none does, which makes an index outside of all slots.
@@ -197,7 +199,7 @@ impl Recording {
             extents[0] = extent;
             let named = r.reshape(named, Shape::new(&extents).unwrap_or_default())?;
             let base = r.handle(base);
-            r.select(named, found, base)
+            r.cast(r.select(named, found, base)?, stored)
         })
     }
 
@@ -231,14 +233,15 @@ impl Recording {
         let op = "scatter_add";
         let all = self.scattering(op, [operand.into(), indices.into(), updates.into()], axis)?;
         self.all_or_nothing(|r| {
-            if all.dtype != DType::F32 {
-                return r.updated(op, all, Update::Add);
-            }
-            if all.changes_nothing(r) {
-                return r.copy(r.handle(all.base));
-            }
-            let sums = r.float_sums(op, all.shape, all.geometry, [all.indices, all.updates])?;
-            r.add(r.handle(all.base), sums)
+            let result = if all.dtype != DType::F32 {
+                r.updated(op, all, Update::Add)?
+            } else if all.changes_nothing(r) {
+                r.copy(r.handle(all.base))?
+            } else {
+                let sums = r.float_sums(op, all.shape, all.geometry, [all.indices, all.updates])?;
+                r.add(r.handle(all.base), sums)?
+            };
+            r.cast(result, all.stored)
         })
     }
 
@@ -346,8 +349,7 @@ impl Recording {
         bins: usize,
     ) -> Result<Value> {
         let op = "bincount_weighted";
-        let (numbers, weights) =
-            (self.indices(op, operand.into())?, self.words(op, "weights", weights.into())?);
+        let (numbers, weights) = (self.indices(op, operand.into())?, self.resolve(op, weights)?);
         let (shape, other) = (self.kind(numbers).0, self.kind(weights).0);
         if shape != other {
             let why = "there must be a weight for each number".to_owned();
@@ -410,23 +412,23 @@ impl Recording {
         })
     }
 
-    /// An operand of whole words.
-    fn words(&self, op: &'static str, name: &str, operand: Operand<'_>) -> Result<ValueId> {
-        let id = self.resolve(op, operand)?;
-        check_words(op, name, self.kind(id).1)?;
-        Ok(id)
-    }
-
-    /// Indices.
+    /// Indices, as u32 or i32.
     fn indices(&self, op: &'static str, operand: Operand<'_>) -> Result<ValueId> {
         let id = self.resolve(op, operand)?;
-        check_integers(op, "index list", self.kind(id).1)?;
-        Ok(id)
+        check_integer(op, "index list", self.kind(id).1)?;
+        self.widened(id)
     }
 
     /// Appends the reading of a table by index.
-    fn gather_as(&self, op: &'static str, shape: Shape, picked: Picked) -> Result<Value> {
+    pub(super) fn gather_as(&self, op: &'static str, shape: Shape, picked: Picked) -> Result<Value> {
         let Picked { table, geometry, rows, by_element } = picked;
+        let dtype = self.kind(table).1;
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let table = r.widened(table)?;
+                r.cast(r.gather_as(op, shape, Picked { table, ..picked })?, dtype)
+            });
+        }
         let output = self.produce(op, shape, self.kind(table).1)?;
         self.push(self.label(op, output), Gather { table, geometry, rows, by_element, output })?;
         Ok(self.handle(output))
@@ -439,16 +441,17 @@ impl Recording {
         [operand, indices, updates]: [Operand<'_>; 3],
         axis: isize,
     ) -> Result<Scattering> {
-        let (base, indices) = (self.words(op, "operand", operand)?, self.indices(op, indices)?);
-        let updates = self.words(op, "updates", updates)?;
-        let ((shape, dtype), (by, _)) = (self.kind(base), self.kind(indices));
+        let (base, indices) = (self.resolve(op, operand)?, self.indices(op, indices)?);
+        let updates = self.resolve(op, updates)?;
+        let ((shape, stored), (by, _)) = (self.kind(base), self.kind(indices));
         let (of, got) = self.kind(updates);
-        if got != dtype {
-            return Err(Error::of_type(op, "updates", &[dtype], got));
+        if got != stored {
+            return Err(Error::of_type(op, "updates", &[stored], got));
         }
         let geometry = layout::scatter(op, [shape, by, of], axis)?;
         let axis = resolve_axis(op, axis, shape.rank())?;
-        Ok(Scattering { base, indices, updates, shape, dtype, axis, geometry })
+        let [base, updates] = self.all_widened([base, updates])?;
+        Ok(Scattering { base, indices, updates, shape, dtype: stored.wide(), stored, axis, geometry })
     }
 
     /// A copy of the operand, to which the updates then go.
@@ -471,16 +474,19 @@ impl Recording {
         [float, signed, unsigned]: [Update; 3],
     ) -> Result<Value> {
         let all = self.scattering(op, operands, axis)?;
-        self.all_or_nothing(|r| match all.dtype {
-            DType::I32 => r.updated(op, all, signed),
-            DType::U32 => r.updated(op, all, unsigned),
-            _ => {
-                let found = r.updated(op, all, float)?;
-                // The operand's own NaNs may have a sign with which they lose.
-                let base = r.handle(all.base);
-                let is_nan = r.ne(base, base)?;
-                r.select(is_nan, base, found)
-            }
+        self.all_or_nothing(|r| {
+            let result = match all.dtype {
+                DType::I32 => r.updated(op, all, signed)?,
+                DType::U32 => r.updated(op, all, unsigned)?,
+                _ => {
+                    let found = r.updated(op, all, float)?;
+                    // The operand's own NaNs may have a sign with which they lose.
+                    let base = r.handle(all.base);
+                    let is_nan = r.ne(base, base)?;
+                    r.select(is_nan, base, found)?
+                }
+            };
+            r.cast(result, all.stored)
         })
     }
 
@@ -509,7 +515,7 @@ impl Recording {
         ids: Operand<'_>,
         segments: usize,
     ) -> Result<Value> {
-        let (updates, indices) = (self.words(op, "operand", operand)?, self.indices(op, ids)?);
+        let (updates, indices) = (self.widened(self.resolve(op, operand)?)?, self.indices(op, ids)?);
         let (of, dtype) = self.kind(updates);
         let shape = layout::segments(op, of, self.kind(indices).0, segments)?;
         self.all_or_nothing(|r| {
@@ -528,9 +534,4 @@ impl Recording {
             Ok(zeros)
         })
     }
-}
-
-pub(super) fn check_integers(op: &'static str, operand: &str, got: DType) -> Result<()> {
-    let takes = [DType::U32, DType::I32];
-    if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, &takes, got)) }
 }

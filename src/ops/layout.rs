@@ -2,8 +2,9 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::index::Picked;
 use crate::error::{Error, Result};
-use crate::ir::copy::{CopyBox, Fill, Gather};
+use crate::ir::copy::{CopyBox, Fill};
 use crate::ir::elementwise::{Elementwise, ElementwiseInput, OpCode, Operand as ElementwiseOperand};
 use crate::ir::value::ValueId;
 use crate::kernels::division::MOST_DIMS;
@@ -16,12 +17,6 @@ use crate::shape::{DType, Element, MAX_RANK, Shape};
 /// Several operands, their shapes, and the element type of all.
 type Operands = (SmallVec<[ValueId; 8]>, SmallVec<[Shape; 8]>, DType);
 
-/// Refuses halves: these kernels move whole words.
-pub(super) fn check_words(op: &'static str, operand: &str, got: DType) -> Result<()> {
-    let takes = [DType::F32, DType::I32, DType::U32];
-    if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, &takes, got)) }
-}
-
 /// The dimension from which on padding makes a box of no more dimensions than kernels walk over; `None` if all of it does.
 fn in_turn(pads: &[(usize, usize)]) -> Option<usize> {
     let padded = (0..pads.len()).rev().filter(|&d| pads[d] != (0, 0));
@@ -31,7 +26,7 @@ fn in_turn(pads: &[(usize, usize)]) -> Option<usize> {
 
 impl Recording {
     /// The dimensions in another order: dimension `i` of the result is dimension `order[i]` of the operand. Bits pass
-    /// unchanged, those of NaN included; of f16, a NaN stays a NaN.
+    /// unchanged, those of NaN included; of f16 and bf16, a NaN stays a NaN.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -200,7 +195,6 @@ impl Recording {
         }
         let &first = ids.first().ok_or(Error::NoOperands { op })?;
         let (_, expected) = self.kind(first);
-        check_words(op, "operand 0", expected)?;
         let mut shapes: SmallVec<[Shape; 8]> = SmallVec::new();
         for (k, &id) in ids.iter().enumerate() {
             let (shape, got) = self.kind(id);
@@ -221,6 +215,12 @@ impl Recording {
         (whole, axis): (Shape, usize),
         dtype: DType,
     ) -> Result<Value> {
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let wide: Result<SmallVec<[ValueId; 8]>> = ids.iter().map(|id| r.widened(*id)).collect();
+                r.cast(r.side_by_side(op, &wide?, shapes, (whole, axis), dtype.wide())?, dtype)
+            });
+        }
         let output = self.produce(op, whole, dtype)?;
         let label = self.label(op, output);
         let mut at = 0usize;
@@ -279,7 +279,6 @@ impl Recording {
         if dtype != T::DTYPE {
             return Err(Error::of_type(op, "element", &[dtype], T::DTYPE));
         }
-        check_words(op, "operand", dtype)?;
         let whole = layout::pad(shape, pads)?;
         if let Some(last) = in_turn(pads) {
             // Boxes in more dimensions than the kernel walks over: some of them first, the others around the result.
@@ -294,12 +293,27 @@ impl Recording {
         }
         let mut corner = [0; MAX_RANK];
         corner.iter_mut().zip(pads).for_each(|(corner, (before, _))| *corner = *before);
+        self.all_or_nothing(|r| {
+            let padded = r.placed(op, r.widened(id)?, (whole, corner), element.scalar_bits())?;
+            r.cast(padded, dtype)
+        })
+    }
+
+    /// A box of a larger tensor, of which everything else is this word.
+    pub(super) fn placed(
+        &self,
+        op: &'static str,
+        input: ValueId,
+        (whole, corner): (Shape, [usize; MAX_RANK]),
+        word: u32,
+    ) -> Result<Value> {
+        let (shape, dtype) = self.kind(input);
         let output = self.produce(op, whole, dtype)?;
         let label = self.label(op, output);
         if self.bytes(output) > 0 {
-            self.push(label.clone(), Fill { word: element.fill_word(), output })?;
+            self.push(label.clone(), Fill { word, output })?;
         }
-        self.push(label, CopyBox { input: id, shape, output, corner, over: None })?;
+        self.push(label, CopyBox { input, shape, output, corner, over: None })?;
         Ok(self.handle(output))
     }
 
@@ -323,15 +337,11 @@ impl Recording {
     pub fn gather_rows<'a>(&self, table: impl IntoOperand<'a>, rows: impl IntoOperand<'a>) -> Result<Value> {
         let op = "gather_rows";
         let (table, rows) = (self.resolve(op, table)?, self.resolve(op, rows)?);
-        let ((shape, dtype), (wanted, rows_dtype)) = (self.kind(table), self.kind(rows));
+        let ((shape, _), (wanted, rows_dtype)) = (self.kind(table), self.kind(rows));
         if rows_dtype != DType::U32 {
             return Err(Error::of_type(op, "row list", &[DType::U32], rows_dtype));
         }
-        check_words(op, "table", dtype)?;
         let (whole, geometry) = layout::gather(op, shape, wanted, 0)?;
-        let output = self.produce(op, whole, dtype)?;
-        let gather = Gather { table, geometry, rows, by_element: false, output };
-        self.push(self.label(op, output), gather)?;
-        Ok(self.handle(output))
+        self.gather_as(op, whole, Picked { table, geometry, rows, by_element: false })
     }
 }

@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::elementwise::{broadcast, broadcast_strides, check_float};
+use super::elementwise::{broadcast, broadcast_strides};
 use super::epilogue::{Epilogue, Target};
+use super::width::check_float;
 use crate::error::{Error, Result};
 use crate::ir::matmul::{self, MatrixOperand};
 use crate::ir::value::{Label, LabelName, ValueId};
@@ -139,7 +140,7 @@ impl Recording {
         check_float(op, "lhs", lhs_dtype)?;
         check_float(op, "rhs", rhs_dtype)?;
         // Sums are in f32, and are rounded once, in the end.
-        let both_f16 = lhs_dtype == DType::F16 && rhs_dtype == DType::F16;
+        let result = if lhs_dtype == rhs_dtype { lhs_dtype } else { DType::F32 };
         let left = Matrix::new(lhs, with.transpose_lhs, true).ok_or(Error::NotMatrix { op, shape: lhs })?;
         let right = Matrix::new(rhs, with.transpose_rhs, false).ok_or(Error::NotMatrix { op, shape: rhs })?;
         if left.columns != right.rows {
@@ -182,10 +183,7 @@ impl Recording {
         };
         let epilogue = epilogue.resolve(self, Target::Matrices { shape: full, split })?;
         let output = self.produce(op, shape, DType::F32)?;
-        let finished = |r: &Recording| {
-            let result = r.handle(output);
-            if both_f16 { r.cast(result, DType::F16) } else { Ok(result) }
-        };
+        let finished = |r: &Recording| r.cast(r.handle(output), result);
         if m == 0 || n == 0 || batch.elements() == 0 {
             return finished(self);
         }

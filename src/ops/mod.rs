@@ -6,6 +6,7 @@
 mod activation;
 pub(crate) mod attention;
 mod binary;
+mod bits;
 mod cast;
 mod compare;
 pub(crate) mod conv2d;
@@ -26,3 +27,4 @@ mod softmax;
 pub(crate) mod sort;
 mod state;
 mod unary;
+mod width;

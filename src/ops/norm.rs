@@ -1,5 +1,6 @@
 //! Normalisation: of layers, by the root mean square, of groups and channels, and with statistics that are given.
 
+use super::width::check_float;
 use crate::error::{Error, Result};
 use crate::ir::norm::{Norm, Residual};
 use crate::ir::value::ValueId;
@@ -258,37 +259,51 @@ impl Recording {
         }
         self.all_or_nothing(|r| {
             let column = of_channels(&shape);
-            let [mean, variance, gamma, beta] = numbers_of.map(|id| r.handle(id));
+            let [wide, numbers @ ..] =
+                r.all_widened([x, numbers_of[0], numbers_of[1], numbers_of[2], numbers_of[3]])?;
+            let [mean, variance, gamma, beta] = numbers.map(|id| r.handle(id));
             let variance = r.add_scalar(variance, epsilon)?;
             let scale = r.rsqrt(variance)?;
             let scale = r.mul(scale, gamma)?;
             let [mean, scale, beta] = [mean, scale, beta].map(|value| r.reshape(value, column));
-            let distance = r.sub(r.handle(x), mean?)?;
+            let distance = r.sub(r.handle(wide), mean?)?;
             let scaled = r.mul(distance, scale?)?;
-            r.add(scaled, beta?)
+            r.cast(r.add(scaled, beta?)?, r.kind(x).1)
         })
     }
 
     fn float_operand(&self, op: &'static str, name: &str, operand: Operand<'_>) -> Result<ValueId> {
         let id = self.resolve(op, operand)?;
-        match self.kind(id).1 {
-            DType::F32 => Ok(id),
-            other => Err(Error::of_type(op, name, &[DType::F32], other)),
-        }
+        check_float(op, name, self.kind(id).1)?;
+        Ok(id)
     }
 
-    /// The sum with the residual (the operand, where there is none), and the result.
+    /// The sum with the residual (the operand, where there is none), and the result; both of the operand's type.
     fn normalise(
+        &self,
+        operands: Operands<'_>,
+        rows: impl Fn(&'static str, Shape, Shape, Option<Shape>) -> Result<Rows>,
+    ) -> Result<(Value, Value)> {
+        let dtype = self.kind(self.float_operand(operands.op, "operand", operands.x)?).1;
+        self.all_or_nothing(|r| {
+            let (sum, result) = r.normalise_wide(operands, rows)?;
+            Ok((r.cast(sum, dtype)?, r.cast(result, dtype)?))
+        })
+    }
+
+    /// The same as f32.
+    fn normalise_wide(
         &self,
         operands: Operands<'_>,
         rows: impl Fn(&'static str, Shape, Shape, Option<Shape>) -> Result<Rows>,
     ) -> Result<(Value, Value)> {
         let Operands { op, centred, x, residual, gamma, beta, epsilon } = operands;
         check_epsilon(op, epsilon)?;
-        let input = self.float_operand(op, "operand", x)?;
-        let residual = residual.map(|residual| self.float_operand(op, "residual", residual)).transpose()?;
-        let gamma = self.float_operand(op, "gamma", gamma)?;
-        let beta = beta.map(|beta| self.float_operand(op, "beta", beta)).transpose()?;
+        let wide = |name, operand| self.widened(self.float_operand(op, name, operand)?);
+        let input = wide("operand", x)?;
+        let residual = residual.map(|residual| wide("residual", residual)).transpose()?;
+        let gamma = wide("gamma", gamma)?;
+        let beta = beta.map(|beta| wide("beta", beta)).transpose()?;
         let shape = self.kind(input).0;
         if let Some(other) = residual.map(|id| self.kind(id).0).filter(|other| *other != shape) {
             let why = format!("operand {shape} and residual {other} must have one shape");

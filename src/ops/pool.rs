@@ -1,7 +1,8 @@
 //! Pooling.
 
 use super::elementwise::positive;
-use crate::error::{Error, Result};
+use super::width::check_float;
+use crate::error::Result;
 use crate::ir::pool::{PoolKind, Pooling};
 use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
@@ -134,9 +135,7 @@ impl Recording {
     fn image(&self, op: &'static str, operand: Operand<'_>) -> Result<(ValueId, Shape)> {
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
-        if dtype != DType::F32 {
-            return Err(Error::of_type(op, "operand", &[DType::F32], dtype));
-        }
+        check_float(op, "operand", dtype)?;
         Ok((input, shape))
     }
 
@@ -147,6 +146,14 @@ impl Recording {
         input: ValueId,
         (windows, shape): (Windows, Shape),
     ) -> Result<Value> {
+        let of = self.kind(input).1;
+        if of.is_packed() {
+            return self.all_or_nothing(|r| {
+                let wide = r.widened(input)?;
+                let result = r.pooled(op, kind, wide, (windows, shape))?;
+                if kind == PoolKind::Place { Ok(result) } else { r.cast(result, of) }
+            });
+        }
         let dtype = if kind == PoolKind::Place { DType::U32 } else { DType::F32 };
         let output = self.produce(op, shape, dtype)?;
         self.push(self.label(op, output), Pooling { kind, windows, input, output })?;

@@ -17,10 +17,13 @@ use crate::shape::{DType, MAX_RANK, Shape, layout};
 /// Each runs over an axis, several or all of them, says [`Axes`]: `r.sum(&x, -1)`, `r.sum(&x, Axes::at(1).keep())`,
 /// `r.sum(&x, [0, 2])`, `r.sum(&x, Axes::ALL)`.
 ///
+/// Of f16 and bf16, what is said of f32 holds: they are widened first, and results are f32.
+///
 /// The order in which elements combine is fixed: the same operand gives the same bits every time, on one device with
 /// one driver and one choice of kernel variants.
 impl Recording {
-    /// The sum; f32, i32, u32. Integers wrap.
+    /// The sum; of every element type. Packed elements are summed as f32, i32 or u32, which the result is, too: of u8, u16 and
+    /// bool it is u32, of i8 and i16 i32, of f16 and bf16 f32. Integers wrap in 32 bits.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -55,7 +58,7 @@ impl Recording {
         self.reduce("sum", Reduction::Sum, Types::All, operand.into(), axes.into())
     }
 
-    /// The mean; f32. It is the [`sum`](Recording::sum) divided by the number of elements, with the sum's special values;
+    /// The mean, as f32; of every element type. Integers become f32 first. It is the [`sum`](Recording::sum) divided by the number of elements, with the sum's special values;
     /// so a sum that overflows makes it infinite. The mean of nothing is NaN.
     ///
     /// # Accuracy
@@ -67,10 +70,11 @@ impl Recording {
     ///
     /// [`Error::Axis`], [`Error::Type`].
     pub fn mean<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
-        self.reduce("mean", Reduction::Mean, Types::F32, operand.into(), axes.into())
+        self.reduce("mean", Reduction::Mean, Types::All, operand.into(), axes.into())
     }
 
-    /// The product; f32. That of nothing is 1.
+    /// The product; of every element type, as f32, i32 or u32, as [`sum`](Recording::sum). That of nothing is 1. Integers wrap; theirs
+    /// is the last of the [running products](Recording::cumprod).
     ///
     /// NaN, or 0 times an infinity, give NaN. Partial products may overflow or underflow where the whole would not. A zero has
     /// the sign that the factors' signs make. Denormal factors and partial products may be zeros on a device
@@ -85,10 +89,10 @@ impl Recording {
     ///
     /// [`Error::Axis`], [`Error::Type`].
     pub fn prod<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
-        self.reduce("prod", Reduction::Prod, Types::F32, operand.into(), axes.into())
+        self.reduce("prod", Reduction::Prod, Types::All, operand.into(), axes.into())
     }
 
-    /// The largest element; f32, i32, u32. Exact, on every device: bits are compared as integers, so denormals count as what
+    /// The largest element; of every element type, which the result is of, too. Exact, on every device: bits are compared as integers, so denormals count as what
     /// they are, infinities are larger and smaller than all numbers, and +0 is larger than −0. If any element is NaN, the result
     /// is.
     ///
@@ -101,7 +105,7 @@ impl Recording {
         self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
     }
 
-    /// The smallest element; f32, i32, u32. Exact, on every device, as [`amax`](Recording::amax): −0 is smaller than +0, and if
+    /// The smallest element; of every element type, which the result is of, too. Exact, on every device, as [`amax`](Recording::amax): −0 is smaller than +0, and if
     /// any element is NaN, the result is.
     ///
     /// # Errors
@@ -111,7 +115,7 @@ impl Recording {
         self.reduce("amin", Reduction::Min, Types::All, operand.into(), axes.into())
     }
 
-    /// The place of the largest element along the axis, as u32; of f32, i32, u32. Over [`Axes::ALL`] it counts through
+    /// The place of the largest element along the axis, as u32; of every element type. Over [`Axes::ALL`] it counts through
     /// the whole tensor, row by row.
     ///
     /// Of equal elements the first counts, and zeros are equal. NaN is larger than everything: the first NaN counts, as
@@ -157,7 +161,7 @@ impl Recording {
     ///
     /// [`Error::Axis`], [`Error::Type`].
     pub fn norm<'a>(&self, operand: impl IntoOperand<'a>, axes: impl Into<Axes>) -> Result<Value> {
-        self.reduce("norm", Reduction::Norm, Types::F32, operand.into(), axes.into())
+        self.reduce("norm", Reduction::Norm, Types::Floats, operand.into(), axes.into())
     }
 
     /// The inner product of two vectors of one length; f32. The result is a scalar, of shape `[]`; 0 for no elements.
@@ -187,7 +191,7 @@ impl Recording {
         let (lhs, rhs) = (self.resolve(op, lhs)?, self.resolve(op, rhs)?);
         let ((shape, dtype), (other, other_dtype)) = (self.kind(lhs), self.kind(rhs));
         for (operand, got) in [("lhs", dtype), ("rhs", other_dtype)] {
-            Types::F32.check(op, operand, got)?;
+            Types::Floats.check(op, operand, got)?;
         }
         if shape.rank() != 1 || shape != other {
             let why = match (shape.dims(), other.dims()) {
@@ -195,6 +199,12 @@ impl Recording {
                 _ => "both must be of rank 1".to_owned(),
             };
             return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
+        }
+        if self.any_packed(&[lhs, rhs]) {
+            return self.all_or_nothing(|r| {
+                let [lhs, rhs] = r.all_widened([lhs, rhs])?;
+                r.dot(r.handle(lhs), r.handle(rhs))
+            });
         }
         let geometry = Geometry::whole(&shape);
         let output = self.produce(op, Shape::from([]), DType::F32)?;
@@ -264,7 +274,13 @@ impl Recording {
     ) -> Result<(Value, Value)> {
         let operand = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(operand);
-        Types::F32.check(op, "operand", dtype)?;
+        Types::Floats.check(op, "operand", dtype)?;
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let wide = r.widened(operand)?;
+                r.mean_and_variance(op, r.handle(wide).into(), axes)
+            });
+        }
         let Along { order, geometry, shape: result } = axes.apply(op, &shape)?;
         let input = self.side_by_side_axes(op, operand, order)?;
         let output = self.produce(op, result, DType::F32)?;
@@ -307,15 +323,48 @@ impl Recording {
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
         types.check(op, "operand", dtype)?;
+        let of = if reduction == Reduction::Mean { DType::F32 } else { dtype.wide() };
+        if of != dtype {
+            return self.all_or_nothing(|r| {
+                let wide = r.cast(r.handle(input), of)?;
+                let result = r.reduce(op, reduction, types, wide.into(), axes)?;
+                let extreme = matches!(reduction, Reduction::Max | Reduction::Min);
+                if extreme { r.cast(result, dtype) } else { Ok(result) }
+            });
+        }
         let Along { order, geometry, shape: result } = axes.apply(op, &shape)?;
         if geometry.extent == 0 && geometry.results() > 0 && of_nothing(reduction).is_none() {
             return Err(Error::EmptyReduction { op, shape });
+        }
+        if reduction == Reduction::Prod && dtype != DType::F32 {
+            let axes = (order, geometry, result);
+            return self.all_or_nothing(|r| r.integer_product(op, input, axes));
         }
         let input = self.side_by_side_axes(op, input, order)?;
         let indices = matches!(reduction, Reduction::ArgMax | Reduction::ArgMin);
         let output = self.produce(op, result, if indices { DType::U32 } else { dtype })?;
         self.record([Reduce { op, reduction, input, second: None, prologue: None, geometry, output }])?;
         Ok(self.handle(output))
+    }
+
+    /// The product of integers: the last of the running ones, which wrap.
+    fn integer_product(
+        &self,
+        op: &'static str,
+        input: ValueId,
+        (order, geometry, result): (Option<SmallVec<[usize; MAX_RANK]>>, Geometry, Shape),
+    ) -> Result<Value> {
+        if geometry.extent == 0 || geometry.results() == 0 {
+            return match self.kind(input).1 {
+                DType::I32 => self.fill(result, 1i32),
+                _ => self.fill(result, 1u32),
+            };
+        }
+        let input = self.side_by_side_axes(op, input, order)?;
+        let [outer, extent, inner] = [geometry.outer, geometry.extent, geometry.inner].map(|n| n as usize);
+        let lines = self.reshape(self.handle(input), [outer, extent, inner])?;
+        let last = self.slice(self.cumprod(lines, 1)?, (.., extent - 1..))?;
+        self.reshape(last, result)
     }
 
     /// Appends all of them, or none.
@@ -350,15 +399,15 @@ fn of_nothing(reduction: Reduction) -> Option<f32> {
 /// The element types that an operation takes.
 #[derive(Clone, Copy)]
 enum Types {
-    F32,
+    Floats,
     All,
 }
 
 impl Types {
     fn check(self, op: &'static str, operand: &str, got: DType) -> Result<()> {
         let takes: &[DType] = match self {
-            Types::F32 => &[DType::F32],
-            Types::All => &[DType::F32, DType::I32, DType::U32],
+            Types::Floats => DType::FLOATS,
+            Types::All => DType::ALL,
         };
         if takes.contains(&got) { Ok(()) } else { Err(Error::of_type(op, operand, takes, got)) }
     }

@@ -1,10 +1,10 @@
 //! Resizing, and pixels to channels and back.
 
-use crate::error::{Error, Result};
+use super::width::check_float;
+use crate::error::Result;
 use crate::ir::resize::Resize;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Recording, Value};
-use crate::shape::DType;
 use crate::shape::pixels::{PixelShuffle, resized, squares};
 use crate::shape::resize::{Coordinates, Interpolation, Resizing};
 
@@ -97,8 +97,13 @@ impl Recording {
         let op = "resize";
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
-        if dtype != DType::F32 {
-            return Err(Error::of_type(op, "operand", &[DType::F32], dtype));
+        check_float(op, "operand", dtype)?;
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let wide = r.widened(input)?;
+                let result = r.resize(r.handle(wide), extents, interpolation, coordinates)?;
+                r.cast(result, dtype)
+            });
         }
         let (how, shape) = Resizing::plan(shape, extents, interpolation, coordinates)?;
         let output = self.produce(op, shape, dtype)?;

@@ -1,6 +1,6 @@
 //! Running sums, products and extremes.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ir::scan::{Key, Monoid, Scan};
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
@@ -73,6 +73,17 @@ impl Recording {
         self.scan("cummin", [Monoid::Smallest; 2], operand.into(), along.into())
     }
 
+    /// What an exclusive scan begins with is beyond the numbers of a narrower type.
+    fn saturated(&self, result: Value, dtype: DType) -> Result<Value> {
+        let [least, most] = match dtype {
+            DType::I16 => [i16::MIN, i16::MAX].map(i32::from),
+            DType::I8 => [i8::MIN, i8::MAX].map(i32::from),
+            // As bits, all ones are the largest number of the others, too, and floats have infinities.
+            _ => return Ok(result),
+        };
+        self.min_scalar(self.max_scalar(result, least)?, most)
+    }
+
     fn scan(
         &self,
         op: &'static str,
@@ -85,7 +96,16 @@ impl Recording {
         let monoid = match dtype {
             DType::F32 => of_floats,
             DType::I32 | DType::U32 => of_integers,
-            _ => return Err(Error::of_type(op, "operand", &[DType::F32, DType::I32, DType::U32], dtype)),
+            _ => {
+                return self.all_or_nothing(|r| {
+                    let wide = r.widened(input)?;
+                    let result = r.scan(op, [of_floats, of_integers], r.handle(wide).into(), along)?;
+                    match of_floats {
+                        Monoid::Largest | Monoid::Smallest => r.cast(r.saturated(result, dtype)?, dtype),
+                        _ => Ok(result),
+                    }
+                });
+            }
         };
         let (axis, exclusive, reverse) = along.parts();
         let geometry = Geometry::along(&shape, resolve_axis(op, axis, shape.rank())?);

@@ -1,10 +1,10 @@
 //! Softmax and its logarithm.
 
-use crate::error::{Error, Result};
+use super::width::check_float;
+use crate::error::Result;
 use crate::ir::softmax::Softmax;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
-use crate::shape::DType;
 use crate::shape::axes::{Geometry, resolve_axis};
 
 impl Recording {
@@ -65,8 +65,13 @@ impl Recording {
     ) -> Result<Value> {
         let input = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(input);
-        if dtype != DType::F32 {
-            return Err(Error::of_type(op, "operand", &[DType::F32], dtype));
+        check_float(op, "operand", dtype)?;
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let wide = r.widened(input)?;
+                let result = r.softmax_of(op, logarithm, r.handle(wide).into(), axis)?;
+                r.cast(result, dtype)
+            });
         }
         let geometry = Geometry::along(&shape, resolve_axis(op, axis, shape.rank())?);
         let output = self.produce(op, shape, dtype)?;

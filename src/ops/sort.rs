@@ -2,8 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::index::check_integers;
-use super::layout::check_words;
+use super::width::check_mask;
 use crate::error::{Error, Result};
 use crate::ir::index::{Scatter, Update};
 use crate::ir::scan::{self, Key};
@@ -15,7 +14,7 @@ use crate::shape::{DType, Shape};
 
 /// # Sorting
 ///
-/// Sorts are stable: equal elements keep their order. Elements are f32, i32 or u32. Floats have a total order: −0 is before +0, and
+/// Sorts are stable: equal elements keep their order. Elements are of any type. Floats have a total order: −0 is before +0, and
 /// every NaN counts as larger than all numbers.
 impl Recording {
     /// The elements in order, along an axis. A NaN comes last, in descending order first; all NaNs become the same one.
@@ -79,8 +78,7 @@ impl Recording {
         let (op, how) = ("sort_by_key", how.into());
         let (axis, _) = how.parts();
         let (keys, values) = (self.resolve(op, keys)?, self.resolve(op, values)?);
-        let (shape, (other, dtype)) = (self.kind(keys).0, self.kind(values));
-        check_words(op, "values", dtype)?;
+        let (shape, other) = (self.kind(keys).0, self.kind(values).0);
         if shape != other {
             let why = "there must be a value for each key".to_owned();
             return Err(Error::Shapes { op, lhs: shape, rhs: other, why });
@@ -152,7 +150,6 @@ impl Recording {
         let op = "searchsorted";
         let (sorted, wanted) = (self.resolve(op, sorted)?, self.resolve(op, values)?);
         let ((list, dtype), (shape, got)) = (self.kind(sorted), self.kind(wanted));
-        check_words(op, "sorted list", dtype)?;
         if got != dtype {
             return Err(Error::of_type(op, "values", &[dtype], got));
         }
@@ -162,6 +159,12 @@ impl Recording {
         }
         if list.elements() == 0 || shape.elements() == 0 {
             return self.fill(shape, 0u32);
+        }
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let [sorted, wanted] = r.all_widened([sorted, wanted])?;
+                r.searchsorted(r.handle(sorted), r.handle(wanted), behind)
+            });
         }
         let output = self.produce(op, shape, DType::U32)?;
         let search = scan::Search { key: Key::of(dtype), behind, sorted, wanted, output };
@@ -194,28 +197,27 @@ impl Recording {
         let op = "compact";
         let (updates, mask) = (self.resolve(op, operand)?, self.resolve(op, mask)?);
         let ((shape, dtype), (by, got)) = (self.kind(updates), self.kind(mask));
-        check_words(op, "operand", dtype)?;
-        if got != DType::U32 {
-            return Err(Error::of_type(op, "mask", &[DType::U32], got));
-        }
+        check_mask(op, "mask", got)?;
         resolve_axis(op, 0, shape.rank())?;
         if by.dims() != &shape.dims()[..1] {
             let why = format!("the mask must be [{}]", shape.dims()[0]);
             return Err(Error::Shapes { op, lhs: shape, rhs: by, why });
         }
         self.all_or_nothing(|r| {
+            let [updates, mask] = r.all_widened([updates, mask])?;
             let wanted = r.ne_scalar(r.handle(mask), 0u32)?;
             let count = r.sum(wanted, Axes::ALL)?;
             let before = r.cumsum(wanted, Along::axis(0).exclusive())?;
             let nowhere = r.fill([], u32::MAX)?;
             let indices = r.resolve(op, r.select(wanted, before, nowhere)?)?;
-            Ok((r.stored(op, r.handle(updates), r.handle(indices), shape)?, count))
+            let packed = r.stored(op, r.handle(updates), r.handle(indices), shape)?;
+            Ok((r.cast(packed, dtype)?, count))
         })
     }
 
     /// The places of the elements that are not zero, in order, as u32, and how many there are as a u32 scalar. Places count
     /// through the whole tensor, row by row, as those of [`argmax`](Recording::argmax). The result has rank 1 and room for all
-    /// elements; what is behind the last place is zeros. f32, i32, u32; a NaN is not zero, and −0 is.
+    /// elements; what is behind the last place is zeros. A NaN is not zero, and −0 is.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -232,11 +234,11 @@ impl Recording {
     pub fn nonzero<'a>(&self, operand: impl IntoOperand<'a>) -> Result<(Value, Value)> {
         let op = "nonzero";
         let id = self.resolve(op, operand)?;
-        let (shape, dtype) = self.kind(id);
-        check_words(op, "operand", dtype)?;
+        let shape = self.kind(id).0;
         self.all_or_nothing(|r| {
-            let line = r.reshape(r.handle(id), [shape.elements()])?;
-            let mask = match dtype {
+            let wide = r.widened(id)?;
+            let line = r.reshape(r.handle(wide), [shape.elements()])?;
+            let mask = match r.kind(wide).1 {
                 DType::F32 => r.ne_scalar(line, 0.0f32)?,
                 DType::I32 => r.ne_scalar(line, 0i32)?,
                 _ => r.ne_scalar(line, 0u32)?,
@@ -245,7 +247,7 @@ impl Recording {
         })
     }
 
-    /// The different elements of the operand, in ascending order. f32, i32, u32, of any shape. −0 and +0 are one, and each NaN is
+    /// The different elements of the operand, in ascending order; of any type and shape. −0 and +0 are one, and each NaN is
     /// one of its own. All results have room for as many elements as the operand has, and [`Unique::count`] says how many of
     /// them there are.
     ///
@@ -269,8 +271,13 @@ impl Recording {
         let op = "unique";
         let id = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(id);
-        check_words(op, "operand", dtype)?;
         let n = shape.elements();
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let unique = r.unique(r.handle(r.widened(id)?))?;
+                Ok(Unique { values: r.cast(unique.values, dtype)?, ..unique })
+            });
+        }
         self.all_or_nothing(|r| {
             let line = r.reshape(r.handle(id), [n])?;
             let (sorted, places) = r.sorted(op, line.into(), Sort::along(0), [true, true])?;
@@ -290,7 +297,6 @@ impl Recording {
     /// Updates at the places that the indices name, of which no two are the same, in a tensor of zeros.
     fn stored(&self, op: &'static str, updates: Value, indices: Value, shape: Shape) -> Result<Value> {
         let (updates, indices) = (self.resolve(op, updates)?, self.resolve(op, indices)?);
-        check_integers(op, "index list", self.kind(indices).1)?;
         let zeros = match self.kind(updates).1 {
             DType::F32 => self.fill(shape, 0.0f32)?,
             DType::I32 => self.fill(shape, 0i32)?,
@@ -314,7 +320,13 @@ impl Recording {
     ) -> Result<(Value, Value)> {
         let id = self.resolve(op, operand)?;
         let (shape, dtype) = self.kind(id);
-        check_words(op, "operand", dtype)?;
+        if dtype.is_packed() {
+            return self.all_or_nothing(|r| {
+                let wide = r.widened(id)?;
+                let (sorted, from) = r.sorted(op, r.handle(wide).into(), how, [elements, places])?;
+                Ok((if elements { r.cast(sorted, dtype)? } else { sorted }, from))
+            });
+        }
         let (axis, descending) = how.parts();
         let (axis, last) = (resolve_axis(op, axis, shape.rank())?, shape.rank() - 1);
         if shape.elements() == 0 {

@@ -1,6 +1,5 @@
 //! Tensors that are changed in place: a part, or all of one.
 
-use super::layout::check_words;
 use crate::error::{Error, Result};
 use crate::ir::copy::{Copy, CopyBox};
 use crate::ir::value::ValueId;
@@ -23,6 +22,7 @@ impl Recording {
     ///
     /// `value` may depend on the tensor, on the same elements too. Work in flight that uses the tensor forces no copy. If an
     /// open recording has captured the tensor, or another tensor is a view of it, it moves to other memory, and all of it is copied there once.
+    /// Of packed elements, which share words with others, all of the tensor is made again.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -44,7 +44,7 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::SliceRange`] if a range does not lie inside its dimension; [`Error::Shapes`] if the value is not of the box's shape;
-    /// [`Error::Type`] if it is of another type, or of f16 (which [`assign`](Recording::assign) takes); [`Error::NotWritten`],
+    /// [`Error::Type`] if it is of another type; [`Error::NotWritten`],
     /// [`Error::NotSubmitted`] or [`Error::Discarded`] if the tensor has no contents; [`Error::ForeignTensor`] and [`Error::ForeignValue`].
     pub fn update<'a>(
         &self,
@@ -56,9 +56,15 @@ impl Recording {
         let id = self.resolve(op, value)?;
         let part = layout::slice_as(op, tensor.shape(), &ranges)?.shape;
         self.check_value(op, id, tensor, part)?;
-        check_words(op, "value", tensor.dtype())?;
         if part == tensor.shape() {
             return self.assign_as(op, tensor, id);
+        }
+        let mut corner = [0; MAX_RANK];
+        for ((corner, range), extent) in corner.iter_mut().zip(&ranges.0).zip(tensor.shape().dims()) {
+            *corner = range.within(*extent).start;
+        }
+        if tensor.dtype().is_packed() && part.elements() > 0 {
+            return self.all_or_nothing(|r| r.update_packed(op, tensor, id, corner));
         }
         let state = self.updated_tensor(op, tensor, false)?;
         if part.elements() == 0 {
@@ -67,10 +73,6 @@ impl Recording {
         let input = self.apart_from(tensor, id)?;
         // The tensor may have been recorded in another shape of as many elements: boxes go by the caller's.
         let (over, next) = (self.current(state), self.next_version(state, tensor.shape()));
-        let mut corner = [0; MAX_RANK];
-        for ((corner, range), extent) in corner.iter_mut().zip(&ranges.0).zip(tensor.shape().dims()) {
-            *corner = range.within(*extent).start;
-        }
         let label = update_label(self, op, part, next);
         self.push(label, CopyBox { input, shape: part, output: next, corner, over: Some(over) })?;
         self.set_current(next);
@@ -107,6 +109,23 @@ impl Recording {
         let id = self.resolve(op, value)?;
         self.check_value(op, id, tensor, tensor.shape())?;
         self.assign_as(op, tensor, id)
+    }
+
+    /// Writes a box of elements that share words with others: the tensor is made again, whole words at a time.
+    fn update_packed(
+        &self,
+        op: &'static str,
+        tensor: &Tensor,
+        id: ValueId,
+        corner: [usize; MAX_RANK],
+    ) -> Result<()> {
+        let (whole, part) = (tensor.shape(), self.kind(id).0);
+        let inside = self.resolve(op, self.fill(part, 1u32)?)?;
+        let mask = self.placed(op, inside, (whole, corner), 0)?;
+        let value = self.placed(op, self.widened(id)?, (whole, corner), 0)?;
+        let value = self.cast(value, tensor.dtype())?;
+        let next = self.select(mask, value, tensor)?;
+        self.assign_as(op, tensor, self.resolve(op, next)?)
     }
 
     fn assign_as(&self, op: &'static str, tensor: &Tensor, id: ValueId) -> Result<()> {

@@ -169,6 +169,32 @@ impl Accelerator {
         })
     }
 
+    /// A tensor of indices, as i32, from 64-bit ones: each must fit.
+    ///
+    /// ```
+    /// # fn main() -> tidemill::Result<()> {
+    /// let gpu = tidemill::Accelerator::global()?;
+    /// let indices = gpu.upload_indices(&[2i64, 0, -1], [3])?;
+    /// assert_eq!(indices.read::<i32>()?, [2, 0, -1]);
+    /// let refused = gpu.upload_indices(&[0, 1 << 40], [2]).unwrap_err();
+    /// assert_eq!(
+    ///     refused.to_string(),
+    ///     "upload_indices: element 1 is 1099511627776, which no i32 can hold (-2147483648 to 2147483647)"
+    /// );
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexRange`] with the first that does not fit; otherwise those of [`upload`](Accelerator::upload).
+    pub fn upload_indices(&self, data: &[i64], shape: impl Into<Shape>) -> Result<Tensor> {
+        let op = "upload_indices";
+        let narrow =
+            |(place, &value)| i32::try_from(value).map_err(|_| Error::IndexRange { op, place, value });
+        let narrow: Result<Vec<i32>> = data.iter().enumerate().map(narrow).collect();
+        self.upload(&narrow?, shape)
+    }
+
     /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between. (Where the host can't reach the
     /// device's memory, that is staging memory up to 8 MiB, and ordinary memory for more, as with [`upload`](Accelerator::upload).)
     ///

@@ -122,10 +122,10 @@ impl<'a> Dispatch<'a> {
     }
 }
 
-/// Refuses a tensor of other elements than the shader declares. Words may be two halves each.
+/// Refuses a tensor of other elements than the shader declares. Words may be packed elements.
 fn check_element(kernel: &Kernel, binding: &Binding, given: DType) -> Result<()> {
     match binding.element {
-        Some(declared) if declared != given && (declared, given) != (DType::U32, DType::F16) => {
+        Some(declared) if declared != given && !(declared == DType::U32 && given.is_packed()) => {
             let mismatch = KernelMismatch::ElementType { binding: binding.binding, declared, given };
             Err(Error::KernelArguments { kernel: kernel.name().to_owned(), mismatch })
         }

@@ -2,7 +2,7 @@
 
 use crate::ir::value::ValueId;
 use crate::runtime::tensor::Tensor;
-use crate::shape::{DType, Element, F16};
+use crate::shape::{Bf16, Bool, DType, Element, F16};
 
 /// What an op inside a recording returns: a promise without memory of its own, to be an operand of further ops.
 /// [`Recording::keep`](crate::Recording::keep) makes it a [`Tensor`] that outlives the recording.
@@ -28,7 +28,7 @@ pub enum Operand<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scalar {
     pub(crate) dtype: DType,
-    /// The bits that kernels compute with: of f16, those of the f32.
+    /// The bits that kernels compute with: of packed elements, those of the widened one.
     pub(crate) bits: u32,
     /// What a fill writes.
     pub(crate) word: u32,
@@ -40,10 +40,10 @@ impl<T: Element> From<T> for Scalar {
     }
 }
 
-/// What operations take: `&Tensor`, [`Value`], `&Value`, [`Operand`], and the numbers `f32`, `i32`, `u32` and [`F16`].
+/// What operations take: `&Tensor`, [`Value`], `&Value`, [`Operand`], and numbers of any [element type](Element).
 ///
 /// A number counts as a tensor of shape `[]`, which broadcasts to any other. In operations of two operands it travels with
-/// the dispatch and takes no memory. It must have the other operand's element type; an f32 may stand beside f16.
+/// the dispatch and takes no memory. It must have the other operand's element type; an f32 may stand beside f16 and bf16.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -57,8 +57,8 @@ impl<T: Element> From<T> for Scalar {
     message = "`{Self}` is not an operand of a recording's operations",
     label = "expected `&Tensor`, `Value` or a number",
     note = "a tensor is given by reference: `&tensor`",
-    note = "numbers are `f32`, `i32`, `u32` or `F16`: write `x as f32` for an `f64`, `x as i32` or `x as u32` for \
-            other integers",
+    note = "write `x as f32` for an `f64`, `x as i32` or `x as u32` for `i64`, `usize` and other wide integers, \
+            `Bool::from(x)` for a `bool`",
     note = "slices and vectors go to the device first: `gpu.upload(&data, shape)?`"
 )]
 pub trait IntoOperand<'a>: Into<Operand<'a>> + sealed::Sealed {}
@@ -88,11 +88,18 @@ operands! {
     i32: number => Operand::Scalar(number.into());
     u32: number => Operand::Scalar(number.into());
     F16: number => Operand::Scalar(number.into());
+    Bf16: number => Operand::Scalar(number.into());
+    i16: number => Operand::Scalar(number.into());
+    i8: number => Operand::Scalar(number.into());
+    u16: number => Operand::Scalar(number.into());
+    u8: number => Operand::Scalar(number.into());
+    Bool: number => Operand::Scalar(number.into());
 }
 
 #[cfg(feature = "half")]
 operands! {
     half_float::f16: number => Operand::Scalar(number.into());
+    half_float::bf16: number => Operand::Scalar(number.into());
 }
 
 impl sealed::Sealed for &Tensor {}

@@ -171,7 +171,8 @@ impl Growing {
             code.reverse();
         }
         let operand = |k: usize| code.get(k).copied().unwrap_or(code[0]);
-        let dtype = if self.below(8) == 0 { DType::F16 } else { DType::F32 };
+        let packed = [DType::F16, DType::Bf16, DType::I16, DType::U8];
+        let dtype = if self.below(8) == 0 { packed[self.below(packed.len())] } else { DType::F32 };
         let output = self.produce(shape, dtype);
         let elementwise =
             Elementwise::single(op, [operand(0), operand(1), operand(2)], inputs, scalars, output);
@@ -438,7 +439,7 @@ fn commands(graph: &Graph) -> Vec<Command> {
         node.op.touches(|value, write| accesses.push(graph.values.whole(value, write)));
         let command = Command::new(node.label.clone(), Action::Copy, accesses);
         let Op::Elementwise(elementwise) = &node.op else { return command };
-        let words = |value| graph.value(value).dtype != DType::F16;
+        let words = |value| !graph.value(value).dtype.is_packed();
         let over = |input: &ElementwiseInput| {
             words(input.value)
                 && elementwise.outputs.iter().all(|o| words(o.value))

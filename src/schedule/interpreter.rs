@@ -19,7 +19,7 @@ use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, TensorVersion, ValueId};
 use crate::schedule::memory::{Assignment, Home};
-use crate::shape::{DType, MAX_RANK, Shape};
+use crate::shape::{Format, MAX_RANK, Shape};
 
 /// Runs the graph and gives the contents of the values that are kept. `memory` is what they are assigned, and a command for each node
 /// that says what may be written over.
@@ -41,14 +41,24 @@ fn hash(words: impl IntoIterator<Item = u32>) -> u32 {
     words.into_iter().fold(0x811c_9dc5, |hash, word| (hash ^ word).wrapping_mul(0x0100_0193).rotate_left(11))
 }
 
-fn rounded_to_f16(word: u32) -> u32 {
-    word & !0x1fff
+/// A word as a store and a load of this format would leave it: here each format loses other bits.
+fn as_stored(format: Format, word: u32) -> u32 {
+    word & !match format {
+        Format::Word | Format::Bool => 0,
+        Format::F16 => 0x1fff,
+        Format::Bf16 => 0xffff,
+        Format::U16 | Format::I16 => 0xffff_0000,
+        Format::U8 | Format::I8 => 0xffff_ff00,
+    }
 }
 
 fn apply(op: OpCode, operands: [u32; 3]) -> u32 {
     match op {
         OpCode::Copy => operands[0],
-        OpCode::RoundToF16 => rounded_to_f16(operands[0]),
+        OpCode::RoundToF16 => as_stored(Format::F16, operands[0]),
+        OpCode::RoundToBf16 => as_stored(Format::Bf16, operands[0]),
+        OpCode::WrapU16 | OpCode::WrapI16 => as_stored(Format::U16, operands[0]),
+        OpCode::WrapU8 | OpCode::WrapI8 => as_stored(Format::U8, operands[0]),
         _ => hash([op as u32].into_iter().chain(operands)),
     }
 }
@@ -146,8 +156,8 @@ impl Interpreter<'_> {
         for (value, element, word) in written {
             let root = self.graph.root(value);
             writes.insert(root);
-            let is_f16 = self.graph.value(root).dtype == DType::F16;
-            self.memory_mut(root)[element] = Some((root, if is_f16 { rounded_to_f16(word) } else { word }));
+            let format = self.graph.value(root).dtype.format();
+            self.memory_mut(root)[element] = Some((root, as_stored(format, word)));
         }
         if let Some(command) = command {
             for (k, read) in command.accesses.iter().enumerate().filter(|(_, access)| !access.write) {

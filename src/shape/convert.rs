@@ -28,19 +28,15 @@ impl TryFrom<&[usize]> for Shape {
 /// use tidemill::DType;
 /// assert_eq!("f16".parse::<DType>()?, DType::F16);
 /// let refused = "f64".parse::<DType>().unwrap_err();
-/// assert_eq!(refused.to_string(), "no element type is called f64; there are f32, f16, i32 and u32");
+/// assert_eq!(refused.to_string(), "no element type is called f64; there are f32, f16, bf16, i32, i16, i8, \
+///     u32, u16, u8, bool");
 /// # Ok::<(), tidemill::Error>(())
 /// ```
 impl FromStr for DType {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<DType> {
-        match name {
-            "f32" => Ok(DType::F32),
-            "f16" => Ok(DType::F16),
-            "i32" => Ok(DType::I32),
-            "u32" => Ok(DType::U32),
-            _ => Err(Error::UnknownType { name: name.to_owned() }),
-        }
+        let known = DType::ALL.iter().find(|dtype| dtype.to_string() == name);
+        known.copied().ok_or_else(|| Error::UnknownType { name: name.to_owned() })
     }
 }

@@ -32,7 +32,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let groups = "conv2d: groups is 4; it must divide the result's 6 channels";
     assert_eq!(said(r.conv2d_with(&x, &w, Conv2d::new().groups(4))), groups);
     let counts = gpu.upload(&[1u32; 120], [1, 4, 5, 6]).unwrap();
-    let float = "conv2d: the input is u32, this needs f32 or f16";
+    let float = "conv2d: the input is u32, this needs f32, f16 or bf16";
     assert_eq!(said(r.conv2d(&counts, &prepared)), float);
     let bias = tensor(&[4]);
     let long = "bias: lhs [4] and rhs [1, 6, 3, 4]: a bias for each of 6 channels must be [6]";

@@ -36,10 +36,10 @@ fn types_that_do_not_fit_are_named() {
     let u = gpu.upload(&[1u32, 2], [2]).unwrap();
     let r = gpu.begin_recording().unwrap();
     assert_eq!(said(r.add(&f, &i)), "add: the rhs is i32, this needs f32");
-    assert_eq!(said(r.pow(&i, &i)), "pow: the lhs is i32, this needs f32 or f16");
-    assert_eq!(said(r.exp(&u)), "exp: the operand is u32, this needs f32 or f16");
-    assert_eq!(said(r.neg(&u)), "neg: the operand is u32, this needs f32, f16 or i32");
-    assert_eq!(said(r.select(&f, &f, &f)), "select: the mask is f32, this needs u32");
+    assert_eq!(said(r.pow(&i, &i)), "pow: the lhs is i32, this needs f32, f16 or bf16");
+    assert_eq!(said(r.exp(&u)), "exp: the operand is u32, this needs f32, f16 or bf16");
+    assert_eq!(said(r.neg(&u)), "neg: the operand is u32, this needs f32, f16, bf16, i32, i16 or i8");
+    assert_eq!(said(r.select(&f, &f, &f)), "select: the mask is f32, this needs u32 or bool");
     assert_eq!(said(r.select(&u, &f, &i)), "select: the operand b is i32, this needs f32");
     assert_eq!(said(r.scale(&i, 2.0f32)), "scale: the scalar is f32, this needs i32");
     assert_eq!(said(r.lt_scalar(&f, 1u32)), "lt_scalar: the scalar is u32, this needs f32");

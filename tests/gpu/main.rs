@@ -25,6 +25,7 @@ mod loader;
 mod matmul;
 mod needed;
 mod operands;
+mod packed;
 mod plan;
 mod pool;
 mod profile;

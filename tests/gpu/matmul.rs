@@ -22,7 +22,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
     let batches = "matmul: lhs [2, 4, 3] and rhs [3, 3, 2]: 2 != 3 in dimension 0";
     assert_eq!(said(r.matmul(&many, &few)), batches);
     assert_eq!(said(r.matmul(&scalar, &c)), "matmul: the operand [] must have rank 1 or more, got a scalar");
-    assert_eq!(said(r.matmul(&a, &counts)), "matmul: the rhs is u32, this needs f32 or f16");
+    assert_eq!(said(r.matmul(&a, &counts)), "matmul: the rhs is u32, this needs f32, f16 or bf16");
     let bias = tensor(&[3]);
     let long = "bias: lhs [3] and rhs [4, 2]: 3 != 2 in dimension 1";
     assert_eq!(said(r.matmul_with(&a, &c, Epilogue::bias(&bias))), long);

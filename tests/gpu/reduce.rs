@@ -91,7 +91,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
         r.sum(&x, 1).unwrap_err(),
         r.argmax(&x, -2).unwrap_err(),
         r.sum(scalar, 0).unwrap_err(),
-        r.mean(&counts, 0).unwrap_err(),
+        r.norm(&counts, 0).unwrap_err(),
         r.dot(&x, &counts).unwrap_err(),
         r.softmax(&counts, 0).unwrap_err(),
         r.softmax(&x, 1).unwrap_err(),
@@ -103,9 +103,9 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
             "sum: axis 1 is out of range for rank 1",
             "argmax: axis -2 is out of range for rank 1",
             "sum: axis 0 is out of range for rank 0",
-            "mean: the operand is u32, this needs f32",
-            "dot: the rhs is u32, this needs f32",
-            "softmax: the operand is u32, this needs f32",
+            "norm: the operand is u32, this needs f32, f16 or bf16",
+            "dot: the rhs is u32, this needs f32, f16 or bf16",
+            "softmax: the operand is u32, this needs f32, f16 or bf16",
             "softmax: axis 1 is out of range for rank 1",
         ]
     );

@@ -11,7 +11,7 @@ fn chains_refuse_halves_on_both_sides_alike() {
     let halves = gpu.upload(&[F16::from_f32(0.1); 4], [4]).unwrap();
     for hybrid in &sides {
         let given = hybrid.chain(|c| c.input(&halves).map(|_| ())).unwrap_err();
-        assert_eq!(given.to_string(), "input: the operand is f16, this needs f32, i32 or u32");
+        assert_eq!(given.to_string(), "input: the operand is f16, this needs f32, i32 or u32; cast it first");
         let mut out = [0.0f32; 2];
         let cast = hybrid.chain(|c| {
             let x = c.input(&[0.1f32, 0.2])?;
@@ -19,7 +19,10 @@ fn chains_refuse_halves_on_both_sides_alike() {
             let x = c.cast(x, DType::F32)?;
             c.output(x, &mut out)
         });
-        assert_eq!(cast.unwrap_err().to_string(), "cast: the operand is f16, this needs f32, i32 or u32");
+        assert_eq!(
+            cast.unwrap_err().to_string(),
+            "cast: the operand is f16, this needs f32, i32 or u32; cast it first"
+        );
         let alone = hybrid.relu(&halves, &mut [0.0; 4]).unwrap_err();
         assert!(matches!(alone, Error::Type { op: "relu", got: DType::F16, .. }), "{alone}");
     }

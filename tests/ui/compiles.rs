@@ -21,6 +21,8 @@ pub fn all(gpu: &Accelerator, a: &Tensor, b: &Tensor, parts: Vec<Tensor>) -> Res
     let _ = gpu.run(|r| r.slice(a, [1.., 2..]))?;
     let _ = gpu.run(|r| r.div(2.0, a))?;
     let _ = gpu.run(|r| r.add(a, 1u32))?;
+    let _ = gpu.run(|r| r.bit_and(a, 0x0fu8))?;
+    let _ = gpu.upload(&[1u8, 2], [2])?;
     let _ = gpu.run(|r| r.conv2d(a, b))?;
     let (kept, done) = gpu.run_submitted(|r| r.add(a, b))?;
     done.wait()?;

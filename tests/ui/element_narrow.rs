@@ -2,10 +2,10 @@
 
 use tidemill::{Accelerator, Result, Tensor};
 
-pub fn bytes(gpu: &Accelerator) -> Result<Tensor> {
-    gpu.upload(&[1u8, 2], [2])
-    //~ `u8` is not an element type of tensors
-    //~ for bytes as they are, use `bytemuck::cast_slice` to `u32`, four in each
+pub fn truths(gpu: &Accelerator) -> Result<Tensor> {
+    gpu.upload(&[true, false], [2])
+    //~ `bool` is not an element type of tensors
+    //~ for `bool`, use `Bool`
 }
 
 pub fn wide(gpu: &Accelerator) -> Result<Tensor> {

@@ -132,6 +132,11 @@ struct Half {
     std::uint16_t bits;
 };
 
+// The upper half of a 32-bit float. Operations compute in f32.
+struct BFloat {
+    std::uint16_t bits;
+};
+
 // The element type of C for one of C++.
 template <typename T>
 constexpr tm_dtype dtype_of() {
@@ -141,9 +146,21 @@ constexpr tm_dtype dtype_of() {
         return TM_F16;
     } else if constexpr (std::is_same_v<T, std::int32_t>) {
         return TM_I32;
-    } else {
-        static_assert(std::is_same_v<T, std::uint32_t>, "elements are float, Half, int32_t or uint32_t");
+    } else if constexpr (std::is_same_v<T, std::uint32_t>) {
         return TM_U32;
+    } else if constexpr (std::is_same_v<T, BFloat>) {
+        return TM_BF16;
+    } else if constexpr (std::is_same_v<T, std::int16_t>) {
+        return TM_I16;
+    } else if constexpr (std::is_same_v<T, std::int8_t>) {
+        return TM_I8;
+    } else if constexpr (std::is_same_v<T, std::uint16_t>) {
+        return TM_U16;
+    } else if constexpr (std::is_same_v<T, std::uint8_t>) {
+        return TM_U8;
+    } else {
+        static_assert(std::is_same_v<T, bool>, "elements are float, Half, BFloat, bool, or integers of 8 to 32 bits");
+        return TM_BOOL;
     }
 }
 

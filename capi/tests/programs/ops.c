@@ -160,6 +160,34 @@ static void binary(void) {
     OK(tm_binary_scalar(r, TM_ADD, out, 1.0, &out));
     OK(tm_cast(r, out, TM_F32, &out));
     EXPECT("halves", out, 1.5, -0.5, 3, 1.25);
+    OK(tm_bitcast(r, tm_of(x), TM_U32, &out));
+    OK(tm_binary_scalar(r, TM_SHIFT_RIGHT, out, 23, &out));
+    EXPECT("bitcast", out, 126, 383, 128, 125);
+    OK(tm_cast(r, tm_of(ints), TM_I8, &out));
+    OK(tm_binary_scalar(r, TM_MUL, out, 100, &out));
+    tm_value low, high;
+    OK(tm_binary_scalar(r, TM_BIT_AND, out, 15, &low));
+    OK(tm_cast(r, low, TM_I32, &low));
+    EXPECT("bit_and of i8", low, 8, 4, 12, 0);
+    OK(tm_binary_scalar(r, TM_BIT_OR, out, 1, &high));
+    OK(tm_cast(r, high, TM_I32, &high));
+    EXPECT("bit_or of i8", high, 57, 101, -67, 1);
+    OK(tm_test(r, TM_BIT_NOT, out, &low));
+    OK(tm_binary_scalar(r, TM_SHIFT_LEFT, low, 1, &low));
+    OK(tm_binary(r, TM_BIT_XOR, low, out, &low));
+    OK(tm_cast(r, low, TM_I32, &low));
+    EXPECT("bits of i8", low, -74, 82, 58, -2);
+    OK(tm_test(r, TM_COUNT_ONES, out, &out));
+    EXPECT("count_ones of i8", out, 3, 3, 5, 0);
+    const tm_dtype packed[] = {TM_BF16, TM_I16, TM_U16, TM_U8, TM_BOOL};
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        OK(tm_binary(r, TM_MAX, tm_of(x), tm_of(y), &out));
+        OK(tm_cast(r, out, packed[i], &out));
+        OK(tm_cast(r, out, TM_F32, &out));
+        bool whole = packed[i] != TM_BF16, truth = packed[i] == TM_BOOL;
+        EXPECT("packed", out, truth ? 1 : 2, truth ? 1 : 2, truth ? 1 : 2, !whole ? 0.25 : truth);
+    }
+    FAILS(tm_binary_scalar(r, TM_ADD, out, 1e300, &out), TM_PARAMETER, "which no f32 can hold");
 }
 
 static void reductions(void) {
@@ -527,6 +555,14 @@ static void tensors(void) {
     OK(tm_tensor_read(zeros, none, sizeof none));
     for (int i = 0; i < 6; i++) CHECK(none[i] == 0);
     tm_tensor_free(zeros);
+    const int64_t indices[3] = {2, -1, 2147483647}, far = 2147483648;
+    size_t three = 3, single = 1;
+    int32_t narrow[3];
+    OK(tm_upload_indices(gpu, &three, 1, indices, 3, &t));
+    OK(tm_tensor_read(t, narrow, sizeof narrow));
+    for (int i = 0; i < 3; i++) CHECK(narrow[i] == indices[i]);
+    tm_tensor_free(t);
+    FAILS(tm_upload_indices(gpu, &single, 1, &far, 1, &t), TM_PARAMETER, "element 0 is 2147483648");
     // A tensor of no elements, and a scalar.
     size_t nothing = 0;
     float one = 1, back = 0;

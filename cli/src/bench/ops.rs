@@ -8,7 +8,7 @@ mod loops;
 
 use std::time::Instant;
 
-use tidemill::{Accelerator, F16};
+use tidemill::{Accelerator, Bf16, F16};
 
 use super::benchmark::{Benchmark, Make, Result, Unit};
 use super::reduce::scalar_softmax;
@@ -188,8 +188,16 @@ const OTHERS: &[Row] = benchmarks! {
     "attention": attention;
     "rotary": rotary;
     "attention_f16": attention;
-    "matmul_f16": |x, o| product(x, o.of_mut(), 256);
+    "matmul_f16": |x, o| product(x, o.of_mut(), 256, F16::from_f32);
     "conv2d_f16": |x, o| convolution(x, o.of_mut());
+    "cast_packed": |x, o| each(x, o, |x: f32| x as u8);
+    "integer_packed": |x, o| pairs(x, o, u8::wrapping_add);
+    "chain_packed": |x, o| pairs(x, o, chain_of_bytes);
+    "moved_packed": |x, o| joined(x, o.of_mut::<u8>());
+    "rows_packed": |x, o| o.of_mut::<u32>()[0] = x[0].of::<u8>().iter().map(|x| u32::from(*x)).sum();
+    "elementwise_bf16": |x, o| pairs(x, o, |a: Bf16, b| Bf16::from_f32(a.to_f32() + b.to_f32()));
+    "matmul_bf16": |x, o| product(x, o.of_mut(), 256, Bf16::from_f32);
+    "bits": |x, o| pairs(x, o, |a: u32, b| a ^ b);
 };
 
 /// What may be asked of a loop: it computes in f32 with the library's functions, and adds up one after the other.

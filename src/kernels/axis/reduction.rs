@@ -48,9 +48,9 @@ impl Reduction {
 
     pub(crate) fn term(self, dtype: DType) -> u32 {
         let key = match dtype {
-            DType::F32 | DType::F16 => KEY_F32,
+            DType::F32 => KEY_F32,
             DType::I32 => KEY_I32,
-            DType::U32 => KEY_U32,
+            _ => KEY_U32,
         };
         match self {
             Reduction::Sum | Reduction::Mean | Reduction::Prod => AS_IT_IS,

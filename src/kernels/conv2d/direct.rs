@@ -12,6 +12,7 @@ use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::conv_direct;
 use crate::kernels::pack::Pack;
 use crate::kernels::uniform_store::{MOST_SUBGROUPS, whole_subgroups};
+use crate::shape::Format;
 use crate::vk::physical::Limits;
 
 /// Invocations of a workgroup that hands nothing round.
@@ -196,7 +197,7 @@ impl ConvKernel for Direct<'_> {
             .then_some(conv_direct::Module::TexelUniformPlain)
     }
 
-    fn constants(&self, is_f16: bool) -> Constants<conv_direct::File> {
+    fn constants(&self, input: Format) -> Constants<conv_direct::File> {
         let c = self.convolution;
         Constants::new(self.local_size())
             .with(conv_direct::LANES, self.lanes)
@@ -205,7 +206,7 @@ impl ConvKernel for Direct<'_> {
             .with(conv_direct::STRIDE, c.stride[1])
             .with(conv_direct::DILATION, c.dilation[1])
             .with(conv_direct::UNROLL, self.unroll)
-            .with(conv_direct::IS_F16, is_f16)
+            .with(conv_direct::INPUT_FORMAT, input as u32)
     }
 
     fn tiles(&self, images: u32) -> u64 {

@@ -27,7 +27,7 @@ use crate::kernels::modules::epilogue;
 use crate::kernels::pack::Pack;
 use crate::kernels::uniform_store::one_batch;
 use crate::kernels::variant::Class;
-use crate::shape::{DType, Shape, product};
+use crate::shape::{DType, Format, Shape, product};
 use crate::vk::physical::Limits;
 use family::FAMILY;
 use schemes::Scheme;
@@ -114,7 +114,7 @@ trait ConvKernel {
         None
     }
     /// Constants of the kernel, for an input that is f16 or not.
-    fn constants(&self, is_f16: bool) -> Constants<Self::Kernel>;
+    fn constants(&self, input: Format) -> Constants<Self::Kernel>;
     /// Tiles of one image's result at least; images may share tiles.
     fn tiles(&self, images: u32) -> u64;
     /// The third dimension of the grid, for this many parts.
@@ -361,7 +361,7 @@ impl Lowering<'_> {
         (module, (wide, aligned)): (<W::Kernel as KernelFile>::Module, (bool, bool)),
         others: [Access; 3],
     ) -> Result<()> {
-        let mut constants = conv.constants(self.values.value(input).dtype == DType::F16);
+        let mut constants = conv.constants(self.values.value(input).dtype.format());
         set_constants(epilogue, (wide, aligned), &mut constants);
         let kernel = constants.of(module);
         let mut accesses: SmallVec<[Access; 4]> =

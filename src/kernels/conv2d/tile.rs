@@ -8,6 +8,7 @@ use crate::ir::epilogue::PushResult;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{conv_tile, tile};
+use crate::shape::Format;
 
 /// A convolution's tile.
 pub(super) struct Tiles<'a> {
@@ -61,7 +62,7 @@ impl ConvKernel for Tiles<'_> {
         }
     }
 
-    fn constants(&self, is_f16: bool) -> Constants<conv_tile::File> {
+    fn constants(&self, input: Format) -> Constants<conv_tile::File> {
         let Tile { m, n, k, frame, .. } = self.tile;
         let [taps_y, taps_x] = self.convolution.taps;
         Constants::new((m / frame) * (n / frame))
@@ -72,7 +73,7 @@ impl ConvKernel for Tiles<'_> {
             .with(tile::FRAME_N, frame)
             .with(conv_tile::TAPS_Y, taps_y)
             .with(conv_tile::TAPS_X, taps_x)
-            .with(conv_tile::IS_F16, is_f16)
+            .with(conv_tile::INPUT_FORMAT, input as u32)
     }
 
     fn tiles(&self, _images: u32) -> u64 {

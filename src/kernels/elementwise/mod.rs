@@ -79,7 +79,7 @@ impl Elementwise {
     /// What this many elements count as: see `Cost`.
     pub(super) fn flops(&self, dtype: DType, elements: u64) -> u64 {
         let steps = self.steps.iter().filter(|step| step.op != OpCode::Copy).count() as u64;
-        if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
+        if dtype.is_float() { elements * steps } else { 0 }
     }
 
     /// The shape of its outputs.
@@ -110,17 +110,17 @@ impl Elementwise {
             "elementwise: strided",
             modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar))
         );
-        let f16_mask = self.f16_mask(values);
-        let any_size = elementwise_module(load, self, strided || f16_mask != 0);
-        let uniform_store = variant.uniform_store && load == Load::Texel && f16_mask == 0;
+        let formats = self.formats(values);
+        let any_size = elementwise_module(load, self, strided || formats != 0);
+        let uniform_store = variant.uniform_store && load == Load::Texel && formats == 0;
         let uniform_store = branch!(
             "elementwise: uniform store",
             uniform_store && whole_subgroups(variant.local_size, limits)
         );
         let uniform_store = uniform_store.then(|| elementwise_uniform_module(self, strided)).flatten();
         let mut constants = self.constants(catalog, variant, &space, &modes);
-        if branch!("elementwise: f16", f16_mask != 0) {
-            constants.set(elementwise::F16_MASK, f16_mask);
+        if branch!("elementwise: packed", formats != 0) {
+            constants.set(elementwise::FORMATS, formats);
         }
         let size = |value| values.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
@@ -187,22 +187,22 @@ impl Elementwise {
         [window / unit * unit, unit]
     }
 
-    /// Which inputs and outputs are f16, as the shader has it.
-    fn f16_mask(&self, values: &Values) -> u32 {
-        let is_f16 = |value| u32::from(values.value(value).dtype == DType::F16);
-        let inputs = self.inputs.iter().enumerate().map(|(k, input)| is_f16(input.value) << k);
-        let outputs = self.outputs.iter().enumerate().map(|(k, output)| is_f16(output.value) << (8 + k));
+    /// How inputs and outputs lie in memory, as the shader has it; 0 if all are words.
+    fn formats(&self, values: &Values) -> u32 {
+        let format = |value| values.value(value).dtype.format() as u32;
+        let inputs = self.inputs.iter().enumerate().map(|(k, input)| format(input.value) << (4 * k));
+        let outputs = self.outputs.iter().enumerate().map(|(k, output)| format(output.value) << (16 + 4 * k));
         inputs.chain(outputs).sum()
     }
 
     /// A bit for each of a module's inputs that an output may be written over: those that are read element for element.
     fn in_place(&self, values: &Values, modes: &[Mode], inputs: usize) -> u32 {
-        // f16 elements share words with neighbours, and do not lie where 32-bit elements do.
-        let is_f16 = |value| values.value(value).dtype == DType::F16;
-        let any_f16 = self.outputs.iter().any(|output| is_f16(output.value));
+        // Elements that share a word are loaded together with their neighbours, and do not lie where words do.
+        let packed = |value| values.value(value).dtype.is_packed();
+        let packs = self.outputs.iter().any(|output| packed(output.value));
         let dense = |k: usize| {
             let input = &self.inputs[k];
-            modes[k] == Mode::Dense && input.offset == 0 && !any_f16 && !is_f16(input.value)
+            modes[k] == Mode::Dense && input.offset == 0 && !packs && !packed(input.value)
         };
         // Bindings that stand in for none are never read; the first input is behind them.
         (0..inputs).filter(|&k| k >= modes.len() || dense(k)).fold(0, |all, k| all | 1 << k)

@@ -10,7 +10,7 @@ use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::launch::pipelines_of;
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Format, Shape};
 
 /// The operations after an example.
 #[derive(Clone, Copy)]
@@ -97,7 +97,7 @@ fn keys(catalog: &Catalog, examples: impl IntoIterator<Item = Example>) -> Resul
 impl Then {
     fn epilogue(self, n: u32, bias: ValueId, residual: ValueId) -> Epilogue {
         let step = |op, a, b| Step { op, operands: [a, b, a] };
-        let extra = |value, row| Extra { value, batch: [0; 2], row, column: 1, is_f16: false };
+        let extra = |value, row| Extra { value, batch: [0; 2], row, column: 1, format: Format::Word };
         match self {
             Then::Nothing => Epilogue::default(),
             Then::Gelu => Epilogue {

@@ -24,7 +24,7 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::launch::Launch;
 use crate::kernels::modules::matmul_rows;
 use crate::kernels::uniform_store::{MOST_SUBGROUPS, one_batch, whole_subgroups};
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Format, Shape};
 use operand::Operand;
 use padded_output::PaddedOutput;
 use plan::Plan;
@@ -121,7 +121,7 @@ impl<'a> Lowering<'a> {
             width: 1,
             depth: 0,
             k_contiguous,
-            is_f16: false,
+            format: Format::Word,
             unaligned: false,
         };
         Ok((along(true), along(matches!(plan.tile, Tile::Dot { .. }))))

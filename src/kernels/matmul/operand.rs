@@ -6,7 +6,7 @@ use crate::ir::branches::branch;
 use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::value::{ValueId, Values};
 use crate::kernels::pack::Pack;
-use crate::shape::{DType, Shape};
+use crate::shape::{Format, Shape};
 
 /// Of k at a time, in tiles of many rows: faster than 4, and takes twice as long to compile.
 pub(super) const LONG_STEP: u32 = 8;
@@ -24,8 +24,8 @@ pub(super) struct Operand {
     /// How far along k it can be read: from k on it has zeros.
     pub(super) depth: u32,
     pub(super) k_contiguous: bool,
-    /// Whether it is f16.
-    pub(super) is_f16: bool,
+    /// How its elements lie in memory.
+    pub(super) format: Format,
     /// Whether rows begin anywhere; its strides are in elements then.
     pub(super) unaligned: bool,
 }
@@ -51,7 +51,7 @@ fn unpacked(matrix: &MatrixOperand, values: &Values, k: u32) -> Operand {
         width: 0,
         depth: k,
         k_contiguous: matrix.k_contiguous,
-        is_f16: values.value(matrix.value).dtype == DType::F16,
+        format: values.value(matrix.value).dtype.format(),
         unaligned: false,
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn unaligned(
     };
     (branch!("operand: unaligned across k", !matrix.k_contiguous)
         && branch!("operand: unaligned alone", matrix.batch == [0; 2])
-        && branch!("operand: unaligned words", !operand.is_f16))
+        && branch!("operand: unaligned words", operand.format == Format::Word))
     .then_some(operand)
 }
 
@@ -176,7 +176,7 @@ impl Source {
             width: pack.panels * pack.panel_vec4s,
             depth: if branch!("pack: padded along k", k_contiguous) { width } else { panel_rows },
             k_contiguous,
-            is_f16: false,
+            format: Format::Word,
             unaligned: false,
         };
         Source::Packed(pack, operand)

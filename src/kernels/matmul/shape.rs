@@ -10,6 +10,7 @@ use crate::kernels::catalog::Load;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::modules::{matmul_dot, matmul_rows, matmul_tile, matrix_operands, tile};
+use crate::shape::Format;
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
@@ -146,8 +147,11 @@ fn set_common<K>(a: &Operand, b: &Operand, (epilogue, wide): (&Epilogue, bool), 
 where
     K: KernelFile + Includes<matrix_operands::File> + Includes<crate::kernels::modules::epilogue::File>,
 {
-    if branch!("matmul: left f16", a.is_f16) || branch!("matmul: right f16", b.is_f16) {
-        constants.set(matrix_operands::F16_MASK, u32::from(a.is_f16) | u32::from(b.is_f16) << 1);
+    if branch!("matmul: left packed", a.format != Format::Word) {
+        constants.set(matrix_operands::LHS_FORMAT, a.format as u32);
+    }
+    if branch!("matmul: right packed", b.format != Format::Word) {
+        constants.set(matrix_operands::RHS_FORMAT, b.format as u32);
     }
     set_constants(epilogue, (wide, true), constants);
 }

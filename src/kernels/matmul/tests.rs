@@ -15,7 +15,7 @@ use crate::kernels::catalog::Catalog;
 use crate::kernels::families;
 use crate::kernels::modules::constants::Constant;
 use crate::kernels::modules::{matmul_dot, tile};
-use crate::shape::{DType, Shape};
+use crate::shape::{DType, Format, Shape};
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 
@@ -349,7 +349,7 @@ fn matmuls_become_what_kernels_like_better() {
     // A batch that shares its right-hand side is one tall matrix.
     let mut shared = matmul(&mut values, [5, 7, 9], [2, 3]);
     shared.rhs.batch = [0; 2];
-    let extra = Extra { value: shared.output, batch: [3 * 35, 35], row: 7, column: 1, is_f16: false };
+    let extra = Extra { value: shared.output, batch: [3 * 35, 35], row: 7, column: 1, format: Format::Word };
     shared.epilogue = Epilogue {
         steps: smallvec![Step {
             op: OpCode::AddF32,

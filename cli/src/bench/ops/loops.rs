@@ -234,17 +234,28 @@ pub(super) fn chain(a: F16, b: F16) -> F16 {
     F16::from_f32(half(half(a.to_f32() * b.to_f32()) + a.to_f32()).max(0.0) * 3.0)
 }
 
-/// Square matrices of halves and a bias: rows of the right one are added up.
-pub(super) fn product(x: &[Array], out: &mut [F16], n: usize) {
-    let [a, b, bias] = [0, 1, 2].map(|k| x[k].of::<F16>());
+/// Square matrices of 16-bit floats and a bias: rows of the right one are added up.
+pub(super) fn product<T: Element + Into<f32>>(
+    x: &[Array],
+    out: &mut [T],
+    n: usize,
+    round: impl Fn(f32) -> T,
+) {
+    let [a, b, bias] = [0, 1, 2].map(|k| x[k].of::<T>());
     let mut sums = vec![0.0; n];
     for (row, out) in a.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
-        sums.iter_mut().zip(bias).for_each(|(sum, bias)| *sum = bias.to_f32());
+        sums.iter_mut().zip(bias).for_each(|(sum, bias)| *sum = (*bias).into());
         for (a, b) in row.iter().zip(b.chunks_exact(n)) {
-            sums.iter_mut().zip(b).for_each(|(sum, b)| *sum += a.to_f32() * b.to_f32());
+            let a: f32 = (*a).into();
+            sums.iter_mut().zip(b).for_each(|(sum, b)| *sum += a * (*b).into());
         }
-        out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = F16::from_f32(*sum));
+        out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = round(*sum));
     }
+}
+
+/// Bytes that wrap after each step.
+pub(super) fn chain_of_bytes(a: u8, b: u8) -> u8 {
+    a.wrapping_mul(b).wrapping_add(a).checked_div(b).unwrap_or(0).max(a)
 }
 
 /// 16 channels of 32 x 32 halves to as many, 3 x 3 with a border of zeros, and a residual.
@@ -266,4 +277,12 @@ pub(super) fn convolution(x: &[Array], out: &mut [F16]) {
         }
         *out = F16::from_f32(sum);
     }
+}
+
+/// One line of elements behind the other.
+pub(super) fn joined<T: Element>(x: &[Array], out: &mut [T]) {
+    let (first, second) = (x[0].of::<T>(), x[1].of::<T>());
+    let (front, back) = out.split_at_mut(first.len());
+    front.copy_from_slice(first);
+    back.copy_from_slice(second);
 }
