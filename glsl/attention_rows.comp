@@ -5,7 +5,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "lib/load.glsl"
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 #include "lib/math.glsl"
 #include "lib/exp.glsl"
 #include "lib/attention.glsl"

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
-#include "lib/f16_load.glsl"
+#include "lib/format.glsl"
 #include "lib/math.glsl"
 #include "lib/exp.glsl"
 #include "lib/attention.glsl"

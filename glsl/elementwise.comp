@@ -224,7 +224,7 @@ void main() {
     if (OUTPUT_FORMAT(k) == FORMAT_WORD) { \
         result[i] = stored(k); \
     } else { \
-        uvec2 narrow = f16_words(OUTPUT_FORMAT(k), stored(k)); \
+        uvec2 narrow = packed_words(OUTPUT_FORMAT(k), stored(k)); \
         if (OUTPUT_FORMAT(k) >= FORMAT_U8) { \
             result[i >> 2][i & 3u] = narrow.x; \
         } else { \
@@ -236,9 +236,9 @@ void main() {
     if (OUTPUT_FORMAT(k) == FORMAT_WORD) { \
         result[i][e] = stored(k)[e]; \
     } else if (OUTPUT_FORMAT(k) >= FORMAT_U8) { \
-        if (e == 0) result[i >> 2][i & 3u] = f16_words(OUTPUT_FORMAT(k), stored(k)).x; \
+        if (e == 0) result[i >> 2][i & 3u] = packed_words(OUTPUT_FORMAT(k), stored(k)).x; \
     } else if ((e & 1u) == 0) { \
-        result[i >> 1][2 * (i & 1u) + e / 2] = f16_words(OUTPUT_FORMAT(k), stored(k))[e / 2]; \
+        result[i >> 1][2 * (i & 1u) + e / 2] = packed_words(OUTPUT_FORMAT(k), stored(k))[e / 2]; \
     }
 #endif
 

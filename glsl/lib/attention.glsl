@@ -1,10 +1,12 @@
 // What the kernels of attention share: operands, which keys a row sees, and its scores. Rows are queries of all heads that
 // read one head of k and v, token by token: row = token * group + head in the group. Groups of four neighbours are "vec4s".
 //
-// Needs lib/load.glsl, lib/f16_load.glsl, lib/math.glsl and lib/exp.glsl.
+// Needs lib/load.glsl, lib/format.glsl, lib/math.glsl and lib/exp.glsl.
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 20) const uint F16_MASK = 0;        // f16: 1 for q, 2 for k, 4 for v
+layout(constant_id = 20) const uint Q_FORMAT = 0;      // as in lib/format.glsl
+layout(constant_id = 28) const uint K_FORMAT = 0;
+layout(constant_id = 29) const uint V_FORMAT = 0;
 layout(constant_id = 21) const bool CAUSAL = false;    // no key behind a query's own place
 layout(constant_id = 22) const bool WINDOWED = false;  // no key `window` places away, or farther
 layout(constant_id = 23) const bool CAPPED = false;    // scores become cap * tanh(score / cap)
@@ -45,9 +47,9 @@ layout(binding = 5, std430) writeonly restrict buffer Out { uvec4 result[]; };
 #define LOWEST -3.40282347e38
 #define UNSEEN 0xff800000u
 
-vec4 query_at(uint i) { return F((F16_MASK & 1u) != 0 ? widened(q_words(i >> 1), i) : q_words(i)); }
-vec4 key_at(uint i) { return F((F16_MASK & 2u) != 0 ? widened(k_words(i >> 1), i) : k_words(i)); }
-vec4 value_at(uint i) { return F((F16_MASK & 4u) != 0 ? widened(v_words(i >> 1), i) : v_words(i)); }
+vec4 query_at(uint i) { return F(widened(Q_FORMAT, q_words(i >> packing(Q_FORMAT)), i)); }
+vec4 key_at(uint i) { return F(widened(K_FORMAT, k_words(i >> packing(K_FORMAT)), i)); }
+vec4 value_at(uint i) { return F(widened(V_FORMAT, v_words(i >> packing(V_FORMAT)), i)); }
 
 // What a workgroup works on.
 uint part, tile_m, tile_n;

@@ -1,5 +1,5 @@
 // How elements lie in 32-bit words: words themselves, or halves and quarters of them that are widened as they are loaded. No
-// device needs a feature for that. lib/f16_store.glsl stores them. The numbers are those of `Format` in src/shape/dtype.rs.
+// device needs a feature for that. lib/packed_store.glsl stores them. The numbers are those of `Format` in src/shape/dtype.rs.
 #ifndef FORMAT_WORD
 #define FORMAT_WORD 0
 #define FORMAT_F16 1

@@ -13,7 +13,7 @@
 #define EVERY 4
 
 #if OPS != PLAIN
-#include "lib/f16_store.glsl"
+#include "lib/packed_store.glsl"
 #endif
 
 #define OP_COPY 0

@@ -102,6 +102,7 @@ mod tests {
     use crate::ir::build::Build;
     use crate::ir::copy::Copy;
     use crate::ir::elementwise::OpCode;
+    use crate::shape::DType;
 
     /// Assigns a value to a tensor; gives the version.
     fn assign(b: &mut Build, state: StateId, value: ValueId) -> ValueId {

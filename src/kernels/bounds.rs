@@ -85,7 +85,7 @@ fn bound(constant: ConstantName) -> Bound {
         C::NormRowsSweeps | C::NormRowsFull | C::NormRowsCentred | C::NormRowsShifted => Flag,
         C::NormRowsWeights => Most(2),
 
-        C::AttentionF16Mask => Most(7),
+        C::AttentionQFormat | C::AttentionKFormat | C::AttentionVFormat => Most(7),
         C::AttentionMask => Most(2),
         C::AttentionCausal | C::AttentionWindowed | C::AttentionCapped | C::AttentionMaskFours => Flag,
         C::AttentionMeasured | C::AttentionPartial => Flag,

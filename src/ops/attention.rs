@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use crate::error::{Error, Result};
 use crate::ir::attention::{Attention as Op, Mask};
 use crate::ir::value::{Label, LabelName, ValueId};
-use crate::ops::elementwise::check_float;
+use crate::ops::width::check_float;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::attention::{Extents, Rules};
@@ -83,11 +83,13 @@ impl<'a> Attention<'a> {
 
 /// # Attention
 impl Recording {
-    /// `softmax(scale · q kᵀ + mask) v` of each head; f32 and f16, the result f16 if `q`, `k` and `v` are. Scores are never in
+    /// `softmax(scale · q kᵀ + mask) v` of each head; f32, f16 and bf16, the result as `q`, `k` and `v`
+    /// if they are of one type, and f32 otherwise. Scores are never in
     /// memory, whatever the number of keys.
     ///
     /// - `q` is `[batch, heads, tokens, depth]`, `k` is `[batch, kv_heads, keys, depth]`, `v` is `[batch, kv_heads, keys, width]`,
-    ///   and the result `[batch, heads, tokens, width]`. All have the same rank, 2 to 4; without a batch or heads these are 1.
+    ///   and the result `[batch, heads, tokens, width]`. All have the same rank, at least 2; without a batch or heads these are 1. Dimensions in front of the heads are
+    ///   all batches.
     /// - `kv_heads` divides `heads`: as many heads of q in turn read one head of k and v (grouped heads). A batch of k and v of 1
     ///   is read by all of q's.
     /// - A query that sees no key, as in a row of the mask that hides all, has a row of zeros.
@@ -142,20 +144,24 @@ impl Recording {
         how.rules.check(OP)?;
         let mask = how.mask.map(|mask| self.attention_mask(mask, &extents, of_q.0)).transpose()?;
         let length = how.length.map(|length| self.attention_length(length, of_q.0)).transpose()?;
-        let halves = [of_q, of_k, of_v].iter().all(|(_, dtype)| *dtype == DType::F16);
+        // Packed if all three are of one packed type.
+        let one_type = [of_k, of_v].iter().all(|(_, dtype)| *dtype == of_q.1);
         self.all_or_nothing(|r| {
             let result = r.attend(operands, (extents, shape), how.rules, (mask, length))?;
-            if halves { r.cast(result, DType::F16) } else { Ok(result) }
+            if one_type { r.cast(result, of_q.1) } else { Ok(result) }
         })
     }
 
     fn attention_mask(&self, mask: Operand<'_>, extents: &Extents, q: Shape) -> Result<Mask> {
-        let value = self.resolve(OP, mask)?;
+        let mut value = self.resolve(OP, mask)?;
         let (shape, dtype) = self.kind(value);
-        if dtype != DType::F32 && dtype != DType::U32 {
-            return Err(Error::of_type(OP, "mask", &[DType::F32, DType::U32], dtype));
+        let strides = extents.mask_strides(OP, shape, q)?;
+        match dtype {
+            DType::F32 | DType::U32 => {}
+            DType::Bool => value = self.widened(value)?,
+            _ => return Err(Error::of_type(OP, "mask", &[DType::F32, DType::U32, DType::Bool], dtype)),
         }
-        Ok(Mask { value, added: dtype == DType::F32, strides: extents.mask_strides(OP, shape, q)? })
+        Ok(Mask { value, added: dtype == DType::F32, strides })
     }
 
     fn attention_length(&self, length: Operand<'_>, q: Shape) -> Result<ValueId> {
@@ -214,7 +220,7 @@ impl Recording {
         }
         let (shape, dtype) = self.kind(id);
         let mut value = self.handle(id);
-        if dtype == DType::F16 {
+        if dtype.is_packed() {
             value = self.cast(value, DType::F32)?;
         }
         let mut pads = vec![(0, 0); shape.rank()];

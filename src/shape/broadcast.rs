@@ -60,7 +60,7 @@ mod tests {
         let both = |a: &[usize], b: &[usize]| {
             broadcast("add", Shape::new(a).unwrap(), Shape::new(b).unwrap()).map(|s| s.dims().to_vec())
         };
-        assert_eq!(both(&[], &[]).unwrap(), []);
+        assert_eq!(both(&[], &[]).unwrap(), [0usize; 0]);
         assert_eq!(both(&[], &[2, 3]).unwrap(), [2, 3]);
         assert_eq!(both(&[3], &[2, 1]).unwrap(), [2, 3]);
         assert_eq!(both(&[2, 1, 4, 1], &[3, 1, 5]).unwrap(), [2, 3, 4, 5]);

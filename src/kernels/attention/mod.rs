@@ -382,8 +382,7 @@ impl Attention {
         values: &Values,
         partial: bool,
     ) -> Constants<K> {
-        let halves = [self.q, self.k, self.v].map(|value| values.value(value).dtype == DType::F16);
-        let halves = halves.iter().enumerate().map(|(bit, half)| u32::from(*half) << bit).sum::<u32>();
+        let format = |value| values.value(value).dtype.format() as u32;
         let mask = match self.mask {
             None => 0,
             Some(Mask { added: true, .. }) => 1,
@@ -397,7 +396,9 @@ impl Attention {
             )
         });
         constants
-            .with(attention::F16_MASK, halves)
+            .with(attention::Q_FORMAT, format(self.q))
+            .with(attention::K_FORMAT, format(self.k))
+            .with(attention::V_FORMAT, format(self.v))
             .with(attention::CAUSAL, self.rules.causal)
             .with(attention::WINDOWED, self.rules.window.is_some())
             .with(attention::CAPPED, self.rules.cap.is_some())

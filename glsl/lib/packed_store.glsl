@@ -21,7 +21,7 @@ uvec4 bf16_bits(uvec4 bits) {
 }
 
 // The words of four neighbours: one of quarters, two of halves.
-uvec2 f16_words(uint format, uvec4 bits) {
+uvec2 packed_words(uint format, uvec4 bits) {
     if (format >= FORMAT_U8) {
         uvec4 bytes = bits & 0xffu;
         return uvec2(bytes.x | bytes.y << 8 | bytes.z << 16 | bytes.w << 24, 0);
@@ -34,6 +34,6 @@ uvec2 f16_words(uint format, uvec4 bits) {
 
 // As they will be when they have been stored and loaded again.
 uvec4 rounded(uint format, uvec4 bits) {
-    uvec2 words = f16_words(format, bits);
+    uvec2 words = packed_words(format, bits);
     return widened(format, uvec4(words, words), 0);
 }
