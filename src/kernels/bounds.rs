@@ -62,6 +62,7 @@ fn bound(constant: ConstantName) -> Bound {
         C::ProductRowsKStep => Size(8),
         C::ProductDotRows => Size(8),
         C::ProductDotColumns => Size(16),
+        C::ProductDotUnroll => Size(2),
         C::ProductDotAlongK => Flag,
         C::ProductPackTransposed | C::ProductPackAligned | C::ProductPackIsHalf => Flag,
 
@@ -206,8 +207,8 @@ mod tests {
                     .with(tile::TILE_M, tile.m)
                     .with(tile::TILE_N, tile.n)
                     .with(tile::TILE_K, tile.k)
-                    .with(tile::FRAME_M, tile.frame)
-                    .with(tile::FRAME_N, tile.frame);
+                    .with(tile::FRAME_M, tile.frame[0])
+                    .with(tile::FRAME_N, tile.frame[1]);
                 assert!(are_ours(&constants.of(conv_tile::Module::TexelAll)), "{tile:?}");
             }
         }

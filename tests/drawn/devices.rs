@@ -22,11 +22,15 @@ impl Device {
         self.poorer.is_some()
     }
 
-    /// Whether problems of this family run there: where only products have another variant, only products do.
+    /// Whether problems of this family run there: where only products or convolutions have another variant, only those do.
     pub fn takes(&self, family: &str) -> bool {
         const OF_PRODUCTS: [&str; 5] = ["product", "vector", "aside", "batches", "deep product"];
-        let only_products = matches!(self.variants, [("matmul", _)]);
-        !only_products || OF_PRODUCTS.contains(&family)
+        const OF_CONVOLUTIONS: [&str; 2] = ["convolution", "odd convolution"];
+        match self.variants {
+            [("matmul", _)] => OF_PRODUCTS.contains(&family),
+            [("conv2d", "buffer-tile-128" | "buffer-tile-128x64")] => OF_CONVOLUTIONS.contains(&family),
+            _ => true,
+        }
     }
 
     pub fn open(&mut self) {
@@ -108,6 +112,8 @@ pub fn all() -> Vec<Device> {
         ),
         device("buffers, cramped", &[("matmul", "buffer-rows-16"), ("conv2d", "buffer-tile-64")]),
         device("tiles of 32", &[("matmul", "buffer-tile-32")]),
+        device("convolutions in tiles of 128 x 64", &[("conv2d", "buffer-tile-128x64")]),
+        device("convolutions in tiles of 128", &[("conv2d", "buffer-tile-128")]),
         device("tiles of 64", &[("matmul", "buffer-tile-64")]),
         device("tiles of 128", &[("matmul", "buffer-tile-128")]),
         device("texels, tiles of 64", &[("matmul", "texel-tile-64")]),
