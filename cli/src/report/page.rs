@@ -18,7 +18,13 @@ pub(super) fn page(report: &Value, plots: &str) -> String {
             continue;
         }
         let body = match part["error"].as_str() {
-            Some(why) => format!("<p class=\"bad\">{}</p>\n", escaped(why)),
+            Some(why) => {
+                // What a driver need not have is no failure.
+                let failed = list(&report["failures"]).iter().filter_map(Value::as_str);
+                let class =
+                    if failed.into_iter().any(|text| text.starts_with(name)) { "bad" } else { "note" };
+                format!("<p class=\"{class}\">{}</p>\n", escaped(why))
+            }
             None if *name == "crossover" => {
                 format!("<p class=\"key\">{}</p>\n<div class=\"plots\">{plots}</div>\n", key())
             }
@@ -155,7 +161,11 @@ fn cases(part: &Value) -> String {
         let mut cells: Vec<String> = keys.iter().map(|key| text(&row[*key])).collect();
         for (place, key) in [(4, "worst"), (5, "allowed")] {
             let value = row[key].as_f64().unwrap_or(f64::INFINITY);
-            cells[place] = if value == 0.0 { "0".to_owned() } else { format!("{value:.2e}") };
+            cells[place] = match value {
+                0.0 => "0".to_owned(),
+                1e-3..1e3 => short(value),
+                _ => format!("{value:.2e}"),
+            };
         }
         (cells, if row["failed"] == 0 { "" } else { "bad" })
     });
