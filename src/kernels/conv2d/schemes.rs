@@ -70,7 +70,7 @@ const THIN: Direct = Direct { lanes: 1, most_rows: 4, most_taps: 16, unrolled: 6
 /// What every device can run, too.
 pub(super) const TILE_32: Tile =
     Tile { m: 32, n: 32, k: 16, frame: [4; 2], least_busy: 0, most_computed: u64::MAX, accumulators: 0 };
-// A fifth more work is as much as a larger tile gains: 1.98, 1.70, 1.45 and 1.30 instructions per multiply-add (`./dev isa
+// A fifth more work is as much as a larger tile gains: 1.98, 1.75, 1.47 and 1.30 instructions per multiply-add (`./dev isa
 // conv_tile --device navi31`).
 const TILE_64: Tile = Tile { m: 64, n: 64, least_busy: 50, most_computed: 120, ..TILE_32 };
 // Intel's compiler spills with 32 sums already: places take 12 registers more than in a matmul.
