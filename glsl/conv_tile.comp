@@ -3,16 +3,16 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
-#include "lib/half.glsl"
+#include "lib/f16_load.glsl"
 #include "lib/ops.glsl"
 
-// A convolution as a matrix product through shared memory: weights [k][channels of the result] times a matrix that is
+// A convolution as a matmul through shared memory: weights [k][channels of the result] times a matrix that is
 // never there: its row k is a tap of a channel, its column a pixel, its element what the tap sees. k counts
 // [channel][kernel row][tap]. While one tile is multiplied, the next is on its way to registers.
 
 layout(constant_id = 6) const uint TAPS_Y = 3;  // known to the compiler, since k is divided by them
 layout(constant_id = 7) const uint TAPS_X = 3;
-layout(constant_id = 8) const bool IS_HALF = false;  // the input is f16
+layout(constant_id = 8) const bool IS_F16 = false;  // the input is f16
 
 WORDS(0, x)
 INPUT(1, w)
@@ -26,7 +26,7 @@ struct Operands {
     uint stride;          // x | y << 16
     uint dilation;        // likewise
     uint left, top;       // zeros before the input
-    uint w_tap;           // vecs from one k to the next
+    uint w_tap;           // vec4s from one k to the next
     uint chunk;           // of k that one workgroup sums up
 };
 #include "lib/epilogue.glsl"
@@ -36,7 +36,7 @@ uint channel_begin;  // the first element of the image's first channel
 
 // The element of the input at a place.
 uint element(uint at) {
-    return IS_HALF ? floatBitsToUint(unpackHalf2x16(x(at >> 1))[at & 1u]) : x(at);
+    return IS_F16 ? floatBitsToUint(unpackHalf2x16(x(at >> 1))[at & 1u]) : x(at);
 }
 
 // Whether a pixel is kept as the place of its first tap in a channel, with a bit for each tap that is inside the input; else

@@ -22,12 +22,12 @@ impl Device {
         self.poorer.is_some()
     }
 
-    /// Whether problems of this family run there: where only products or convolutions have another variant, only those do.
+    /// Whether problems of this family run there: where only matmuls or convolutions have another variant, only those do.
     pub fn takes(&self, family: &str) -> bool {
-        const OF_PRODUCTS: [&str; 5] = ["product", "vector", "aside", "batches", "deep product"];
+        const OF_MATMULS: [&str; 5] = ["matmul", "vector", "padded output", "batches", "deep matmul"];
         const OF_CONVOLUTIONS: [&str; 2] = ["convolution", "odd convolution"];
         match self.variants {
-            [("matmul", _)] => OF_PRODUCTS.contains(&family),
+            [("matmul", _)] => OF_MATMULS.contains(&family),
             [("conv2d", "buffer-tile-128" | "buffer-tile-128x64")] => OF_CONVOLUTIONS.contains(&family),
             _ => true,
         }
@@ -81,7 +81,7 @@ fn narrow(seam: &Seam) {
 /// All of them. Each variant of each family is there: `every_variant_is_there` asks the accelerator for more.
 pub fn all() -> Vec<Device> {
     const BUFFERS: &[(&str, &str)] = &[
-        ("map", "buffer-64x8"),
+        ("elementwise", "buffer-64x8"),
         ("reduce", "buffer-shuffle"),
         ("softmax", "buffer-shuffle"),
         ("norm", "buffer-shuffle"),
@@ -89,7 +89,7 @@ pub fn all() -> Vec<Device> {
         ("conv2d", "buffer-direct"),
     ];
     const GPUS: &[(&str, &str)] = &[
-        ("map", "buffer-256x1"),
+        ("elementwise", "buffer-256x1"),
         ("reduce", "buffer-shared"),
         ("softmax", "buffer-shared"),
         ("norm", "buffer-shared"),
@@ -103,7 +103,7 @@ pub fn all() -> Vec<Device> {
         device(
             "texels, cramped",
             &[
-                ("map", "texel-64x8"),
+                ("elementwise", "texel-64x8"),
                 ("softmax", "texel-shuffle"),
                 ("norm", "texel-shuffle"),
                 ("matmul", "texel-rows-4"),

@@ -2,7 +2,7 @@
 
 use crate::kernels::matmul::shape::shared_tile_fits;
 use crate::kernels::modules::Load;
-use crate::kernels::variant::Suits;
+use crate::kernels::variant::DefaultFor;
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
@@ -59,7 +59,7 @@ pub(crate) struct Scheme {
     pub(crate) least_part: u32,
     /// Whether kernels of 1 x 1 are products of matrices.
     pub(crate) products: bool,
-    pub(crate) suits: Suits,
+    pub(crate) default_for: DefaultFor,
 }
 
 // Rows and what is unrolled as `bench conv` likes them on lavapipe; 32 iterations is the most that Mesa unrolls.
@@ -95,7 +95,7 @@ const fn tile(name: &'static str, tiles: &'static [Tile]) -> Scheme {
         busy_groups: None,
         least_part: 256,
         products: false,
-        suits: Suits::Candidate,
+        default_for: DefaultFor::Candidate,
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         busy_groups: Some(4),
         least_part: 256,
         products: false,
-        suits: Suits::Software,
+        default_for: DefaultFor::Software,
     },
     Scheme {
         name: "buffer-tile",
@@ -121,7 +121,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         busy_groups: None,
         least_part: 256,
         products: true,
-        suits: Suits::Gpu,
+        default_for: DefaultFor::Gpu,
     },
     // For software drivers whose texel loads are not the faster ones.
     Scheme {
@@ -133,7 +133,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         busy_groups: Some(4),
         least_part: 256,
         products: false,
-        suits: Suits::Candidate,
+        default_for: DefaultFor::Candidate,
     },
     tile("buffer-tile-64", &[always(TILE_64)]),
     tile("buffer-tile-128x64", &[always(TILE_128_64)]),
@@ -148,7 +148,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         busy_groups: Some(4),
         least_part: 16,
         products: false,
-        suits: Suits::Tests,
+        default_for: DefaultFor::Tests,
     },
 ];
 

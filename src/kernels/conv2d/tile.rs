@@ -1,6 +1,6 @@
 //! `glsl/conv_tile.comp`.
 
-use super::Way;
+use super::ConvKernel;
 use super::schemes::{Scheme, TILE_32, Tile};
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
@@ -39,14 +39,14 @@ impl<'a> Tiles<'a> {
     pub(super) fn new(c: &'a Convolution, scheme: &Scheme, catalog: &Catalog) -> Tiles<'a> {
         let busy = scheme.busy_groups(&catalog.architecture);
         let with = |tile: &Tile| Tiles { convolution: c, tile: *tile };
-        let enough = |way: &Tiles<'_>| {
-            let tiles = way.tiles(1) * u64::from(c.images);
-            branch!("convolution: tiles enough", 100 * tiles >= way.tile.least_busy * busy)
+        let enough = |conv: &Tiles<'_>| {
+            let tiles = conv.tiles(1) * u64::from(c.images);
+            branch!("convolution: tiles enough", 100 * tiles >= conv.tile.least_busy * busy)
         };
         let least = with(&TILE_32).computed();
-        let full = |way: &Tiles<'_>| {
-            let most = way.tile.most_computed.saturating_mul(least);
-            branch!("convolution: tiles full", 100 * way.computed() <= most)
+        let full = |conv: &Tiles<'_>| {
+            let most = conv.tile.most_computed.saturating_mul(least);
+            branch!("convolution: tiles full", 100 * conv.computed() <= most)
         };
         let able = |tile: &&Tile| {
             tile.fits(&catalog.limits)
@@ -56,7 +56,7 @@ impl<'a> Tiles<'a> {
                 )
         };
         let mut fitting = scheme.tiles.iter().filter(able).map(with);
-        fitting.find(|way| full(way) && enough(way)).unwrap_or(with(&TILE_32))
+        fitting.find(|conv| full(conv) && enough(conv)).unwrap_or(with(&TILE_32))
     }
 
     /// Channels and pixels of a tile.
@@ -71,7 +71,7 @@ impl<'a> Tiles<'a> {
     }
 }
 
-impl Way for Tiles<'_> {
+impl ConvKernel for Tiles<'_> {
     type Push = Push;
     type Kernel = conv_tile::File;
 
@@ -84,7 +84,7 @@ impl Way for Tiles<'_> {
         }
     }
 
-    fn constants(&self, half: bool) -> Constants<conv_tile::File> {
+    fn constants(&self, is_f16: bool) -> Constants<conv_tile::File> {
         let Tile { m, n, k, frame, .. } = self.tile;
         let [taps_y, taps_x] = self.convolution.taps;
         Constants::new((m / frame[0]) * (n / frame[1]))
@@ -95,7 +95,7 @@ impl Way for Tiles<'_> {
             .with(tile::FRAME_N, frame[1])
             .with(conv_tile::TAPS_Y, taps_y)
             .with(conv_tile::TAPS_X, taps_x)
-            .with(conv_tile::IS_HALF, half)
+            .with(conv_tile::IS_F16, is_f16)
     }
 
     fn tiles(&self, _images: u32) -> u64 {
