@@ -16,13 +16,14 @@ layout(constant_id = 1) const uint LANES = 8;
 layout(constant_id = 2) const uint ROWS = 8;   // a power of two, at most LANES and 8
 layout(constant_id = 3) const uint COLUMNS = 1;
 layout(constant_id = 4) const bool K_CONTIGUOUS = true;  // B comes as rows of its transpose; else as it is, without gaps
+layout(constant_id = 5) const uint UNROLL = 1;  // steps of all lanes in an iteration, whose loads are waited for together
 
 INPUT(0, a)
 INPUT(1, b)
 #include "lib/matmul.glsl"
 #include "lib/matrix_operands.glsl"
 
-vec4 b_vec4s[COLUMNS];  // of B, for this lane's four of k: a vec per column, or four rows without gaps
+vec4 b_vec4s[COLUMNS];  // of B, for four of k of this lane: a vec per column, or four rows without gaps
 float dots[ROWS * COLUMNS];
 float row_of_c[(COLUMNS + 3) / 4 * 4];
 
@@ -34,6 +35,21 @@ void add_terms(uint row, vec4 four) {
             dots[row * COLUMNS + j] += four[kk] * b_vec4s[place / 4][place % 4];
         }
     }
+}
+
+// What so many steps of all lanes add, the first of which is at this vec.
+#define WALK(steps) { \
+    vec4 found_a[steps * ROWS], found_b[steps * COLUMNS]; \
+    [[unroll]] for (uint s = 0; s < steps; s++) { \
+        uint here = at + s * LANES; \
+        [[unroll]] for (uint j = 0; j < COLUMNS; j++) \
+            found_b[s * COLUMNS + j] = rhs(tile.b + (K_CONTIGUOUS ? j * operands.b_row + here : here * COLUMNS + j)); \
+        [[unroll]] for (uint i = 0; i < ROWS; i++) found_a[s * ROWS + i] = lhs(a_at[i] + here); \
+    } \
+    [[unroll]] for (uint s = 0; s < steps; s++) { \
+        [[unroll]] for (uint j = 0; j < COLUMNS; j++) b_vec4s[j] = found_b[s * COLUMNS + j]; \
+        [[unroll]] for (uint i = 0; i < ROWS; i++) add_terms(i, found_a[s * ROWS + i]); \
+    } \
 }
 
 // Adds the rows up over the lanes, in as few shuffles as there are rows: at each distance lanes give away half of their
@@ -66,11 +82,9 @@ void main() {
     uint a_at[ROWS];
     [[unroll]] for (uint i = 0; i < ROWS; i++) a_at[i] = tile.a + min(row + i, m - 1) * operands.a_row;
     [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; i++) dots[i] = 0;
-    [[dont_unroll]] for (uint at = (tile.k_begin >> 2) + lane; 4 * at < tile.k_end; at += LANES) {
-        [[unroll]] for (uint j = 0; j < COLUMNS; j++)
-            b_vec4s[j] = rhs(tile.b + (K_CONTIGUOUS ? j * operands.b_row + at : at * COLUMNS + j));
-        [[unroll]] for (uint i = 0; i < ROWS; i++) add_terms(i, lhs(a_at[i] + at));
-    }
+    uint at = (tile.k_begin >> 2) + lane;
+    [[dont_unroll]] for (; 4 * (at + (UNROLL - 1) * LANES) < tile.k_end; at += UNROLL * LANES) WALK(UNROLL)
+    if (UNROLL > 1) [[dont_unroll]] for (; 4 * at < tile.k_end; at += LANES) WALK(1)
     sum_over_lanes();
     if (lane >= ROWS) return;
     [[unroll]] for (uint j = 0; j < COLUMNS; j += 4) {

@@ -96,6 +96,7 @@ void multiply(uint row) {
         }
     }
     // The last few of k, one by one.
+    uint tail = k_at;
     [[dont_unroll]] for (; TAIL && k_at < tile.k_end; k_at++) {
         vec4 bv[WIDTH];
         [[unroll]] for (uint j = 0; j < WIDTH; j++) {
@@ -103,7 +104,7 @@ void multiply(uint row) {
             b_at[j] += b_row;
         }
         [[unroll]] for (uint r = 0; r < FETCHES; r++) {
-            float av = lhs(a_at[r])[k_at & 3u];
+            float av = lhs(a_at[r] + (k_at - tail >> 2))[k_at & 3u];
             [[unroll]] for (uint i = 0; i < min(LANES, ROWS); i++) {
                 float s = subgroupShuffle(av, i);
                 [[unroll]] for (uint j = 0; j < WIDTH; j++) acc[(r * LANES + i) * WIDTH + j] += s * bv[j];

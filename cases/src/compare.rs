@@ -89,9 +89,9 @@ impl Expected {
 
 impl Expected {
     /// Compares the result of a device that may take denormals for zeros, in operands, in results and on the way. `flushed` is
-    /// what comes of operands without denormals; each element may be one or the other, or be off by no more than the least
-    /// number that is not denormal.
-    pub fn check_flushing(&self, flushed: &Expected, got: &Array, bound: Bound) -> Check {
+    /// what comes of operands without denormals; each element may be one or the other, or be off by no more than `least`: the
+    /// least number that is not denormal, by as much as the operation multiplies it.
+    pub fn check_flushing(&self, flushed: &Expected, got: &Array, bound: Bound, least: f64) -> Check {
         let got_floats = got.floats();
         match (self, flushed) {
             (Expected::Words(kept), Expected::Words(flushed)) if kept.len() == flushed.len() => {
@@ -101,13 +101,14 @@ impl Expected {
             }
             (Expected::Floats(kept), Expected::Floats(flushed)) => {
                 let both = kept.iter().zip(flushed).zip(got_floats.iter());
-                let nearest = both.map(|((&kept, &flushed), &got)| flushing(kept, flushed, got, bound, 1.0));
+                let nearest =
+                    both.map(|((&kept, &flushed), &got)| flushing([kept, flushed], got, bound, 1.0, least));
                 Expected::Floats(nearest.collect()).check(got, bound)
             }
             (Expected::Scaled(kept), Expected::Scaled(flushed)) => {
                 let both = kept.iter().zip(flushed).zip(got_floats.iter());
                 let nearest = both.map(|((&(kept, scale), &(flushed, _)), &got)| {
-                    (flushing(kept, flushed, got, bound, scale), scale)
+                    (flushing([kept, flushed], got, bound, scale, least), scale)
                 });
                 Expected::Scaled(nearest.collect()).check(got, bound)
             }
@@ -117,11 +118,11 @@ impl Expected {
 }
 
 /// Of what may come out with denormals and without, what did; where neither did, the first.
-fn flushing(kept: f64, flushed: f64, got: f32, bound: Bound, scale: f64) -> f64 {
+fn flushing([kept, flushed]: [f64; 2], got: f32, bound: Bound, scale: f64, least: f64) -> f64 {
     let meets = |expected: &f64| element_error(*expected, got, bound, &|_| scale, 0) <= bound.limit();
     let near = |expected: &f64| {
         let zero_of_other_sign = *expected == 0.0 && got == 0.0;
-        (expected - f64::from(got)).abs() <= f64::from(f32::MIN_POSITIVE) && !zero_of_other_sign
+        (expected - f64::from(got)).abs() <= least && !zero_of_other_sign
     };
     match [kept, flushed].iter().find(|expected| meets(expected)) {
         Some(expected) => *expected,

@@ -91,9 +91,9 @@ pub fn cases(out: &mut Vec<Case>) {
         for n in [0, 1, 3, 4, 5, 255, 257, 2049, 65_537] {
             out.push(case(op, format!("[{n}]"), n, move || data::uniform(n, lo, hi, n as u64)));
         }
-        out.push(case(op, "special values".to_owned(), corners().len(), corners));
+        out.push(case(op, "special values".to_owned(), corners().len(), corners).special());
         let what = format!("{SWEEP} numbers of every exponent");
-        out.push(case(op, what, SWEEP, || every_exponent(SWEEP)));
+        out.push(case(op, what, SWEEP, || every_exponent(SWEEP)).special());
         let what = format!("{SWEEP} numbers from {lo} to {hi}");
         out.push(case(op, what, SWEEP, move || data::uniform(SWEEP, lo, hi, 7)).large());
         // That one is timed with the scalars.
@@ -132,6 +132,7 @@ fn case(op: Unary, what: String, n: usize, x: impl Fn() -> Vec<f32> + Send + Syn
     let (inputs, result) = (vec![Input::new(&[n], x)], Kind::of::<f32>(&[n]));
     Case::new(op.name, "elementwise", what, inputs, result, move |r, t| apply(r, &op, &t[0]), expected)
         .bound(op.bound)
+        .amplifies(if op.name == "celu" { f64::from(op.parameters[0]).max(1.0) } else { 1.0 })
         .flops(n)
         .twin(move |x, out| on_cpu(op.name, x[0].of(), op.parameters, out.of_mut()))
 }

@@ -27,6 +27,7 @@ mod sort;
 mod twin;
 mod unary;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill::{Accelerator, Error, Recording, Result, Shape, Tensor, Value};
@@ -56,6 +57,10 @@ pub struct Case {
     pub large: bool,
     /// The name of the work that times it.
     pub bench: Option<String>,
+    /// Whether its operands are numbers that break things: denormals, infinities, NaN.
+    special: bool,
+    /// By how much a denormal on the way, which a device may take for a zero, is multiplied in the result.
+    amplifies: f64,
     /// Whether it runs twice, and must give the same bits.
     repeated: bool,
     prepare: Box<Prepare>,
@@ -130,6 +135,8 @@ impl Case {
             flops: 0,
             large: false,
             bench: None,
+            special: false,
+            amplifies: 1.0,
             repeated: false,
             prepare: Box::new(prepare),
             twin: None,
@@ -150,6 +157,16 @@ impl Case {
     /// Gives it a twin on the CPU.
     pub fn twin(self, twin: impl Fn(&[Array], &mut Array) -> Result<Shape> + Send + Sync + 'static) -> Case {
         Case { twin: Some(Box::new(twin)), ..self }
+    }
+
+    /// Says that its operands are numbers that break things.
+    pub fn special(self) -> Case {
+        Case { special: true, ..self }
+    }
+
+    /// Says by how much a denormal on the way is multiplied in the result.
+    pub fn amplifies(self, amplifies: f64) -> Case {
+        Case { amplifies, ..self }
     }
 
     /// Runs it twice, for the same bits.
@@ -210,7 +227,8 @@ impl Case {
         if !check.passed() && on.may_flush_denormals() && got.kind == self.result {
             let flushed: Vec<Array> = operands.iter().map(Array::flushed).collect();
             let expected = self.expected(&operands);
-            check = expected.check_flushing(&self.expected(&flushed), &got, self.bound);
+            let least = self.amplifies * f64::from(f32::MIN_POSITIVE);
+            check = expected.check_flushing(&self.expected(&flushed), &got, self.bound, least);
         }
         if self.repeated {
             let again = Expected::Words(got.widened().into_owned())
@@ -234,6 +252,18 @@ impl Case {
             (On::Cpu, None) => Err(Error::Closed),
         }
     }
+}
+
+/// A part of some cases: of every operation those at special values, and each eighth of the others, the first among them; none
+/// that is large.
+pub fn some(cases: Vec<Case>) -> Vec<Case> {
+    let mut seen = BTreeMap::new();
+    let mut is_taken = |case: &Case| {
+        let count = seen.entry(case.op).or_insert(0usize);
+        *count += 1;
+        case.special || *count % 8 == 1
+    };
+    cases.into_iter().filter(|case| !case.large && is_taken(case)).collect()
 }
 
 /// Every case there is.

@@ -301,7 +301,7 @@ fn clamps(out: &mut Vec<Case>) {
     let all = |k: u32| {
         Input::new(&[N * N * N], move || (0..N * N * N).map(|i| SPECIAL[i / N.pow(k) % N]).collect())
     };
-    out.push(clamp("special values".to_owned(), [all(0), all(1), all(2)]));
+    out.push(clamp("special values".to_owned(), [all(0), all(1), all(2)]).special());
     for extents in [
         [&[1000][..], &[1000], &[1000]],
         [&[1001], &[], &[1001]],
@@ -427,7 +427,7 @@ fn floats(op: &'static str, a: &[usize], b: &[usize], size: f32) -> Case {
 fn sweep(op: &'static str, what: &str, n: usize, pairs: fn() -> Vec<(f32, f32)>) -> Case {
     let x = Input::new(&[n], move || pairs().into_iter().map(|(x, _)| x).collect());
     let y = Input::new(&[n], move || pairs().into_iter().map(|(_, y)| y).collect());
-    binary(op, what.to_owned(), [x, y])
+    binary(op, what.to_owned(), [x, y]).special()
 }
 
 fn words(op: &'static str, dtype: DType, a: &[usize], b: &[usize]) -> Case {

@@ -1,11 +1,12 @@
 //! `tidemill crossover`: the table of operations and sizes, on both sides, and the choice of `Hybrid`.
 
-mod page;
+pub(crate) mod page;
 pub(crate) mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::Value;
 use tidemill::Accelerator;
 use tidemill::hybrid::{Op, Side};
 
@@ -106,7 +107,12 @@ fn row(cell: &Cell, style: Style) -> String {
 }
 
 fn json_line(cell: &Cell) -> String {
-    json::line(&[
+    json::line(&fields(cell)) + "\n"
+}
+
+/// A cell as scripts read it.
+pub(crate) fn fields(cell: &Cell) -> [(&'static str, Value); 8] {
+    [
         ("op", cell.op.name().into()),
         ("n", cell.n.into()),
         ("cpu_us", json::figure(cell.cpu_us)),
@@ -115,5 +121,5 @@ fn json_line(cell: &Cell) -> String {
         ("auto_us", json::figure(cell.auto_us)),
         ("chose", side(cell.chose).into()),
         ("regret", json::figure(cell.regret)),
-    ]) + "\n"
+    ]
 }

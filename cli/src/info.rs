@@ -203,23 +203,25 @@ fn device_text(out: &mut String, device: &DeviceInfo, used: bool, style: Style) 
     Ok(())
 }
 
+/// A device as scripts read it.
+pub(crate) fn device_json(d: &DeviceInfo) -> Value {
+    let (major, minor, patch) = d.api_version;
+    json!({
+        "index": d.index, "name": d.name, "kind": d.kind.to_string(), "driver": d.driver,
+        "vulkan": format!("{major}.{minor}.{patch}"), "memory_bytes": d.memory_bytes,
+        "usable": d.is_usable(), "refused": d.refused, "features": features(d),
+        "limits": {
+            "storage_range_bytes": d.limits.storage_range_bytes, "texel_elements": d.limits.texel_elements,
+            "texel_bindings": d.limits.texel_bindings, "offset_alignment": d.limits.offset_alignment,
+            "buffer_bytes": d.limits.buffer_bytes, "groups": d.limits.groups,
+            "local_size": d.limits.local_size, "invocations": d.limits.invocations,
+            "push_constant_bytes": d.limits.push_constant_bytes, "shared_bytes": d.limits.shared_bytes,
+            "subgroup_size": d.limits.subgroup_size, "subgroup_sizes": d.limits.subgroup_sizes,
+        },
+    })
+}
+
 fn as_json(report: &Report) -> Value {
-    let device = |d: &DeviceInfo| {
-        let (major, minor, patch) = d.api_version;
-        json!({
-            "index": d.index, "name": d.name, "kind": d.kind.to_string(), "driver": d.driver,
-            "vulkan": format!("{major}.{minor}.{patch}"), "memory_bytes": d.memory_bytes,
-            "usable": d.is_usable(), "refused": d.refused, "features": features(d),
-            "limits": {
-                "storage_range_bytes": d.limits.storage_range_bytes, "texel_elements": d.limits.texel_elements,
-                "texel_bindings": d.limits.texel_bindings, "offset_alignment": d.limits.offset_alignment,
-                "buffer_bytes": d.limits.buffer_bytes, "groups": d.limits.groups,
-                "local_size": d.limits.local_size, "invocations": d.limits.invocations,
-                "push_constant_bytes": d.limits.push_constant_bytes, "shared_bytes": d.limits.shared_bytes,
-                "subgroup_size": d.limits.subgroup_size, "subgroup_sizes": d.limits.subgroup_sizes,
-            },
-        })
-    };
     let engine = report.chosen.as_ref().ok().map(|(gpu, prewarm)| {
         let variants: Vec<Value> = gpu
             .variants()
@@ -238,7 +240,7 @@ fn as_json(report: &Report) -> Value {
         })
     });
     json!({
-        "devices": report.devices.as_deref().unwrap_or_default().iter().map(device).collect::<Vec<_>>(),
+        "devices": report.devices.as_deref().unwrap_or_default().iter().map(device_json).collect::<Vec<_>>(),
         "rule": report.rule,
         "engine": engine,
         "missing": missing(report),

@@ -9,6 +9,7 @@ mod crossover;
 mod info;
 mod isa;
 mod json;
+mod report;
 mod style;
 mod tour;
 mod tune;
@@ -43,6 +44,8 @@ enum Command {
     Calibrate(calibrate::Args),
     /// Measure every kernel variant on this device, and use the best from now on
     Tune(tune::Args),
+    /// Write device, cases, benchmarks, tuning, crossover and the driver's statistics into one file to attach to an issue
+    Report(report::Args),
     /// Compile the kernels for GPUs, without a GPU, and print registers, spills, occupancy and instructions
     Isa(isa::Args),
     #[command(hide = true)]
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Crossover(args) => crossover::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Isa(args) => isa::run(&args),
         Command::ColdStart(args) => cold_start::run(&args),
         Command::Counters(args) => counters::run(&args),

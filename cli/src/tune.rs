@@ -70,21 +70,30 @@ fn outcome(outcome: &TrialOutcome) -> &'static str {
     }
 }
 
+/// Whether its result was wrong.
+pub(crate) fn is_wrong(trial: &Trial) -> bool {
+    matches!(trial.outcome, TrialOutcome::Wrong)
+}
+
 fn print_json(out: &mut impl Write, tuning: &Tuning) -> std::io::Result<()> {
     for trial in &tuning.trials {
-        let fields = [
-            ("family", trial.family.into()),
-            ("class", trial.class.into()),
-            ("work", trial.work.as_str().into()),
-            ("variant", trial.variant.into()),
-            ("outcome", outcome(&trial.outcome).into()),
-            ("ns", trial.outcome.ns().map_or(Value::Null, Value::from)),
-            ("default", trial.is_default.into()),
-            ("winner", trial.is_winner.into()),
-        ];
-        writeln!(out, "{}", line(&fields))?;
+        writeln!(out, "{}", line(&fields(trial)))?;
     }
     Ok(())
+}
+
+/// A candidate as scripts read it.
+pub(crate) fn fields(trial: &Trial) -> [(&'static str, Value); 8] {
+    [
+        ("family", trial.family.into()),
+        ("class", trial.class.into()),
+        ("work", trial.work.as_str().into()),
+        ("variant", trial.variant.into()),
+        ("outcome", outcome(&trial.outcome).into()),
+        ("ns", trial.outcome.ns().map_or(Value::Null, Value::from)),
+        ("default", trial.is_default.into()),
+        ("winner", trial.is_winner.into()),
+    ]
 }
 
 fn print_table(out: &mut impl Write, gpu: &Accelerator, tuning: &Tuning) -> std::io::Result<()> {

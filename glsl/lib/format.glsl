@@ -33,10 +33,9 @@ uvec4 widened(uint format, uvec4 words, uint i) {
     return format == FORMAT_I16 ? signed_bits(halves, 16) : halves;
 }
 
-// The i-th element; `words` are the 16 bytes of number i >> 2 >> packing(format).
-uint widened_one(uint format, uvec4 words, uint i) {
-    if (format == FORMAT_WORD) return words[i & 3u];
-    uint word = words[(i >> packing(format)) & 3u];
+// The i-th element; `word` is the one of number i >> packing(format).
+uint widened_word(uint format, uint word, uint i) {
+    if (format == FORMAT_WORD) return word;
     if (format == FORMAT_F16) return floatBitsToUint(unpackHalf2x16(word)[i & 1u]);
     if (format >= FORMAT_U8) {
         uint byte = word >> (8 * (i & 3u)) & 0xffu;
@@ -46,5 +45,10 @@ uint widened_one(uint format, uvec4 words, uint i) {
     uint bits = word >> (16 * (i & 1u)) & 0xffffu;
     if (format == FORMAT_BF16) return bits << 16;
     return format == FORMAT_I16 ? uint(int(bits << 16) >> 16) : bits;
+}
+
+// The i-th element; `words` are the 16 bytes of number i >> 2 >> packing(format).
+uint widened_one(uint format, uvec4 words, uint i) {
+    return widened_word(format, words[(i >> packing(format)) & 3u], i);
 }
 #endif

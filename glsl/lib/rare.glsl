@@ -8,6 +8,13 @@ vec4 magnitude_of(vec4 x) { return F(magnitude(U(x))); }
 
 vec4 signed_as(uvec4 r, vec4 x) { return F(r | sign_bit(U(x))); }
 
+// A magnitude times 2^100, exactly, where a device takes denormals for zeros, too: a denormal is its bits times 2^-149.
+vec4 raised(uvec4 bits) {
+    precise vec4 normal = F(bits) * 1.2676506e30;
+    precise vec4 denormal = vec4(bits) * 1.7763568e-15;
+    return mix(normal, denormal, lessThan(bits, uvec4(0x00800000u)));
+}
+
 // ---- exponentials and logarithms ----
 
 vec4 exp2_f32(vec4 x) {
@@ -217,9 +224,11 @@ vec4 atan2_f32(vec4 y, vec4 x) {
     uvec4 a = magnitude(U(y)), b = magnitude(U(x)), small_bits = min(a, b), large_bits = max(a, b);
     // Neither the sum nor the divisor may leave the range: from 2^125 up and 2^-60 down both are scaled.
     vec4 scale = mix(vec4(1.0), vec4(0.25), greaterThan(large_bits, uvec4(0x7e000000u)));
-    scale = mix(scale, vec4(1.2676506e30), lessThan(large_bits, uvec4(0x21800000u)));
+    bvec4 low = lessThan(large_bits, uvec4(0x21800000u));
     precise vec4 small = F(small_bits) * scale;
     precise vec4 large = F(large_bits) * scale;
+    small = mix(small, raised(small_bits), low);
+    large = mix(large, raised(large_bits), low);
     // Of infinities only their being there counts.
     vec4 to_infinity = mix(vec4(0.0), vec4(1.0), equal(small_bits, uvec4(INF_BITS)));
     bvec4 infinite = equal(large_bits, uvec4(INF_BITS));
@@ -233,12 +242,14 @@ vec4 atan2_f32(vec4 y, vec4 x) {
 
 vec4 hypot_f32(vec4 x, vec4 y) {
     uvec4 a = magnitude(U(x)), b = magnitude(U(y)), large = max(a, b);
-    // The square of the larger one stays in range: from 2^60 up and 2^-60 down both are scaled by 2^-100 and 2^100.
-    bvec4 high = greaterThan(large, uvec4(0x5d800000u)), low = lessThan(large, uvec4(0x21800000u));
-    vec4 scale = mix(mix(vec4(1.0), vec4(7.888609e-31), high), vec4(1.2676506e30), low);
+    // Both squares stay in range, as far as they count: from 2^60 up and 2^-50 down both are scaled by 2^-100 and 2^100.
+    bvec4 high = greaterThan(large, uvec4(0x5d800000u)), low = lessThan(large, uvec4(0x26800000u));
+    vec4 scale = mix(vec4(1.0), vec4(7.888609e-31), high);
     vec4 back = mix(mix(vec4(1.0), vec4(1.2676506e30), high), vec4(7.888609e-31), low);
     precise vec4 l = F(large) * scale;
     precise vec4 s = F(min(a, b)) * scale;
+    l = mix(l, raised(large), low);
+    s = mix(s, raised(min(a, b)), low);
     precise vec4 r = sqrt(l * l + s * s) * back;
     r = mix(mix(r, y, is_nan(U(y))), x, is_nan(U(x)));
     bvec4 infinite = bvec4(truth(equal(a, uvec4(INF_BITS))) | truth(equal(b, uvec4(INF_BITS))));

@@ -64,6 +64,7 @@ fn bound(constant: ConstantName) -> Bound {
         C::MatmulRowsKStep => Size(8),
         C::MatmulDotRows => Size(8),
         C::MatmulDotColumns => Size(16),
+        C::MatmulDotUnroll => Size(2),
         C::MatmulDotKContiguous => Flag,
         C::MatmulPackTransposed | C::MatmulPackAligned => Flag,
 
@@ -218,8 +219,8 @@ mod tests {
                     .with(tile::TILE_M, tile.m)
                     .with(tile::TILE_N, tile.n)
                     .with(tile::TILE_K, tile.k)
-                    .with(tile::FRAME_M, tile.frame)
-                    .with(tile::FRAME_N, tile.frame);
+                    .with(tile::FRAME_M, tile.frame[0])
+                    .with(tile::FRAME_N, tile.frame[1]);
                 assert!(are_ours(&constants.of(conv_tile::Module::TexelAll)), "{tile:?}");
             }
         }

@@ -65,6 +65,16 @@ pub const CORNERS: &[Corner] = &[
         t.images([1, 4, 64, 64], [3, 4, 3, 3], |c| c.padding = [1; 2])
     }),
     corner("for GPUs", "four pixels", |t| t.images([1, 1, 1, 4], [1, 1, 1, 1], |_| ())),
+    corner("for GPUs", "pixels as columns", |t| t.images([2, 5, 6, 6], [108, 5, 1, 1], |_| ())),
+    corner("for GPUs", "pixels that are no groups of four", |t| {
+        t.images([2, 5, 7, 7], [128, 5, 1, 1], |_| ())
+    }),
+    corner("for GPUs", "tiles that are full and too few", |t| {
+        t.images([1, 2, 16, 16], [128, 2, 3, 3], |c| c.padding = [1; 2])
+    }),
+    corner("convolutions in tiles of 128", "more taps than bits", |t| {
+        t.images([1, 2, 9, 12], [40, 2, 6, 6], |c| c.padding = [3; 2])
+    }),
     corner("default variants", "four channels", |t| t.images([1, 3, 16, 16], [4, 3, 1, 1], |_| ())),
     corner("default variants", "nine taps", |t| t.images([1, 1, 1, 20], [5, 1, 1, 9], |_| ())),
     corner("without shuffles", "a direct convolution", |t| t.images([1, 2, 8, 8], [5, 2, 3, 3], |_| ())),

@@ -22,11 +22,15 @@ impl Device {
         self.poorer.is_some()
     }
 
-    /// Whether problems of this family run there: where only matmuls have another variant, only matmuls do.
+    /// Whether problems of this family run there: where only matmuls or convolutions have another variant, only those do.
     pub fn takes(&self, family: &str) -> bool {
         const OF_MATMULS: [&str; 5] = ["matmul", "vector", "padded output", "batches", "deep matmul"];
-        let only_matmuls = matches!(self.variants, [("matmul", _)]);
-        !only_matmuls || OF_MATMULS.contains(&family)
+        const OF_CONVOLUTIONS: [&str; 2] = ["convolution", "odd convolution"];
+        match self.variants {
+            [("matmul", _)] => OF_MATMULS.contains(&family),
+            [("conv2d", "buffer-tile-128" | "buffer-tile-128x64")] => OF_CONVOLUTIONS.contains(&family),
+            _ => true,
+        }
     }
 
     pub fn open(&mut self) {
@@ -114,6 +118,8 @@ pub fn all() -> Vec<Device> {
             &[("matmul", "buffer-rows-16"), ("conv2d", "buffer-tile-64"), ("attention", "buffer-tile-split")],
         ),
         device("tiles of 32", &[("matmul", "buffer-tile-32")]),
+        device("convolutions in tiles of 128 x 64", &[("conv2d", "buffer-tile-128x64")]),
+        device("convolutions in tiles of 128", &[("conv2d", "buffer-tile-128")]),
         device("tiles of 64", &[("matmul", "buffer-tile-64")]),
         device("tiles of 128", &[("matmul", "buffer-tile-128")]),
         device("texels, tiles of 64", &[("matmul", "texel-tile-64")]),

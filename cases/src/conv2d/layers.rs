@@ -14,6 +14,7 @@ pub(crate) fn cases(out: &mut Vec<Case>) {
     long(out);
     epilogues(out);
     weights(out);
+    products(out);
 }
 
 /// Around groups of four pixels, of eight of those, and tiles.
@@ -68,6 +69,10 @@ fn spacings(out: &mut Vec<Case>) {
     // What the direct kernel leaves to tiles.
     out.push(conv([1, 2, 3], [5, 120], [2, 3]).stride(1, 40).case());
     out.push(conv([1, 2, 3], [5, 120], [2, 3]).dilation(1, 50).case());
+    // Around what tiles keep a bit for: 32 taps.
+    for taps in [[4, 8], [3, 11], [33, 1], [1, 32]] {
+        out.push(conv([1, 2, 40], [9, 12], taps).padding(16, 32).stride(3, 2).dilation(1, 2).case());
+    }
     // Padding that the input does not reach into.
     out.push(conv([1, 2, 3], [2, 2], [3, 3]).padding(6, 6).stride(3, 3).case());
 }
@@ -145,6 +150,22 @@ fn epilogues(out: &mut Vec<Case>) {
         let then = [Then::Bias, Then::Plus(-1.0), function, Then::Scale(0.5)];
         out.push(conv([1, 3, 10], [6, 9], [3, 3]).padding(1, 1).then(&then).case().large());
     }
+}
+
+/// Around what is a product of matrices on GPUs: full tiles of channels, pixels and channels by four.
+fn products(out: &mut Vec<Case>) {
+    let then = [Then::Bias, Then::Unary("relu", [0.0; 2]), Then::Residual];
+    for (rows, size) in
+        [(107, [6, 8]), (108, [6, 8]), (128, [6, 7]), (128, [4, 4]), (128, [4, 5]), (260, [7, 4])]
+    {
+        out.push(conv([2, 9, rows], size, [1, 1]).case());
+        out.push(conv([3, 8, rows], size, [1, 1]).then(&then).case());
+    }
+    out.push(conv([2, 9, 128], [6, 8], [1, 1]).padding(1, 1).case());
+    out.push(conv([2, 9, 128], [6, 8], [1, 1]).stride(1, 2).case());
+    out.push(conv([2, 6, 256], [6, 8], [1, 1]).groups(2).case());
+    out.push(conv([8, 3, 128], [128, 128], [1, 1]).then(&then).case().large());
+    out.push(conv([9, 3, 128], [64, 64], [3, 3]).padding(1, 1).then(&then).case().large());
 }
 
 /// Laid out in the same recording.

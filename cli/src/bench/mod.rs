@@ -12,7 +12,7 @@ mod ops;
 mod overhead;
 mod primitives;
 mod reduce;
-mod report;
+pub(crate) mod report;
 mod runner;
 mod start;
 mod stream;
@@ -26,7 +26,7 @@ use tidemill::Accelerator;
 use crate::Outcome;
 use crate::style::{Style, complain, print};
 use benchmark::Make;
-use runner::{Effort, Runner};
+use runner::{Effort, Measured, Runner};
 
 /// Arguments of `bench`.
 #[derive(clap::Args)]
@@ -110,10 +110,41 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(code)
 }
 
+/// What a quick report measures.
+const BRIEFLY: [&str; 5] = ["add_1k_wait", "relu_abcd_4m", "sum_4m", "matmul_512", "conv_64x56_64_3x3"];
+
+/// The benchmarks of a report, with the errors of those that failed by name: but for those that are only on request, and for
+/// those of Hybrid, whose table is a part of the report.
+pub(crate) fn for_report(
+    gpu: &Accelerator,
+    quick: bool,
+    progress: impl Fn(&str),
+) -> (Vec<Measured>, Vec<(&'static str, String)>) {
+    let runner = Runner::uninterrupted(if quick { Effort::BRIEF } else { Effort::QUICK });
+    let (mut measured, mut failed) = (Vec::new(), Vec::new());
+    for group in GROUPS.iter().filter(|group| !group.on_request && group.name != "hybrid") {
+        for (name, make) in group.benchmarks.iter().filter(|(name, _)| !quick || BRIEFLY.contains(name)) {
+            progress(name);
+            match make(gpu).and_then(|benchmark| runner.measure(name, benchmark)) {
+                Ok(one) => measured.extend(one),
+                Err(error) => failed.push((*name, error.to_string())),
+            }
+        }
+    }
+    (measured, failed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cases;
+
+    #[test]
+    fn a_quick_report_measures_what_there_is() {
+        for name in BRIEFLY {
+            assert!(names().any(|known| known == name), "{name}");
+        }
+    }
 
     #[test]
     fn every_case_with_a_name_is_timed_by_the_work_of_that_name() {

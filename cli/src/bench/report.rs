@@ -9,11 +9,16 @@ use crate::style::{Style, grouped, short};
 
 /// One JSON object on a line; keys as in `docs/benchmarks.md`.
 pub(crate) fn json_line(m: &Measured) -> String {
+    json::line(&fields(m)) + "\n"
+}
+
+/// The keys with their values.
+pub(crate) fn fields(m: &Measured) -> [(&'static str, Value); 11] {
     let (baseline, baseline_figure, ratio) = match m.baseline {
         Some((name, figure, ratio)) => (name.into(), json::figure(figure), json::figure(ratio)),
         None => (Value::Null, Value::Null, Value::Null),
     };
-    let fields = [
+    [
         ("work", m.name.into()),
         ("n", m.n.into()),
         ("figure", json::figure(m.figure)),
@@ -26,8 +31,7 @@ pub(crate) fn json_line(m: &Measured) -> String {
         ("pairs", m.pairs.into()),
         // What is wrong has no figures at all.
         ("verified", true.into()),
-    ];
-    json::line(&fields) + "\n"
+    ]
 }
 
 /// The table's head.

@@ -20,6 +20,8 @@ impl Effort {
     pub(crate) const FULL: Effort = Effort { time: Duration::from_secs(4), least: 15, most: 1001 };
     /// A first impression.
     pub(crate) const QUICK: Effort = Effort { time: Duration::from_millis(500), least: 5, most: 101 };
+    /// Enough to see what is wrong by a factor.
+    pub(crate) const BRIEF: Effort = Effort { time: Duration::from_millis(100), least: 3, most: 101 };
 }
 
 /// What came out; all of it verified.
@@ -70,6 +72,11 @@ impl Runner {
         let flag = stop.clone();
         ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
         Ok(Runner { effort, stop })
+    }
+
+    /// Where Ctrl-C ends the process.
+    pub(crate) fn uninterrupted(effort: Effort) -> Runner {
+        Runner { effort, stop: Arc::default() }
     }
 
     /// Whether somebody pressed Ctrl-C.

@@ -7,7 +7,7 @@ use tidemill::hybrid::Side;
 use super::table::{Cell, regret};
 use crate::style::{grouped, short};
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("../page.css");
 /// A plot's size, and its margins: left, right, top, bottom.
 const SIZE: [f64; 2] = [360.0, 250.0];
 const MARGIN: [f64; 4] = [44.0, 10.0, 10.0, 26.0];
@@ -21,13 +21,19 @@ const LINES: [Line; 4] = [
     ("auto", "Auto", |cell| cell.auto_us),
 ];
 
+/// A plot for each operation.
+pub(crate) fn plots(cells: &[Cell]) -> String {
+    cells.chunk_by(|a, b| a.op == b.op).map(plot).collect()
+}
+
+/// Which line is what.
+pub(crate) fn key() -> String {
+    LINES.iter().map(|(class, name, _)| format!("<span><i class=\"{class}\"></i>{name}</span>")).collect()
+}
+
 /// The whole page.
 pub(super) fn page(device: &str, cells: &[Cell]) -> String {
-    let mut plots = String::new();
-    for cells in cells.chunk_by(|a, b| a.op == b.op) {
-        plots.push_str(&plot(cells));
-    }
-    let key = |(class, name, _): &Line| format!("<span><i class=\"{class}\"></i>{name}</span>");
+    let plots = plots(cells);
     let (median, worst) = regret(cells);
     let on_device = cells.iter().filter(|cell| cell.chose == Side::Gpu).count();
     format!(
@@ -38,11 +44,11 @@ pub(super) fn page(device: &str, cells: &[Cell]) -> String {
          {worst:.2} at worst.</p>\n<p class=\"key\">{}</p></header>\n<main>\n{plots}</main></body></html>\n",
         escaped(device),
         cells.len(),
-        LINES.iter().map(key).collect::<String>(),
+        key(),
     )
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 

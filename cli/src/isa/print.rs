@@ -27,6 +27,7 @@ pub(super) fn json(device: &DeviceInfo, compiler: Compiler, rows: &[Row<'_>]) ->
             ("fma_share", figure(row.main.fma_share())),
             ("global_load_bits", bits(row.main.global_load_bits)),
             ("lds_load_bits", bits(row.main.lds_load_bits)),
+            ("loads_in_flight", bits(row.main.loads_in_flight)),
             ("family", row.kernel.family.into()),
             ("constants", row.constants().into()),
             ("scratch", row.statistics.scratch.into()),

@@ -211,13 +211,6 @@ pub(in crate::cpu) fn atan(x: f32) -> f32 {
     choose(x.is_nan(), x, signed(r, x))
 }
 
-/// By how much two numbers are multiplied so that the square of the larger one stays in range.
-#[inline(always)]
-fn into_range(larger: u32) -> f32 {
-    let scale = choose(larger > 0x5d80_0000, 7.888_609e-31, 1.0); // above 2^60: 2^-100
-    choose(larger < 0x2180_0000, 1.267_650_6e30, scale) // below 2^-60: 2^100
-}
-
 #[inline(always)]
 pub(in crate::cpu) fn atan2(y: f32, x: f32) -> f32 {
     let (a, b) = (magnitude(y), magnitude(x));
@@ -239,7 +232,9 @@ pub(in crate::cpu) fn atan2(y: f32, x: f32) -> f32 {
 pub(in crate::cpu) fn hypot(x: f32, y: f32) -> f32 {
     let (a, b) = (magnitude(x), magnitude(y));
     let (small, large) = (choose(a > b, b, a), choose(a > b, a, b));
-    let scale = into_range(large);
+    // Both squares stay in range, as far as they count.
+    let scale = choose(large > 0x5d80_0000, 7.888_609e-31, 1.0); // above 2^60: 2^-100
+    let scale = choose(large < 0x2680_0000, 1.267_650_6e30, scale); // below 2^-50: 2^100
     let (s, l) = (f32::from_bits(small) * scale, f32::from_bits(large) * scale);
     let back = choose(scale > 1.0, 7.888_609e-31, choose(scale < 1.0, 1.267_650_6e30, 1.0));
     let r = (l * l + s * s).sqrt() * back;

@@ -25,8 +25,8 @@ struct Example {
     epilogue: Epilogue,
 }
 
-/// The pipelines of common convolutions: kernels of 3 x 3 and 1 x 1 in few tiles and in many, of rows that are no whole
-/// groups of four, depthwise ones, f16, and epilogues that take many registers.
+/// The pipelines of common convolutions: kernels of 3 x 3 and 1 x 1 in few tiles and in many, small and large, of rows that
+/// are no whole groups of four, depthwise ones, f16, and epilogues that take many registers.
 pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let common = |images, taps| Example {
         images,
@@ -43,10 +43,15 @@ pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
         common(1, 3),
         common(8, 3),
         common(8, 1),
+        Example { channels: [128; 2], ..common(4, 3) },
+        Example { channels: [128; 2], ..common(8, 3) },
+        Example { channels: [128; 2], ..common(8, 1) },
         Example { groups: 64, channels: [1; 2], ..common(8, 3) },
         Example { dtype: DType::F16, ..common(8, 3) },
+        Example { dtype: DType::F16, channels: [128; 2], ..common(8, 3) },
         Example { size: 57, ..common(8, 3) },
         Example { epilogue: heavy.clone(), ..common(8, 3) },
+        Example { epilogue: heavy.clone(), channels: [128; 2], ..common(8, 3) },
         Example { epilogue: heavy.clone(), size: 7, ..common(1, 3) },
         Example { epilogue: heavy, groups: 64, channels: [1; 2], ..common(8, 3) },
     ];

@@ -1,4 +1,4 @@
-//! Convolutions: how they become dispatches of `glsl/conv_direct.comp` and `glsl/conv_tile.comp`.
+//! Convolutions: how they become dispatches of `glsl/conv_direct.comp` and `glsl/conv_tile.comp`, or products.
 
 mod direct;
 pub(crate) mod family;
@@ -15,6 +15,7 @@ use crate::ir::branches::branch;
 use crate::ir::command::Command;
 use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::epilogue::{Epilogue, PushResult};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::value::{Access, Label, Origin, ValueId, Values};
 use crate::kernels::bindings::{window, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
@@ -33,6 +34,10 @@ use family::FAMILY;
 use schemes::Scheme;
 
 const OP: &str = "conv2d";
+/// Rows of the largest tile of products (`matmul/schemes.rs`).
+const MOST_MATMUL_ROWS: u32 = 128;
+/// With so few columns, products read their right-hand side along k.
+const FEW_PIXELS: u32 = 16;
 
 impl PackWeights {
     fn pack(&self) -> Pack {
@@ -162,9 +167,39 @@ impl Convolution {
         catalog.load_of(scheme.load, values, [self.input, self.weights].into_iter().chain(extras))
     }
 
+    /// A kernel of 1 x 1 that sees every pixel once, as a matmul: all of its loads are 16 bytes, and no place is
+    /// computed. Nothing where the product's tiles would be emptier, or its operands packed on every call.
+    fn as_matmul(&self, scheme: &Scheme) -> Option<Matmul> {
+        let pixels = self.pixels();
+        let every_pixel = self.taps == [1; 2] && self.stride == [1; 2] && self.size == self.result;
+        let full = 5 * u64::from(self.rows.next_multiple_of(MOST_MATMUL_ROWS)) <= 6 * u64::from(self.rows);
+        let matrix = |value, batch| MatrixOperand { value, k_contiguous: false, batch };
+        let is_matmul = scheme.products
+            && branch!("convolution: every pixel", every_pixel && self.groups == 1)
+            && branch!("convolution: full product", full && pixels > FEW_PIXELS)
+            && branch!(
+                "convolution: product in place",
+                self.rows.is_multiple_of(4) && pixels.is_multiple_of(4)
+            );
+        is_matmul.then(|| Matmul {
+            m: self.rows,
+            n: pixels,
+            k: self.channels,
+            batch: [1, self.images],
+            lhs: matrix(self.weights, [0; 2]),
+            rhs: matrix(self.input, [0, self.channels * pixels]),
+            alpha: 1.0,
+            epilogue: self.epilogue.clone(),
+            output: self.output,
+        })
+    }
+
     /// Refuses a convolution that needs more in one binding than a binding can span: an input, its copy, or an image of the result.
     pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
         let scheme = self.scheme(catalog);
+        if let Some(product) = self.as_matmul(scheme) {
+            return product.check(values, catalog);
+        }
         let load = self.load(scheme, values, catalog);
         let mut input = values.binding(self.input);
         match direct::Direct::new(self, scheme, catalog) {
@@ -240,6 +275,9 @@ impl Convolution {
         out: &mut Vec<Command>,
     ) -> Result<()> {
         let scheme = self.scheme(catalog);
+        if let Some(product) = self.as_matmul(scheme) {
+            return product.lower(label, values, catalog, out);
+        }
         let load = self.load(scheme, values, catalog);
         let launch = Launch { op: OP, label, catalog, load };
         let mut lowering = Lowering { launch, scheme, convolution: self, values, commands: out };

@@ -19,21 +19,26 @@ pub(crate) struct Direct {
     pub(crate) unrolled: u32,
 }
 
-/// `glsl/conv_tile.comp`: m channels x n pixels of the result per workgroup, k at a time, frame x frame per invocation.
+/// `glsl/conv_tile.comp`: m channels x n pixels of the result per workgroup, k at a time, a frame of rows x columns per
+/// invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tile {
     pub(crate) m: u32,
     pub(crate) n: u32,
     pub(crate) k: u32,
-    pub(crate) frame: u32,
+    pub(crate) frame: [u32; 2],
     /// Taken if there are at least this many tiles, in hundredths of what keeps the device busy.
     pub(crate) least_busy: u64,
+    /// And if the tiles, with what is empty of them, compute at most so much, in hundredths of what [`TILE_32`] computes.
+    pub(crate) most_computed: u64,
+    /// On architectures whose invocations keep so many sums, and the places of the elements that they load.
+    pub(crate) accumulators: u32,
 }
 
 impl Tile {
     /// Whether workgroups of this tile fit the device.
     pub(crate) fn fits(&self, limits: &Limits) -> bool {
-        shared_tile_fits([self.m, self.n, self.k], [self.frame; 2], limits)
+        shared_tile_fits([self.m, self.n, self.k], self.frame, limits)
     }
 }
 
@@ -52,6 +57,8 @@ pub(crate) struct Scheme {
     pub(crate) busy_groups: Option<u64>,
     /// The fewest multiply-adds of a part of a split sum.
     pub(crate) least_part: u32,
+    /// Whether kernels of 1 x 1 are products of matrices.
+    pub(crate) products: bool,
     pub(crate) default_for: DefaultFor,
 }
 
@@ -61,10 +68,36 @@ const SOFTWARE: Direct = Direct { lanes: 8, most_rows: 32, most_taps: 16, unroll
 const THIN: Direct = Direct { lanes: 1, most_rows: 4, most_taps: 16, unrolled: 64 };
 
 /// What every device can run, too.
-pub(super) const TILE_32: Tile = Tile { m: 32, n: 32, k: 16, frame: 4, least_busy: 0 };
-const TILE_64: Tile = Tile { m: 64, n: 64, k: 16, frame: 4, least_busy: 50 };
+pub(super) const TILE_32: Tile =
+    Tile { m: 32, n: 32, k: 16, frame: [4; 2], least_busy: 0, most_computed: u64::MAX, accumulators: 0 };
+// A fifth more work is as much as a larger tile gains: 1.98, 1.75, 1.47 and 1.30 instructions per multiply-add (`./dev isa
+// conv_tile --device navi31`).
+const TILE_64: Tile = Tile { m: 64, n: 64, least_busy: 50, most_computed: 120, ..TILE_32 };
+// Intel's compiler spills with 32 sums already: places take 12 registers more than in a matmul.
+const TILE_128_64: Tile = Tile { m: 128, frame: [8, 4], least_busy: 100, accumulators: 64, ..TILE_64 };
+const TILE_128: Tile = Tile { n: 128, frame: [8; 2], ..TILE_128_64 };
+
+/// The same wherever it fits.
+const fn always(tile: Tile) -> Tile {
+    Tile { least_busy: 0, most_computed: u64::MAX, ..tile }
+}
 
 const ANY: u32 = u32::MAX;
+
+/// A scheme of one tile for GPUs, which competes with their default on equal terms.
+const fn tile(name: &'static str, tiles: &'static [Tile]) -> Scheme {
+    Scheme {
+        name,
+        load: Load::Buffer,
+        direct: None,
+        direct_rows: 0,
+        tiles,
+        busy_groups: None,
+        least_part: 256,
+        products: false,
+        default_for: DefaultFor::Candidate,
+    }
+}
 
 /// Every scheme there is.
 pub(crate) static SCHEMES: &[Scheme] = &[
@@ -76,6 +109,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[TILE_32],
         busy_groups: Some(4),
         least_part: 256,
+        products: false,
         default_for: DefaultFor::Software,
     },
     Scheme {
@@ -83,9 +117,10 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         load: Load::Buffer,
         direct: Some(THIN),
         direct_rows: 4,
-        tiles: &[TILE_64, TILE_32],
+        tiles: &[TILE_128, TILE_128_64, TILE_64, TILE_32],
         busy_groups: None,
         least_part: 256,
+        products: true,
         default_for: DefaultFor::Gpu,
     },
     // For software drivers whose texel loads are not the faster ones.
@@ -97,18 +132,12 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[TILE_32],
         busy_groups: Some(4),
         least_part: 256,
+        products: false,
         default_for: DefaultFor::Candidate,
     },
-    Scheme {
-        name: "buffer-tile-64",
-        load: Load::Buffer,
-        direct: None,
-        direct_rows: 0,
-        tiles: &[Tile { least_busy: 0, ..TILE_64 }],
-        busy_groups: None,
-        least_part: 256,
-        default_for: DefaultFor::Candidate,
-    },
+    tile("buffer-tile-64", &[always(TILE_64)]),
+    tile("buffer-tile-128x64", &[always(TILE_128_64)]),
+    tile("buffer-tile-128", &[always(TILE_128)]),
     // Splits from small sums on, so that tests come to it.
     Scheme {
         name: "texel-tile",
@@ -118,6 +147,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[TILE_32],
         busy_groups: Some(4),
         least_part: 16,
+        products: false,
         default_for: DefaultFor::Tests,
     },
 ];

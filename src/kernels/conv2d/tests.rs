@@ -87,6 +87,41 @@ fn tiles_are_large_where_there_are_enough_of_them_and_they_fit() {
     assert_eq!(tile(&many, &asked), Some(32));
 }
 
+/// A card of this vendor that every tile fits.
+fn card(vendor: u32) -> Catalog {
+    catalog("buffer-tile", |info| {
+        roomy(info);
+        (info.limits.shared_bytes, info.vendor) = (1 << 15, vendor);
+    })
+}
+
+#[test]
+fn the_largest_tiles_want_registers_and_are_not_mostly_empty() {
+    let mut values = Values::default();
+    let (amd, intel) = (card(0x1002), card(0x8086));
+    let mut tiles = |images: u32, rows: u32, side: u32| {
+        let c = convolution(&mut values, [images, 64, rows], [side; 2], [3, 3], [1, 1]);
+        [&amd, &intel].map(|catalog| {
+            let tile = tile::Tiles::new(&c, catalog.variant(&FAMILY, Class::Large), catalog);
+            tile.extents()
+        })
+    };
+    // 56 x 56 pixels are 25 tiles of 128, and 49 of 64. A card is busy with 128.
+    assert_eq!(tiles(6, 128, 56), [[128, 128], [64, 64]]);
+    assert_eq!(tiles(5, 128, 56), [[128, 64], [64, 64]]);
+    assert_eq!(tiles(2, 128, 56), [[64, 64], [64, 64]]);
+    // Half of each large tile would be empty, then a third, then a sixth: of 128 x 128 some pixels more.
+    assert_eq!(tiles(8, 64, 56)[0], [64, 64]);
+    assert_eq!(tiles(8, 192, 56)[0], [64, 64]);
+    assert_eq!(tiles(8, 320, 56)[0], [128, 64]);
+    assert_eq!(tiles(8, 352, 56)[0], [128, 128]);
+    assert_eq!(tiles(8, 32, 56), [[32, 32]; 2]);
+    // 14 x 14 pixels are 224 in tiles of 32, 256 in tiles of 64 and 128.
+    assert_eq!(tiles(64, 128, 14)[0], [128, 128]);
+    // 5 x 5 are 32, 64, 128.
+    assert_eq!(tiles(640, 128, 5)[0], [32, 32]);
+}
+
 #[test]
 fn images_are_written_in_windows() {
     let mut values = Values::default();
@@ -164,4 +199,31 @@ fn what_would_be_copied_mostly_as_zeros_goes_to_tiles() {
     assert_eq!(kernel([1, 1], [1, 1]), ["matmul_pack.buffer", "conv_direct.buffer.plain"]);
     // Three rows of the result, of which two see zeros alone: 120,000 rows would be copied.
     assert_eq!(kernel([60_000, 1], [60_000, 1]), ["conv_tile.buffer.plain"]);
+}
+
+#[test]
+fn kernels_of_one_tap_are_products_where_tiles_are_full_and_nothing_is_packed() {
+    let mut values = Values::default();
+    let catalog = card(0x1002);
+    let mut kernel = |rows: u32, side: u32, change: fn(&mut Convolution)| {
+        let mut c = convolution(&mut values, [8, 64, rows], [side; 2], [1, 1], [0, 0]);
+        change(&mut c);
+        assert!(c.check(&values, &catalog).is_ok());
+        let commands = lower(&c, &mut values, &catalog).expect("fits");
+        assert_eq!(commands.len(), 1);
+        assert_eq!(commands[0].cost.flops, Some(2 * c.results() * 64));
+        modules(&commands)[0].0.clone()
+    };
+    let (product, tile) = ("matmul_tile.buffer.plain", "conv_tile.buffer.plain");
+    assert_eq!(kernel(128, 56, |_| ()), product);
+    assert_eq!(kernel(108, 56, |_| ()), product);
+    // Tiles of 128 channels would be emptier than tiles of 64, and of 32.
+    assert_eq!(kernel(104, 56, |_| ()), tile);
+    assert_eq!(kernel(64, 56, |_| ()), tile);
+    // Rows that are no groups of four, and so few pixels that products go another way.
+    assert_eq!(kernel(126, 56, |_| ()), tile);
+    assert_eq!(kernel(128, 57, |_| ()), tile);
+    assert_eq!(kernel(128, 4, |_| ()), tile);
+    let strided = |c: &mut Convolution| (c.stride, c.result) = ([2; 2], [28; 2]);
+    assert_eq!(kernel(128, 56, strided), tile);
 }

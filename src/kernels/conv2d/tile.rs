@@ -44,8 +44,31 @@ impl<'a> Tiles<'a> {
             let tiles = conv.tiles(1) * u64::from(c.images);
             branch!("convolution: tiles enough", 100 * tiles >= conv.tile.least_busy * busy)
         };
-        let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(&catalog.limits)).map(with);
-        fitting.find(enough).unwrap_or(with(&TILE_32))
+        let least = with(&TILE_32).computed();
+        let full = |conv: &Tiles<'_>| {
+            let most = conv.tile.most_computed.saturating_mul(least);
+            branch!("convolution: tiles full", 100 * conv.computed() <= most)
+        };
+        let able = |tile: &&Tile| {
+            tile.fits(&catalog.limits)
+                && branch!(
+                    "convolution: registers enough",
+                    tile.accumulators <= catalog.architecture.accumulators
+                )
+        };
+        let mut fitting = scheme.tiles.iter().filter(able).map(with);
+        fitting.find(|conv| full(conv) && enough(conv)).unwrap_or(with(&TILE_32))
+    }
+
+    /// Channels and pixels of a tile.
+    #[cfg(test)]
+    pub(super) fn extents(&self) -> [u32; 2] {
+        [self.tile.m, self.tile.n]
+    }
+
+    /// Results that are computed for an image, with those outside of it.
+    fn computed(&self) -> u64 {
+        self.tiles(1) * u64::from(self.tile.m * self.tile.n)
     }
 }
 
@@ -65,12 +88,12 @@ impl ConvKernel for Tiles<'_> {
     fn constants(&self, input: Format) -> Constants<conv_tile::File> {
         let Tile { m, n, k, frame, .. } = self.tile;
         let [taps_y, taps_x] = self.convolution.taps;
-        Constants::new((m / frame) * (n / frame))
+        Constants::new((m / frame[0]) * (n / frame[1]))
             .with(tile::TILE_M, m)
             .with(tile::TILE_N, n)
             .with(tile::TILE_K, k)
-            .with(tile::FRAME_M, frame)
-            .with(tile::FRAME_N, frame)
+            .with(tile::FRAME_M, frame[0])
+            .with(tile::FRAME_N, frame[1])
             .with(conv_tile::TAPS_Y, taps_y)
             .with(conv_tile::TAPS_X, taps_x)
             .with(conv_tile::INPUT_FORMAT, input as u32)

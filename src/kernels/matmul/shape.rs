@@ -60,6 +60,16 @@ impl Tile {
         matches!(self, Tile::Rows { rows: ..=4, .. })
     }
 
+    /// Whether a step along k has too few loads: a GPU's memory wants 8 of 16 bytes in flight for each subgroup.
+    fn loads_little(self, columns: u32) -> bool {
+        match self {
+            Tile::Rows { rows, width, .. } => branch!("rows: few loads", rows <= 4 && width == 1),
+            // Four vec4s of rows, and one for each column.
+            Tile::Dot { columns: most, .. } => branch!("dot: few loads", most <= FEW_COLUMNS && columns < 4),
+            Tile::Shared { .. } => false,
+        }
+    }
+
     /// Whether steps along k may be long ones.
     pub(super) fn takes_long_steps(self) -> bool {
         matches!(self, Tile::Rows { rows: 16.., .. })
@@ -87,7 +97,8 @@ impl Tile {
         match self {
             Tile::Rows { lanes, rows, width } => {
                 let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
-                let long = branch!("rows: steps are long", self.takes_long_steps() && padded);
+                let long = branch!("rows: steps are long", self.takes_long_steps() && padded)
+                    || self.loads_little(n);
                 let mut constants = Constants::<matmul_rows::File>::new(lanes)
                     .with(matmul_rows::LANES, lanes)
                     .with(matmul_rows::ROWS, rows)
@@ -112,7 +123,8 @@ impl Tile {
                     .with(matmul_dot::LANES, lanes)
                     .with(matmul_dot::ROWS, rows)
                     .with(matmul_dot::COLUMNS, n)
-                    .with(matmul_dot::K_CONTIGUOUS, b.k_contiguous);
+                    .with(matmul_dot::K_CONTIGUOUS, b.k_contiguous)
+                    .with(matmul_dot::UNROLL, if self.loads_little(n) { 2 } else { 1 });
                 set_common(a, b, (epilogue, wide), &mut constants);
                 constants.of(match (load, plain) {
                     (Load::Buffer, true) => matmul_dot::Module::BufferPlain,

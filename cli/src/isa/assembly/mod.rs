@@ -24,6 +24,8 @@ struct Instruction<'a> {
     /// Whether it is issued together with the one before it.
     paired: bool,
     load: Option<Load>,
+    /// Loads from memory that may still be on their way after it, if it waits for some.
+    waits: Option<u32>,
 }
 
 /// A load; how many bits it brings each invocation.
@@ -55,6 +57,8 @@ pub(crate) struct MainLoop {
     pub(crate) global_load_bits: Option<u32>,
     /// The narrowest load from shared memory.
     pub(crate) lds_load_bits: Option<u32>,
+    /// The most loads from memory that are on their way at a time; `None` if the assembly does not tell of waits.
+    pub(crate) loads_in_flight: Option<u32>,
 }
 
 impl MainLoop {
@@ -71,7 +75,13 @@ impl MainLoop {
     fn of(instructions: &[Instruction<'_>]) -> MainLoop {
         let narrower = |known: Option<u32>, bits: u32| Some(known.map_or(bits, |known| known.min(bits)));
         let mut counted = MainLoop::default();
+        let mut in_flight = 0u32;
         for one in instructions {
+            in_flight += u32::from(matches!(one.load, Some(Load::Global(_))));
+            if let Some(left) = one.waits {
+                counted.loads_in_flight = counted.loads_in_flight.max(Some(in_flight));
+                in_flight = in_flight.min(left);
+            }
             counted.instructions += usize::from(!one.paired);
             counted.macs += one.macs;
             counted.fmas += usize::from(one.macs > 0.0);

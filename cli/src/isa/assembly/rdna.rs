@@ -34,7 +34,13 @@ fn instruction<'a>(mnemonic: &str, operands: &'a str) -> Instruction<'a> {
         macs: macs(mnemonic),
         paired: false,
         load,
+        waits: if mnemonic == "s_waitcnt" { loads_left(operands) } else { None },
     }
+}
+
+/// 3 of `vmcnt(3) lgkmcnt(0)`; nothing if it is not loads from memory that are waited for.
+fn loads_left(operands: &str) -> Option<u32> {
+    operands.split_once("vmcnt(")?.1.split_once(')')?.0.parse().ok()
 }
 
 /// Multiply-adds that a vector instruction makes in one lane.
@@ -122,6 +128,7 @@ BB3:
             vector_instructions: 6,
             global_load_bits: Some(128),
             lds_load_bits: Some(128),
+            loads_in_flight: None,
         };
         assert_eq!(found, wanted);
         assert!((found.fma_share() - 1.0 / 3.0).abs() < 1e-12);
@@ -210,6 +217,23 @@ BB0:
         }
         assert_eq!(load_bits("v_mov_b32_e32"), None);
         assert_eq!(load_bits("ds_write_b128"), None);
+    }
+
+    #[test]
+    fn loads_are_on_their_way_until_they_are_waited_for() {
+        let text = "\
+BB0:
+\tbuffer_load_b128 v[0:3], v1
+\tbuffer_load_b128 v[4:7], v1
+\ts_waitcnt lgkmcnt(0)
+\tglobal_load_b32 v8, v1
+\ts_waitcnt vmcnt(1)
+\tbuffer_load_b128 v[0:3], v1
+\ts_waitcnt vmcnt(0) lgkmcnt(0)
+\tv_fmac_f32_e32 v0, v1, v2
+\ts_branch BB0
+";
+        assert_eq!(main_loop(text).loads_in_flight, Some(3));
     }
 
     #[test]
