@@ -1274,8 +1274,8 @@ tm_status tm_import_or_upload(const tm_accelerator *gpu,
 bool tm_tensor_is_imported(const tm_tensor *tensor);
 
 // The contents for another library of this process that takes DLPack: `managed` gets a `DLManagedTensor *` of
-// dlpack.h, dense and in the CPU's memory. It is a copy, which belongs to whoever takes it and is freed by its
-// deleter. Waits for the submission that writes the contents, and for nothing else.
+// dlpack.h, dense and in the CPU's memory. It is a copy, which the caller owns: its deleter
+// frees it. Waits for the submission that writes the contents, and for nothing else.
 tm_status tm_tensor_to_dlpack(const tm_tensor *tensor,
                               void **managed);
 

@@ -74,8 +74,8 @@ unsafe extern "C" fn free_copy(managed: *mut Managed) {
 }
 
 /// The contents for another library of this process that takes DLPack: `managed` gets a `DLManagedTensor *` of
-/// dlpack.h, dense and in the CPU's memory. It is a copy, which belongs to whoever takes it and is freed by its
-/// deleter. Waits for the submission that writes the contents, and for nothing else.
+/// dlpack.h, dense and in the CPU's memory. It is a copy, which the caller owns: its deleter
+/// frees it. Waits for the submission that writes the contents, and for nothing else.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_tensor_to_dlpack(
     tensor: Option<&tm_tensor>,

@@ -139,7 +139,8 @@ impl Accelerator {
     }
 
     /// A tensor with a copy of anything that has `__dlpack__`, in the CPU's memory.
-    fn from_dlpack(&self, data: &Bound<'_, PyAny>) -> Result<Tensor> {
+    #[pyo3(name = "from_dlpack")]
+    fn upload_dlpack(&self, data: &Bound<'_, PyAny>) -> Result<Tensor> {
         let array = data.py().import("numpy")?.call_method1("from_dlpack", (data,))?;
         self.upload(&array, None)
     }

@@ -24,7 +24,7 @@ pub(crate) struct Recording {
 
 #[derive(Debug)]
 enum State {
-    Open(tidemill::Recording),
+    Open(Box<tidemill::Recording>),
     Submitted(tidemill::Submission),
     /// It is a plan, or was discarded.
     Ended,
@@ -38,7 +38,7 @@ pub(crate) fn lock<T>(state: &Mutex<T>) -> Result<std::sync::MutexGuard<'_, T>> 
 
 impl Recording {
     pub(crate) fn new(recording: tidemill::Recording) -> Recording {
-        Recording { state: Mutex::new(State::Open(recording)) }
+        Recording { state: Mutex::new(State::Open(Box::new(recording))) }
     }
 
     /// Does something with the open recording.
@@ -53,7 +53,7 @@ impl Recording {
     pub(crate) fn take(&self) -> Result<tidemill::Recording> {
         let mut state = lock(&self.state)?;
         match std::mem::replace(&mut *state, State::Ended) {
-            State::Open(recording) => Ok(recording),
+            State::Open(recording) => Ok(*recording),
             before => {
                 *state = before;
                 Err(ended())
@@ -136,7 +136,8 @@ impl Recording {
     }
 
     /// Ends the recording as a plan, which submits it as often as it is wanted.
-    fn into_plan(&self, py: Python<'_>) -> Result<Plan> {
+    #[pyo3(name = "into_plan")]
+    fn end_as_plan(&self, py: Python<'_>) -> Result<Plan> {
         let recording = self.take()?;
         Ok(Plan::new(py.detach(|| recording.into_plan())?))
     }

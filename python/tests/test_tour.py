@@ -16,8 +16,9 @@ import numpy as np
 import tidemill
 from tidemill import errors
 
-# SPIR-V that the tests of the library use.
-FIXTURES = Path(__file__).parents[2] / "tests/fixtures"
+# The repository; SPIR-V that the tests of the library use.
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests/fixtures"
 
 SAXPY = """#version 450
 layout(local_size_x = LOCAL) in;
@@ -64,7 +65,7 @@ class Tour(unittest.TestCase):
             for shape in ((), (1,), (0,), (5,), (2, 3), (2, 1, 3, 4)):
                 x = (RANDOM.integers(0, 100, size=shape)).astype(dtype)
                 tensor = self.gpu.upload(x)
-                self.assertEqual((tensor.shape, tensor.dtype), (x.shape, x.dtype.name))
+                self.assertEqual((tensor.shape, tensor.dtype, tensor.size_bytes), (x.shape, x.dtype.name, x.nbytes))
                 np.testing.assert_array_equal(tensor.numpy(), x)
         x = wave(6, 8)
         # Views, in any order.
@@ -229,6 +230,7 @@ class Tour(unittest.TestCase):
             y = r.keep(r.sum(r.of(x) * 2, axis=1))
             plan = r.into_plan()
         plan.prepare()
+        plan.profiling("off")
         for _ in range(3):
             batch = wave(8, 8)
             x.write(batch)
@@ -320,6 +322,9 @@ class Tour(unittest.TestCase):
             r.dispatch(kernel, [tx, tx, tidemill.InOut(ty)], **run)
         self.same(kept, (2.5 * x + y + 11) * 2, rtol=1e-4, atol=1e-4)
         self.same(ty, 3.5 * x + 10, rtol=1e-4, atol=1e-4)
+        square = tidemill.Kernel.from_glsl_file(ROOT / "examples/custom_kernel.comp", defines={"OFFSET": "0.5"})
+        squares = self.gpu.run(lambda r: r.dispatch(square, [tx, tidemill.Output(n)], groups=(-(-n // 64), 1, 1)))
+        self.same(squares[0], x * x + 0.5)
         with self.assertRaisesRegex(errors.KernelError, "broken:3"):
             tidemill.Kernel.from_glsl("broken", "#version 450\nvoid main() {\n  nonsense;\n}\n")
 
@@ -334,16 +339,38 @@ class Tour(unittest.TestCase):
         self.assertIn("matmul", str(session.run))
         self.assertIn("<html", tidemill.html_report("tour", [session.run]))
         json.loads(session.run.trace_json())
+        session.run.check()
+        self.assertIn("<html", session.run.html())
         with self.gpu.recording() as r:
             r.profiling("isolated")
             r.keep(r.softmax(x))
         r.submission.wait()
         self.assertGreater(r.submission.profile()["busy_ns"], 0)
+        self.assertIn("softmax", r.submission.profile_table())
+        session = self.gpu.begin_profiling("by hand", mode="isolated")
+        self.gpu.run(lambda r: r.exp(x))
+        self.assertEqual(session.finish().json()["mode"], "isolated")
+        with self.assertRaises(errors.ClosedError):
+            session.finish()
         with self.assertRaises(errors.ParameterError):
             self.gpu.begin_profiling("tour", mode="all")
         self.assertGreater(self.gpu.stats()["submissions"], 0)
 
-    def test_16_threads(self):
+    def test_16_what_the_device_can_do(self):
+        self.assertGreater(self.gpu.peaks()["gflops"], 0)
+        names = {variant["family"] for variant in self.gpu.variants()}
+        self.assertLessEqual({"matmul", "softmax"}, names)
+        tuned = self.gpu.tune(families=["softmax"], seconds=0.01)
+        self.assertTrue(tuned["out_of_time"])
+        with self.assertRaisesRegex(errors.ParameterError, "seconds -1"):
+            self.gpu.tune(seconds=-1)
+        self.gpu.wait_prewarmed()
+        self.assertGreaterEqual(self.gpu.trim(), 0)
+        # Not under RenderDoc: what is missing is said before the function is called.
+        with self.assertRaises(errors.ProfileError):
+            self.gpu.capture("tour", lambda: self.fail("it was called"))
+
+    def test_17_threads(self):
         x = wave(128, 128)
         tensor = self.gpu.upload(x)
         failures = []
@@ -365,7 +392,7 @@ class Tour(unittest.TestCase):
             thread.join()
         self.assertEqual(failures, [])
 
-    def test_17_close(self):
+    def test_18_close(self):
         gpu = tidemill.Accelerator(validation=True, prewarm="off", application="python-tour")
         tensor = gpu.upload([1.0])
         with self.assertRaisesRegex(errors.StillInUseError, "1"):
@@ -378,7 +405,7 @@ class Tour(unittest.TestCase):
         self.assertEqual(gpu.validation_messages(), [])
         gpu.close()
 
-    def test_18_a_process_ends_with_everything_open(self):
+    def test_19_a_process_ends_with_everything_open(self):
         # Prewarming goes on in the background, a recording is open and work is in flight.
         program = """
 import tidemill
@@ -395,7 +422,7 @@ print(y.tolist())
             self.assertIn("[[7.0, 10.0], [15.0, 22.0]]", done.stdout, done.stderr)
             self.assertEqual(done.returncode, 0 if not end else 3 if "exit" in end else 1, done.stderr)
 
-    def test_19_a_forked_process_is_told(self):
+    def test_20_a_forked_process_is_told(self):
         program = """
 import os, tidemill
 gpu = tidemill.Accelerator.shared()
