@@ -1276,8 +1276,7 @@ bool tm_tensor_is_imported(const tm_tensor *tensor);
 // The contents for another library of this process that takes DLPack: `managed` gets a `DLManagedTensor *` of
 // dlpack.h, dense and in the CPU's memory. It is a copy, which the caller owns: its deleter
 // frees it. Waits for the submission that writes the contents, and for nothing else.
-tm_status tm_tensor_to_dlpack(const tm_tensor *tensor,
-                              void **managed);
+tm_status tm_tensor_to_dlpack(const tm_tensor *tensor, void **managed);
 
 // A tensor of another library of this process: `managed` is a `DLManagedTensor *` of dlpack.h, dense and row-major, in
 // the CPU's memory. It is the library's from this call on, whether the call works or fails. Without a copy where that

@@ -300,10 +300,10 @@ impl Value {
 
     /// Slices, as of NumPy's arrays: `x[1:3, ::-1]`.
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Result<Value> {
-        value(self.recording.bind(py), |r| {
-            let part = Slices::new("slice", index, r.shape(self.value)?)?;
-            Ok(r.slice_step(self.value, part.ranges.as_slice(), &part.steps)?)
-        })
+        let recording = self.recording.bind(py);
+        let shape = recording.get().with(|r| Ok(r.shape(self.value)?))?;
+        let part = Slices::new("slice", index, shape)?;
+        value(recording, |r| Ok(r.slice_step(self.value, part.ranges.as_slice(), &part.steps)?))
     }
 
     /// A value has no truth: it has no contents before its recording was submitted.

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyTuple;
 use tidemill::explain::Explanation;
 
@@ -30,10 +31,11 @@ enum State {
     Ended,
 }
 
-/// A lock's contents. A call that panicked inside has left them in an unknown state.
+/// A lock's contents. The interpreter is released while another thread has the lock, since that one may need it to go on.
+/// A call that panicked inside has left them in an unknown state.
 pub(crate) fn lock<T>(state: &Mutex<T>) -> Result<std::sync::MutexGuard<'_, T>> {
     let failed = |_| Failure::new("InternalError", "an earlier call on this object panicked".to_owned());
-    state.lock().map_err(failed)
+    Python::attach(|py| state.lock_py_attached(py)).map_err(failed)
 }
 
 impl Recording {

@@ -250,8 +250,10 @@ class Tour(unittest.TestCase):
         with self.gpu.recording() as r:
             r.update(cache, np.s_[1:2], self.gpu.upload([[1.0, 2.0]]))
             total = r.keep(r.sum(cache))
+            roles = [value["role"] for value in r.explain_json()["values"]]
         self.same(cache, np.array([[0, 0], [1, 2], [0, 0]], np.float32))
         self.assertEqual(total.item(), 3)
+        self.assertIn("state", roles)
         with self.gpu.recording() as r:
             r.assign(cache, r.of(cache) + 1)
             with self.assertRaises(errors.ParameterError):
@@ -385,11 +387,28 @@ class Tour(unittest.TestCase):
             except Exception as error:
                 failures.append(error)
 
+        def share(r):
+            for _ in range(50):
+                try:
+                    r.matmul(r.of(tensor)[1:], tensor)
+                    r.sum(tensor, axis=7)
+                except errors.ShapeError:
+                    continue
+                failures.append("axis 7")
+
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        self.assertEqual(failures, [])
+        # One recording, with operations that fail: threads wait for each other, and none forever.
+        with self.gpu.recording() as shared:
+            threads = [threading.Thread(target=share, args=(shared,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
         self.assertEqual(failures, [])
 
     def test_18_close(self):

@@ -36,10 +36,9 @@ impl Recording {
 
     /// A box by slices, as `numpy.s_[1:3, ::2]` has them; of a value also `x[1:3, ::2]`.
     fn slice(slf: &Bound<'_, Self>, x: Operand<'_>, index: &Bound<'_, PyAny>) -> Result<Value> {
-        value(slf, |r| {
-            let part = Slices::new("slice", index, r.shape(x.get())?)?;
-            Ok(r.slice_step(x.get(), part.ranges.as_slice(), &part.steps)?)
-        })
+        let shape = slf.get().with(|r| Ok(r.shape(x.get())?))?;
+        let part = Slices::new("slice", index, shape)?;
+        value(slf, |r| Ok(r.slice_step(x.get(), part.ranges.as_slice(), &part.steps)?))
     }
 
     /// One after the other along an axis.
