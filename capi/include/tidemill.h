@@ -1273,19 +1273,6 @@ tm_status tm_import_or_upload(const tm_accelerator *gpu,
 // Whether the contents are still in the application's own memory, as tm_import left them; false for NULL.
 bool tm_tensor_is_imported(const tm_tensor *tensor);
 
-// The contents for another library of this process that takes DLPack: `managed` gets a `DLManagedTensor *` of
-// dlpack.h, dense and in the CPU's memory. It is a copy, which the caller owns: its deleter
-// frees it. Waits for the submission that writes the contents, and for nothing else.
-tm_status tm_tensor_to_dlpack(const tm_tensor *tensor, void **managed);
-
-// A tensor of another library of this process: `managed` is a `DLManagedTensor *` of dlpack.h, dense and row-major, in
-// the CPU's memory. It is the library's from this call on, whether the call works or fails. Without a copy where that
-// can be done, as tm_import; then its deleter is called when the last tensor on it and the last submission that reads
-// it are gone, on any thread. Nothing writes the memory until then. It must not throw.
-tm_status tm_tensor_from_dlpack(const tm_accelerator *gpu,
-                                void *managed,
-                                tm_tensor **tensor);
-
 // A tensor as an operand.
 tm_value tm_of(const tm_tensor *tensor);
 

@@ -53,7 +53,7 @@ mod norm;
 
 mod epilogue;
 
-mod product;
+mod matmul;
 
 mod convolution;
 
