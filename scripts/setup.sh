@@ -11,6 +11,10 @@ MESA_CACHE=$CACHE/mesa
 SHIM_CACHE=$CACHE/drm-shim
 MDBOOK_VERSION=0.5.4
 MDBOOK=$CACHE/mdbook-$MDBOOK_VERSION/bin/mdbook
+# Where the wheel is built and tested. The versions are part of the name: another one is another folder.
+MATURIN_VERSION=1.16.0
+NUMPY_VERSION=2.4.6
+PYTHON_ENV=$CACHE/python-maturin-$MATURIN_VERSION-numpy-$NUMPY_VERSION
 SETUP_LOG=$CACHE/setup.log
 
 # One set for all of the workspace, so that nothing is compiled twice.
@@ -285,6 +289,21 @@ setup_mdbook() {
     [[ -x $MDBOOK ]]
 }
 
+# An environment of Python with what builds the wheel and what its tests need, from PyPI.
+setup_python() {
+    if [[ -e $PYTHON_ENV/ready ]]; then return 0; fi
+    mkdir -p "$CACHE"
+    if ! python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>>"$SETUP_LOG" && can_install; then
+        note "installing python3-venv: the wheel is built and tested in an environment of its own"
+        install_packages python3 python3-venv || true
+    fi
+    note "installing maturin $MATURIN_VERSION and numpy $NUMPY_VERSION into $PYTHON_ENV"
+    rm -rf "$PYTHON_ENV"
+    python3 -m venv "$PYTHON_ENV" >>"$SETUP_LOG" 2>&1 &&
+        "$PYTHON_ENV/bin/pip" install --quiet "maturin==$MATURIN_VERSION" "numpy==$NUMPY_VERSION" >>"$SETUP_LOG" 2>&1 &&
+        touch "$PYTHON_ENV/ready"
+}
+
 # --- A real GPU's compiler ---------------------------------------------------------------------------------------------
 
 have_radv() { manifest icd.d 'radeon_icd*.json'; }
@@ -443,6 +462,7 @@ setup() {
         setup_vendors
         setup_chromium_vulkan || SETUP_MISSING+=("the Vulkan parts of Debian's package chromium-common")
         setup_mdbook || SETUP_MISSING+=("mdbook (cargo install mdbook)")
+        setup_python || SETUP_MISSING+=("Python 3.11 with venv, maturin and numpy (log: $SETUP_LOG)")
     fi
     if ((${#SETUP_MISSING[@]})); then
         for what in "${SETUP_MISSING[@]}"; do note "still missing, please install: $what"; done

@@ -154,6 +154,7 @@ fn explained_value(value: &ExplainedValue) -> Value {
     let role = match value.role {
         Role::Input => "input",
         Role::Output => "output",
+        Role::State => "state",
         _ => "temporary",
     };
     json!({

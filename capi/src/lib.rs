@@ -37,6 +37,8 @@ mod tensor;
 
 mod memory;
 
+mod dlpack;
+
 mod recording;
 
 mod submission;

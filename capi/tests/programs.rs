@@ -105,6 +105,11 @@ fn cpp_values() {
 }
 
 #[test]
+fn other_libraries_by_dlpack() {
+    passes(&own("dlpack.c"), &[]);
+}
+
+#[test]
 fn kernels_plans_and_profiles() {
     let out = folder("profiles");
     let kernel = crate_dir().join("../tests/fixtures/scale.spv");

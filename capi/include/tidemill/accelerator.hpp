@@ -187,6 +187,10 @@ public:
                                        nullptr, out);
         });
     }
+    // Of another library's DLManagedTensor, which is the library's from then on, also if the call fails.
+    Tensor from_dlpack(void *managed) const {
+        return tensor([&](auto **out) { return tm_tensor_from_dlpack(get(), managed, out); });
+    }
     template <typename T>
     Tensor zeros(const Shape &shape) const {
         return tensor(

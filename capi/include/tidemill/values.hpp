@@ -254,6 +254,12 @@ public:
         detail::filled<T>(fill, [&](auto call, void *user) { return tm_tensor_write_with(get(), call, user); });
     }
     bool is_imported() const noexcept { return tm_tensor_is_imported(get()); }
+    // The contents as a DLManagedTensor, which the caller owns and frees by its deleter.
+    void *to_dlpack() const {
+        void *managed = nullptr;
+        check(tm_tensor_to_dlpack(get(), &managed));
+        return managed;
+    }
     Tensor reshape(const Shape &shape) const {
         return Tensor(detail::made<tm_tensor>(
             [&](auto **out) { return tm_tensor_reshape(get(), shape.data(), shape.rank(), out); }));

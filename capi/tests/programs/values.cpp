@@ -26,6 +26,13 @@ static void throws(tm_status status, const std::string &text, F &&call) {
     FAIL("nothing was thrown, not \"%s\"", text.c_str());
 }
 
+static void dlpack(const tidemill::Accelerator &gpu) {
+    Tensor x = gpu.upload(Floats{1, 2, 3, 4}, {2, 2});
+    Tensor back = gpu.from_dlpack(x.to_dlpack());
+    CHECK((back.shape() == Shape{2, 2}) && (back.read<float>() == Floats{1, 2, 3, 4}));
+    throws(TM_INVALID_ARGUMENT, "managed is NULL", [&] { gpu.from_dlpack(nullptr); });
+}
+
 static void operators(const tidemill::Accelerator &gpu) {
     Tensor x = gpu.upload(Floats{1, 2, 3, 4}, {2, 2}), y = gpu.upload(Floats{10, 20}, {2});
     auto r = gpu.begin_recording();
@@ -166,6 +173,7 @@ int main(int argc, char **argv) {
     config.on_message_user = &complaints;
     tidemill::Accelerator gpu(config);
     operators(gpu);
+    dlpack(gpu);
     tensors(gpu);
     plans_and_kernels(gpu, argv[1]);
     streams(gpu);
