@@ -259,6 +259,7 @@ const KNOTS: &[(&str, &[&str])] = &[
         "runtime",
         &[
             "accelerator",
+            "argument",
             "execute",
             "measure",
             "operand",

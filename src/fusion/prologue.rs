@@ -4,10 +4,12 @@
 use crate::fusion::def_use::{DefUse, each_node};
 use crate::fusion::elementwise::{joined_label, reads_whole};
 use crate::ir::branches::branch;
-use crate::ir::elementwise::{Map, MapInput};
+use crate::ir::copy::Sequence;
+use crate::ir::elementwise::{COUNTED, Map, MapInput};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::Label;
+use crate::shape::axes::Geometry;
 use crate::shape::{DType, MAX_RANK};
 
 /// Puts every head that fits into what is behind it, at that one's place.
@@ -28,11 +30,11 @@ pub(crate) fn absorb_heads(graph: &mut Graph) {
 
 /// The reduction or softmax at `i` with the program that makes its input, and that program's place.
 fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Option<(usize, Node)> {
-    let input = match &nodes[i].op {
-        Op::Reduce(reduce) => reduce.input,
+    let (input, geometry) = match &nodes[i].op {
+        Op::Reduce(reduce) => (reduce.input, reduce.geometry),
         Op::Softmax(softmax) => {
             branch!("head: before a softmax");
-            softmax.input
+            (softmax.input, softmax.geometry)
         }
         _ => {
             branch!("head: of neither");
@@ -42,6 +44,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
     let root = graph.root(input);
     let place = def_use.place_of_writer(root)?;
     let Op::Elementwise(head) = &nodes[place as usize].op else { return None };
+    let head = &counted(head, |input| counts_along(graph, nodes, def_use, head, input, geometry));
     if branch!("head: kept", graph.value(root).kept.is_some())
         || branch!("head: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
         || !def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32)
@@ -74,14 +77,51 @@ fn makes_one_dense_result(graph: &Graph, head: &Map) -> bool {
     let single =
         |input: &MapInput| branch!("head: one for all", input.strides == [0; MAX_RANK]) && input.offset == 0;
     let whole = |input: &MapInput| branch!("head: reads whole", reads_whole(graph, head, input));
+    let count = |input: &MapInput| branch!("head: counts", input.strides == COUNTED);
     head.only_output().is_some()
-        && head.inputs.iter().all(|input| word(input) && (single(input) || whole(input)))
+        && head.inputs.iter().all(|input| word(input) && (count(input) || single(input) || whole(input)))
+}
+
+/// The program with inputs that are counted where they may be. Another input stands behind their bindings.
+fn counted(head: &Map, may_be: impl Fn(&MapInput) -> bool) -> Map {
+    let mut head = head.clone();
+    let Some(other) = head.inputs.iter().find(|input| !may_be(input)).map(|input| input.value) else {
+        return head;
+    };
+    for input in head.inputs.iter_mut().filter(|input| may_be(input)) {
+        *input = MapInput { value: other, strides: COUNTED, offset: 0 };
+    }
+    head
+}
+
+/// Whether an input is 0, 1, 2, … along the rows, the same for each.
+fn counts_along(
+    graph: &Graph,
+    nodes: &[Node],
+    def_use: &DefUse,
+    head: &Map,
+    input: &MapInput,
+    rows: Geometry,
+) -> bool {
+    let made =
+        |place: u32| matches!(&nodes[place as usize].op, Op::Generate(g) if g.sequence == Sequence::IotaU32);
+    if !rows.is_rows() || !def_use.place_of_writer(graph.root(input.value)).is_some_and(made) {
+        return false;
+    }
+    let shape = graph.value(head.outputs[0].value).shape;
+    // Dimensions of one element have no place of their own.
+    let mut long = (0..shape.rank()).rev().filter(|&d| shape.dims()[d] > 1);
+    let along = long
+        .next()
+        .is_some_and(|d| shape.dims()[d] as u64 == rows.extent && input.strides[d] == 1 && input.offset == 0);
+    branch!("head: counts along rows", along && long.all(|d| input.strides[d] == 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ir::build::Build;
+    use crate::ir::copy::Generate;
     use crate::ir::elementwise::{OpCode, Operand, Step, dense_strides};
     use crate::ir::reduce::Reduction;
     use crate::ir::value::ValueId;
@@ -116,6 +156,24 @@ mod tests {
         let mut touched = Vec::new();
         nodes[0].op.touches(|value, write| touched.push((value, write)));
         assert_eq!(touched, [(x, false), (x + 1, false), (sum, true)]);
+    }
+
+    #[test]
+    fn places_along_the_rows_are_counted() {
+        for (places, strides, is_counted) in [([1, 100], [0, 1, 0, 0], true), ([8, 1], [1, 0, 0, 0], false)] {
+            let mut b = Build::default();
+            let x = b.tensor([8, 100]);
+            let iota = b.produced(places);
+            b.push("iota", iota, Generate { sequence: Sequence::IotaU32, seed: 0, output: iota });
+            let made = b.strided(OpCode::LtU32, [8, 100].into(), &[(x, DENSE), (iota, strides)]);
+            sum(&mut b, made, 1);
+            let nodes = absorbed(b);
+            let mut reads_iota = false;
+            nodes
+                .iter()
+                .for_each(|node| node.op.touches(|value, write| reads_iota |= value == iota && !write));
+            assert_eq!((nodes.len() == 2, reads_iota), (is_counted, !is_counted), "{places:?}");
+        }
     }
 
     #[test]

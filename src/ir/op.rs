@@ -117,6 +117,7 @@ impl Op {
             Op::Scatter(scatter) => {
                 note(scatter.indices, false);
                 note(scatter.updates, false);
+                scatter.over.iter().for_each(|&over| note(over, false));
                 note(scatter.output, true);
             }
             Op::Histogram(histogram) => {

@@ -3,7 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
-use crate::ir::copy::{CopyBox, Fill, Gather};
+use crate::ir::copy::{CopyBox, Fill, Gather, Indexed};
 use crate::ir::elementwise::{Map, MapInput, OpCode, Operand as MapOperand};
 use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
@@ -305,7 +305,7 @@ impl Recording {
         check_words(op, "table", dtype)?;
         let (whole, geometry) = layout::gather(op, shape, wanted, 0)?;
         let output = self.produce(op, whole, dtype)?;
-        let gather = Gather { table, geometry, rows, by_element: false, output };
+        let gather = Gather { table, geometry, rows, indexed: Indexed::Slices, output };
         self.push(self.label(op, output), gather)?;
         Ok(self.handle(output))
     }

@@ -8,6 +8,7 @@ mod binary;
 mod cast;
 mod compare;
 pub(crate) mod conv2d;
+mod dynamic;
 mod elementwise;
 pub(crate) mod epilogue;
 mod generate;

@@ -1,6 +1,7 @@
 //! What operations work on.
 
 use crate::ir::value::ValueId;
+use crate::runtime::argument::Argument;
 use crate::runtime::tensor::Tensor;
 use crate::shape::{DType, Element, F16};
 
@@ -94,6 +95,14 @@ operands! {
 operands! {
     half_float::f16: number => Operand::Scalar(number.into());
 }
+
+impl<T> sealed::Sealed for Argument<T> {}
+
+impl<'a, T> IntoOperand<'a> for Argument<T> {}
+
+impl<T> sealed::Sealed for &Argument<T> {}
+
+impl<'a, T> IntoOperand<'a> for &Argument<T> {}
 
 impl sealed::Sealed for &Tensor {}
 

@@ -8,6 +8,7 @@ mod asynchronous;
 mod cases;
 mod closures;
 mod conv2d;
+mod dynamic;
 mod elementwise;
 mod fixtures;
 #[path = "../../src/fnv1a.rs"]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
-use crate::ir::elementwise::{MAX_SCALARS, Map};
+use crate::ir::elementwise::{COUNTED, MAX_SCALARS, Map, MapInput};
 use crate::ir::op_code::OpSet;
 use crate::ir::value::{Access, ValueId, Values};
 use crate::kernels::axis::span::input_window;
@@ -74,8 +74,11 @@ pub(crate) fn set_constants<K>(head: &Map, constants: &mut Constants<K>)
 where
     K: KernelFile + Includes<head::File> + Includes<program::File>,
 {
-    let single = head.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; 4]);
-    constants.set(head::SINGLE, single.fold(0, |all, (k, _)| all | 1 << k));
+    let mask = |fits: fn(&MapInput) -> bool| {
+        head.inputs.iter().enumerate().fold(0, |all, (k, input)| all | u32::from(fits(input)) << k)
+    };
+    constants.set(head::SINGLE, mask(|input| input.strides == [0; 4]));
+    constants.set(head::PLACES, mask(|input| input.strides == COUNTED));
     constants.set(program::COUNT, head.steps.len() as u32);
     for (constant, step) in program::STEP.into_iter().zip(&head.steps) {
         constants.set(constant, step.word());
