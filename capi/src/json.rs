@@ -154,6 +154,7 @@ fn explained_value(value: &ExplainedValue) -> Value {
     let role = match value.role {
         Role::Input => "input",
         Role::Output => "output",
+        Role::Argument => "argument",
         _ => "temporary",
     };
     json!({
@@ -162,6 +163,9 @@ fn explained_value(value: &ExplainedValue) -> Value {
         "dtype": value.dtype.to_string(),
         "bytes": value.bytes,
         "block": value.block,
+        "argument": value.argument.as_ref().map(|argument| json!({
+            "name": argument.name, "least": argument.least, "most": argument.most,
+        })),
     })
 }
 

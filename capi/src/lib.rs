@@ -59,6 +59,8 @@ mod layout;
 
 mod index;
 
+mod dynamic;
+
 mod sort;
 
 mod kernel;

@@ -146,7 +146,9 @@ fn code(error: &Error) -> tm_status {
         | Error::PadRank { .. }
         | Error::NoOperands { .. } => TM_SHAPE,
         Error::Type { .. } => TM_TYPE,
-        Error::Parameter { .. } | Error::Epilogue { .. } | Error::Incomplete { .. } => TM_PARAMETER,
+        Error::Parameter { .. } | Error::Epilogue { .. } | Error::Incomplete { .. } | Error::Argument(_) => {
+            TM_PARAMETER
+        }
         Error::NotWritten { .. } | Error::NotSubmitted { .. } | Error::Discarded { .. } => TM_NO_CONTENTS,
         Error::NotInPlan { .. }
         | Error::BoundTwice { .. }
