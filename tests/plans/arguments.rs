@@ -95,7 +95,7 @@ fn an_argument_stands_on_either_side() {
     let n = r.argument("n", i32::MIN..=i32::MAX).unwrap();
     let left = r.sub(a, &x).unwrap();
     let right = r.div(&x, a).unwrap();
-    let chain = r.mul(r.add(right, a).unwrap(), &a).unwrap();
+    let chain = r.mul(r.add(right, a).unwrap(), a).unwrap();
     let alone = r.mul(n, n).unwrap();
     let as_float = r.add(&x, r.cast(n, DType::F32).unwrap()).unwrap();
     let rows = r.matmul(&x, &x).unwrap();
@@ -317,7 +317,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let expected = "slice_at: 3 elements from argument \"n\" on, which is 2 to 6, reach out of axis 0 of 8; \
                     declare it within 0..=5";
     assert_eq!(message(r.slice_at(&x, 0, n, 3)), expected);
-    assert!(message(r.slice_at(&x, 0, &n, 9)).contains("range 0..9"));
+    assert!(message(r.slice_at(&x, 0, n, 9)).contains("range 0..9"));
     assert!(matches!(r.slice_at(&x, 1, n, 1), Err(Error::Axis { .. })));
     assert!(matches!(r.slice_at(&x, 0, &x, 1), Err(Error::Shapes { op: "slice_at", .. })));
     assert!(matches!(r.mask_from(&x, 0, n, 1.0f32), Err(Error::Type { op: "mask_from", .. })));
