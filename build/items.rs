@@ -93,18 +93,13 @@ pub(crate) fn camel(name: &str) -> String {
     name.split('_').map(capital).collect()
 }
 
-/// The name of a module among those of its kernel: the values of its defines. `_` stands between numbers; a number does not
-/// begin a name, so that the key goes before it.
+/// The name of a module among those of its kernel: the values of its defines, with the key in front of a number.
 pub(crate) fn variant(module: &Module) -> String {
     let mut name = String::new();
     for (key, value) in &module.defines {
         let value = camel(value);
         if value.starts_with(|c: char| c.is_ascii_digit()) {
-            match name.chars().next_back() {
-                None => name += &camel(key),
-                Some(c) if c.is_ascii_digit() => name.push('_'),
-                Some(_) => {}
-            }
+            name += &camel(key);
         }
         name += &value;
     }

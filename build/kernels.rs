@@ -17,9 +17,10 @@ const HEADER: &str = "//! build:";
 /// One SPIR-V module: a kernel and one choice of its defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// File stem and lowercased define values, joined by dots: `map.texel.8`.
+    /// File stem and lowercased define values, joined by dots. A number has the name of its define in front of it, and
+    /// numbers that follow each other are joined by dashes: `elementwise.texel.inputs2-steps8`.
     pub(crate) name: String,
-    /// The file's stem: `map`.
+    /// The file's stem: `elementwise`.
     pub(crate) kernel: String,
     /// In the order in which the header writes them.
     pub(crate) defines: Vec<(String, String)>,
@@ -74,8 +75,7 @@ impl Tree {
                 }
             };
             for defines in combinations {
-                let values = defines.iter().map(|(_, value)| value.to_lowercase());
-                let name = std::iter::once(kernel.to_owned()).chain(values).collect::<Vec<_>>().join(".");
+                let name = module_name(kernel, &defines);
                 let source_hash = self.hash(&sources, &defines);
                 let module = Module { name: name.clone(), kernel: kernel.to_owned(), defines, source_hash };
                 // Two header lines may overlap, their union has one module; but one name must not mean two
@@ -136,6 +136,22 @@ pub(crate) fn spell(defines: &[(String, String)]) -> String {
         return "(no defines)".to_owned();
     }
     defines.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The kernel, then the values of its defines.
+fn module_name(kernel: &str, defines: &[(String, String)]) -> String {
+    let mut name = kernel.to_owned();
+    let mut after_number = false;
+    for (key, value) in defines {
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+        name.push(if is_number && after_number { '-' } else { '.' });
+        if is_number {
+            name += &key.to_lowercase();
+        }
+        name += &value.to_lowercase();
+        after_number = is_number;
+    }
+    name
 }
 
 /// The sets of defines that a kernel's `//! build:` lines ask for: per line a cross product, together their

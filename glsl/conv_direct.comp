@@ -1,6 +1,6 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL OPS=PLAIN,ALL
-//! build: LOAD=TEXEL STORE=TOGETHER OPS=PLAIN
+//! build: LOAD=TEXEL STORE=UNIFORM OPS=PLAIN
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef STORE
@@ -13,16 +13,16 @@
 #define ONE_BATCH
 #endif
 #include "lib/load.glsl"
-#include "lib/half.glsl"
+#include "lib/f16_load.glsl"
 #include "lib/ops.glsl"
 
 // A convolution without shared memory: an invocation owns four neighbouring pixels of ROWS channels of the result. It
 // loads a stretch of an input row once for all taps of a kernel's row; weights are loaded once per subgroup, four
 // channels a lane, and handed round by shuffles.
 //
-// The input has zeros around it where the kernel reaches out of it, and rows of whole vecs. Weights are
+// The input has zeros around it where the kernel reaches out of it, and rows of whole vec4s. Weights are
 // [group][channel][kernel row][tap][channels of the result]. Modules with STORE are for one image of one group, for rows of whole
-// vecs, whole tiles and whole subgroups.
+// vec4s, whole tiles and whole subgroups.
 
 layout(local_size_x_id = 0) in;                // LANES, if weights are handed round
 layout(constant_id = 1) const uint LANES = 8;  // of a subgroup that take part
@@ -32,7 +32,7 @@ layout(constant_id = 4) const uint STRIDE = 1;
 layout(constant_id = 5) const uint DILATION = 1;
 layout(constant_id = 6) const uint UNROLL = 1;  // kernel rows in an iteration; workgroups add up multiples of it
 
-layout(constant_id = 7) const bool IS_HALF = false;  // the input is f16
+layout(constant_id = 7) const bool IS_F16 = false;  // the input is f16
 
 INPUT(0, x)
 INPUT(1, w)
@@ -41,19 +41,19 @@ struct Operands {
     uint groups;      // of channels
     uint group_rows;  // channels of the result in a group
     uint quads;       // groups of four pixels in this dispatch: [image][row][quad]
-    uint x_row;       // from one row of the result to the next, in vecs of the input
+    uint x_row;       // from one row of the result to the next, in vec4s of the input
     uint x_tap;       // from one kernel row to the next
     uint x_channel;
     uint x_image;
-    uint w_tap;       // vecs from one tap to the next
+    uint w_tap;       // vec4s from one tap to the next
     uint channels;    // of the input in a group
     uint taps_y;      // rows of the kernel
     uint chunk;       // kernel rows of all channels that one workgroup adds up
 };
-#define SPAN LANES
+#define SUBGROUP LANES
 #include "lib/epilogue.glsl"
 
-const uint VECS = (3 * STRIDE + (TAPS - 1) * DILATION) / 4 + 1;
+const uint VEC4S = (3 * STRIDE + (TAPS - 1) * DILATION) / 4 + 1;
 const uint FETCHES = (ROWS / 4 + LANES - 1) / LANES + (ROWS < 4 ? 1 : 0);
 
 void main() {
@@ -90,10 +90,10 @@ void main() {
     [[unroll]] for (uint r = 0; r < ROWS; r++) acc[r] = vec4(0);
     [[dont_unroll]] for (; step < end; step += UNROLL) {
         [[unroll]] for (uint u = 0; u < UNROLL; u++) {
-            float xs[4 * VECS];
-            [[unroll]] for (uint v = 0; v < VECS; v++) {
+            float xs[4 * VEC4S];
+            [[unroll]] for (uint v = 0; v < VEC4S; v++) {
                 uint i = x_at + v;
-                vec4 four = F(IS_HALF ? widened(x(i >> 1), i) : x(i));
+                vec4 four = F(IS_F16 ? widened(x(i >> 1), i) : x(i));
                 [[unroll]] for (uint q = 0; q < 4; q++) xs[4 * v + q] = four[q];
             }
             vec4 ws[TAPS * FETCHES];
@@ -117,10 +117,10 @@ void main() {
         }
     }
 #ifdef STORE
-    uint proven_row = proven(tile) * ROWS, proven_column = 4 * proven(number % across) * LANES;
+    uint uniform_row = make_uniform(tile) * ROWS, uniform_column = 4 * make_uniform(number % across) * LANES;
     begin_columns(4 * quad);
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        store_together(epilogue(acc[r], tile * ROWS + r, 4 * quad), proven_row + r, proven_column);
+        uniform_store(epilogue(acc[r], tile * ROWS + r, 4 * quad), uniform_row + r, uniform_column);
     }
 #else
     if (index >= operands.quads) return;

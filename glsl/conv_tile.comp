@@ -3,16 +3,16 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
-#include "lib/half.glsl"
+#include "lib/f16_load.glsl"
 #include "lib/ops.glsl"
 
-// A convolution as a matrix product through shared memory: weights [k][channels of the result] times a matrix that is
+// A convolution as a matmul through shared memory: weights [k][channels of the result] times a matrix that is
 // never there: its row k is a tap of a channel, its column a pixel, its element what the tap sees. k counts
 // [channel][kernel row][tap].
 
 layout(constant_id = 6) const uint TAPS_Y = 3;  // known to the compiler, since k is divided by them
 layout(constant_id = 7) const uint TAPS_X = 3;
-layout(constant_id = 8) const bool IS_HALF = false;  // the input is f16
+layout(constant_id = 8) const bool IS_F16 = false;  // the input is f16
 
 INPUT(0, x)
 INPUT(1, w)
@@ -26,7 +26,7 @@ struct Operands {
     uint stride;          // x | y << 16
     uint dilation;        // likewise
     uint left, top;       // zeros before the input
-    uint w_tap;           // vecs from one k to the next
+    uint w_tap;           // vec4s from one k to the next
     uint chunk;           // of k that one workgroup sums up
 };
 #include "lib/epilogue.glsl"
@@ -45,7 +45,7 @@ vec4 patch_row(uint k, uvec4 ys, uvec4 xs) {
     [[unroll]] for (uint q = 0; q < 4; q++) {
         bool inside = ys[q] < operands.x_height && xs[q] < operands.x_width;
         uint at = inside ? begin + ys[q] * operands.x_width + xs[q] : begin;
-        uint word = IS_HALF ? widened_one(x(at >> 3), at) : x(at >> 2)[at & 3u];
+        uint word = IS_F16 ? widened_one(x(at >> 3), at) : x(at >> 2)[at & 3u];
         words[q] = inside ? word : 0;
     }
     return F(words);

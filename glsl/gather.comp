@@ -1,6 +1,6 @@
 #version 460
 //! build: LOAD=BUFFER,TEXEL
-//! build: LOAD=TEXEL STORE=TOGETHER
+//! build: LOAD=TEXEL STORE=UNIFORM
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef STORE
@@ -38,7 +38,7 @@ layout(push_constant, std430) uniform Push {
     uint slots_magic;
     uint slots_shift;
 #ifdef STORE
-    uint octal[8];  // 0 to 7
+    uint digits[8];  // 0 to 7
 #endif
 } push;
 
@@ -84,17 +84,17 @@ uvec4 looked_up(uint element) {
 
 #ifdef STORE
 
-#define octal push.octal
-#include "lib/together.glsl"
+#define digits push.digits
+#include "lib/uniform_store.glsl"
 
 void main() {
     load_push();
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint subgroup = group * gl_NumSubgroups + gl_SubgroupID;
-    uint begin = subgroup * SPAN * VECS + gl_SubgroupInvocationID, at = proven(subgroup) * SPAN * VECS;
-    [[unroll]] for (uint v = 0; v < VECS; v++) {
-        uint element = push.first + 4 * (begin + v * SPAN);
-        STORE_TOGETHER(result, at + v * SPAN, looked_up(element))
+    uint begin = subgroup * SUBGROUP * VEC4S + gl_SubgroupInvocationID, at = make_uniform(subgroup) * SUBGROUP * VEC4S;
+    [[unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint element = push.first + 4 * (begin + v * SUBGROUP);
+        UNIFORM_STORE(result, at + v * SUBGROUP, looked_up(element))
     }
 }
 
@@ -105,9 +105,9 @@ void main() {
     uint count = push.count, first = push.first;
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
-    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
+    uint begin = (group * gl_WorkGroupSize.x + local / SUBGROUP * SUBGROUP) * VEC4S + local % SUBGROUP;
+    [[dont_unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint i = begin + v * SUBGROUP;
         if (4 * i >= count) break;
         uint element = first + 4 * i;
         if (ALIGNED) {

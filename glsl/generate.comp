@@ -32,13 +32,13 @@ uvec4 generate(uint element) {
 void main() {
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
+    uint begin = (group * gl_WorkGroupSize.x + local / SUBGROUP * SUBGROUP) * VEC4S + local % SUBGROUP;
     uint whole = count >> 2;
-    [[unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
+    [[unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint i = begin + v * SUBGROUP;
         if (i < whole) result[i] = generate(first + 4 * i);
     }
     // The last one to three elements: a loop that hardly ever runs, since a software driver runs both sides of a branch.
-    uint tail = group == whole / (gl_WorkGroupSize.x * VECS) && local == 0 ? count & 3u : 0u;
+    uint tail = group == whole / (gl_WorkGroupSize.x * VEC4S) && local == 0 ? count & 3u : 0u;
     [[dont_unroll]] for (uint e = 0; e < tail; e++) result[whole][e] = generate(first + 4 * whole)[e];
 }

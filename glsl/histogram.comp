@@ -30,11 +30,11 @@ void main() {
         [[dont_unroll]] for (uint b = local; b < bins; b += gl_WorkGroupSize.x) shared_bins[b] = 0;
         barrier();
     }
-    uint stretch = gl_WorkGroupSize.x * VECS;
-    uint first = group * push.rounds * stretch + local / SPAN * SPAN * VECS + local % SPAN;
+    uint stretch = gl_WorkGroupSize.x * VEC4S;
+    uint first = group * push.rounds * stretch + local / SUBGROUP * SUBGROUP * VEC4S + local % SUBGROUP;
     [[dont_unroll]] for (uint round = 0; round < push.rounds; round++) {
-        [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-            uint i = first + round * stretch + v * SPAN;
+        [[dont_unroll]] for (uint v = 0; v < VEC4S; v++) {
+            uint i = first + round * stretch + v * SUBGROUP;
             if (4 * i >= count) break;
             uvec4 four = numbers(i);
             [[unroll]] for (uint e = 0; e < 4; e++) {

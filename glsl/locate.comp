@@ -25,9 +25,9 @@ void main() {
     uint count = push.count, first = push.first;
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
-    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
+    uint begin = (group * gl_WorkGroupSize.x + local / SUBGROUP * SUBGROUP) * VEC4S + local % SUBGROUP;
+    [[dont_unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint i = begin + v * SUBGROUP;
         if (4 * i >= count) break;
         [[unroll]] for (uint e = 0; e < 4; e++) {
             uint at = first + min(4 * i + e, count - 1), row = 0;

@@ -1,7 +1,7 @@
 #version 460
 //! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=3,4
 //! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=3,4
-//! build: LOAD=TEXEL STORE=TOGETHER TREE=SHUFFLE INPUTS=3,4
+//! build: LOAD=TEXEL STORE=UNIFORM TREE=SHUFFLE INPUTS=3,4
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef STORE
@@ -14,7 +14,7 @@
 #include "lib/division.glsl"
 #include "lib/lanes.glsl"
 #define BLOCK 8
-#include "lib/span.glsl"
+#include "lib/unaligned_range.glsl"
 #include "lib/sum.glsl"
 
 // Normalisation of rows: (x - mean) / sqrt(variance + epsilon) * gamma + beta, or without the mean. LANES invocations share
@@ -22,12 +22,12 @@
 // the distances from it, and for the results.
 // The rounding of the mean is seen as the sum of the distances, and taken off them: a common offset costs no accuracy.
 // Modules with four inputs add the fourth to the first, and store the sum, too.
-// Modules with STORE make whole results of whole workgroups: a row is LANES x VECS texels, and a subgroup's.
+// Modules with STORE make whole results of whole workgroups: a row is LANES x VEC4S texels, and a subgroup's.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 2) const bool SWEEPS = false;   // rows are read three times
-layout(constant_id = 3) const uint VECS = 8;         // texels that a lane holds
-layout(constant_id = 4) const bool FULL = false;     // rows are exactly LANES x VECS texels
+layout(constant_id = 3) const uint VEC4S = 8;        // texels that a lane holds
+layout(constant_id = 4) const bool FULL = false;     // rows are exactly LANES x VEC4S texels
 layout(constant_id = 5) const bool CENTRED = true;   // the mean is subtracted
 layout(constant_id = 6) const uint WEIGHTS = 0;      // how the elements of a texel find theirs
 #define FOURS 0                                      // four that follow each other, and are a texel
@@ -51,7 +51,7 @@ layout(push_constant, std430) uniform Push {
     float share;          // 1 / extent
     float epsilon;
 #ifdef STORE
-    uint octal[8];        // 0 to 7
+    uint digits[8];       // 0 to 7
 #endif
 };
 
@@ -67,8 +67,8 @@ layout(binding = INPUTS, std430) writeonly restrict buffer Out { u64vec4 result[
 #if INPUTS == 4
 layout(binding = INPUTS + 1, std430) writeonly restrict buffer Added { u64vec4 added[]; };
 #endif
-#define SPAN LANES
-#include "lib/together.glsl"
+#define SUBGROUP LANES
+#include "lib/uniform_store.glsl"
 #else
 layout(binding = INPUTS, std430) writeonly restrict buffer Out { uvec4 result[]; };
 #if INPUTS == 4
@@ -151,13 +151,13 @@ uvec4 outcome(Row row, vec4 d, uvec4 place) {
     return U(y);
 }
 
-vec4 held[VECS];
+vec4 held[VEC4S];
 
 // Adds up what the lanes hold. Eights first, then their sum: few enough for the errors to stay small.
-void normalise_held(inout Row row, bool live[VECS]) {
+void normalise_held(inout Row row, bool live[VEC4S]) {
     precise vec4 sum = vec4(0), eight = vec4(0);
     if (CENTRED) {
-        [[unroll]] for (uint j = 0; j < VECS; j++) {
+        [[unroll]] for (uint j = 0; j < VEC4S; j++) {
             eight = eight + held[j];
             if (j % 8 == 7) {
                 sum = sum + eight;
@@ -168,7 +168,7 @@ void normalise_held(inout Row row, bool live[VECS]) {
         row.mean = join_sums(sum, vec4(0)).x * share;
     }
     precise vec4 squares = vec4(0), distances = vec4(0), eight_squares = vec4(0), eight_distances = vec4(0);
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
         vec4 d = distance_of(held[j], row.mean);
         if (!FULL) d = live[j] ? d : vec4(0);
         held[j] = d;
@@ -189,25 +189,25 @@ void normalise_held(inout Row row, bool live[VECS]) {
 void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint unit = group * gl_NumSubgroups + gl_SubgroupID, lane = gl_SubgroupInvocationID;
-    uint first = ((begin + unit) * extent - origin) >> 2, at = ((begin + proven(unit)) * extent - out_origin) >> 2;
+    uint first = ((begin + unit) * extent - origin) >> 2, at = ((begin + make_uniform(unit)) * extent - out_origin) >> 2;
     Row row = Row(first_weight(begin + unit), 0, 0, 0);
-    bool live[VECS];
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
+    bool live[VEC4S];
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
         held[j] = element(first + j * LANES + lane);
         live[j] = true;
 #if INPUTS == 4
-        STORE_TOGETHER(added, at + j * LANES, U(held[j]))
+        UNIFORM_STORE(added, at + j * LANES, U(held[j]))
 #endif
     }
     normalise_held(row, live);
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
-        STORE_TOGETHER(result, at + j * LANES, outcome(row, held[j], 4 * (j * LANES + lane) + uvec4(0, 1, 2, 3)))
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
+        UNIFORM_STORE(result, at + j * LANES, outcome(row, held[j], 4 * (j * LANES + lane) + uvec4(0, 1, 2, 3)))
     }
 }
 
 #else
 
-void store(Span s, uint shift, uint i, uvec4 r) {
+void store(UnalignedRange s, uint shift, uint i, uvec4 r) {
     uvec4 place = places(s, i);
     uint o = i + shift;
     if (all(lessThan(place, uvec4(s.size)))) {
@@ -220,7 +220,7 @@ void store(Span s, uint shift, uint i, uvec4 r) {
 }
 
 #if INPUTS == 4
-void store_added(Span s, uint shift, uint i, uvec4 r) {
+void store_added(UnalignedRange s, uint shift, uint i, uvec4 r) {
     uvec4 place = places(s, i);
     uint o = i + shift;
     if (all(lessThan(place, uvec4(s.size)))) {
@@ -232,10 +232,10 @@ void store_added(Span s, uint shift, uint i, uvec4 r) {
 }
 #endif
 
-void in_registers(inout Row row, Span s, uint lane, bool stores, uint shift) {
+void in_registers(inout Row row, UnalignedRange s, uint lane, bool stores, uint shift) {
     uint texels = extent >> 2;
-    bool live[VECS];
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
+    bool live[VEC4S];
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
         uint k = lane + j * LANES;
         live[j] = FULL || k < texels;
         vec4 x = element(s.first + (FULL ? k : min(k, texels - 1)));
@@ -245,16 +245,16 @@ void in_registers(inout Row row, Span s, uint lane, bool stores, uint shift) {
 #endif
     }
     normalise_held(row, live);
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
         uint k = lane + j * LANES;
         uvec4 r = outcome(row, held[j], 4 * (FULL ? k : min(k, texels - 1)) + uvec4(0, 1, 2, 3));
         if (stores && live[j]) result[s.first + k + shift] = r;
     }
 }
 
-vec4 masked(Span s, uint i, vec4 x) { return mix(vec4(0), x, lessThan(places(s, i), uvec4(s.size))); }
+vec4 masked(UnalignedRange s, uint i, vec4 x) { return mix(vec4(0), x, lessThan(places(s, i), uvec4(s.size))); }
 
-float swept_mean(Span s, uint lane) {
+float swept_mean(UnalignedRange s, uint lane) {
     vec4 sum = vec4(0), rest = vec4(0);
     uint i = s.inside + lane;
     [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
@@ -271,7 +271,7 @@ float swept_mean(Span s, uint lane) {
     return join_sums(settle(sum, rest), vec4(0)).x * share;
 }
 
-void swept_scale(inout Row row, Span s, uint lane) {
+void swept_scale(inout Row row, UnalignedRange s, uint lane) {
     vec4 squares = vec4(0), rest = vec4(0), distances = vec4(0), rest2 = vec4(0);
     uint i = s.inside + lane;
     [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
@@ -293,7 +293,7 @@ void swept_scale(inout Row row, Span s, uint lane) {
     settle_scale(row, settle(squares, rest), settle(distances, rest2));
 }
 
-void in_sweeps(inout Row row, Span s, uint lane, bool stores, uint shift) {
+void in_sweeps(inout Row row, UnalignedRange s, uint lane, bool stores, uint shift) {
     if (CENTRED) row.mean = swept_mean(s, lane);
     swept_scale(row, s, lane);
     uint i = s.inside + lane;
@@ -326,7 +326,7 @@ void main() {
     // Lanes without a row repeat the last one: they must take part in the exchange.
     bool live = unit < units;
     uint at = begin + min(unit, units - 1);
-    Span s = span(at * extent - origin, extent, LANES);
+    UnalignedRange s = unaligned_range(at * extent - origin, extent, LANES);
     // From texels of the input to those of the output: windows begin at whole ones.
     uint shift = (origin >> 2) - (out_origin >> 2);
     Row row = Row(first_weight(at), 0, 0, 0);

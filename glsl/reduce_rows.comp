@@ -11,7 +11,7 @@
 #include "lib/division.glsl"
 #include "lib/lanes.glsl"
 #define BLOCK 8
-#include "lib/span.glsl"
+#include "lib/unaligned_range.glsl"
 #include "lib/sum.glsl"
 #include "lib/monoid.glsl"
 #ifdef STEPS
@@ -19,7 +19,7 @@
 #endif
 
 // Reductions of rows: of [outer, extent] along the last axis. LANES invocations share a row, or one of the parts that
-// a long row is cut into; parts give states for `reduce_merge`. Modules with STEPS run an elementwise program first: its
+// a long row is cut into; parts give states for `reduce_merge`. Modules with STEPS run an elementwise op first: its
 // results are what is reduced, and are never stored.
 
 layout(local_size_x_id = 0) in;
@@ -53,8 +53,8 @@ layout(binding = INPUTS, std430) writeonly restrict buffer Out { uvec4 result[];
 vec4 mean = vec4(0);
 
 #ifdef STEPS
-#include "lib/program.glsl"
-#include "lib/head.glsl"
+#include "lib/op_list.glsl"
+#include "lib/prologue.glsl"
 
 uvec4 term_at(uint texel) { return term(made(texel), uvec4(0), mean); }
 #else
@@ -74,7 +74,7 @@ void main() {
     // Lanes without a row repeat the last one: they must take part in the exchange.
     uint at = begin + min(unit, units - 1);
     uint outer = parts == 1 ? at : divide(at, magic, shift), skip = (at - outer * parts) * chunk;
-    Span s = span(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
+    UnalignedRange s = unaligned_range(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
 #ifdef STEPS
     row_begin = outer * extent - origin;
 #endif

@@ -74,9 +74,9 @@ void main() {
     uint slots = push.slots, slots_magic = push.slots_magic, slots_shift = push.slots_shift, height = push.height;
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
-    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
+    uint begin = (group * gl_WorkGroupSize.x + local / SUBGROUP * SUBGROUP) * VEC4S + local % SUBGROUP;
+    [[dont_unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint i = begin + v * SUBGROUP;
         if (4 * i >= count) break;
         uint element = first + 4 * i;
         uvec4 four = KIND == LAST ? uvec4(0) : updates(element >> 2);

@@ -28,9 +28,9 @@ void main() {
     uint count = push.count, first = push.first, length = push.listed;
     uint local = gl_LocalInvocationID.x;
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint begin = (group * gl_WorkGroupSize.x + local / SPAN * SPAN) * VECS + local % SPAN;
-    [[dont_unroll]] for (uint v = 0; v < VECS; v++) {
-        uint i = begin + v * SPAN;
+    uint begin = (group * gl_WorkGroupSize.x + local / SUBGROUP * SUBGROUP) * VEC4S + local % SUBGROUP;
+    [[dont_unroll]] for (uint v = 0; v < VEC4S; v++) {
+        uint i = begin + v * SUBGROUP;
         if (4 * i >= count) break;
         uvec4 four = wanted((first >> 2) + i);
         uvec4 key = uvec4(sortable(four.x), sortable(four.y), sortable(four.z), sortable(four.w));

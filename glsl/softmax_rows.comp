@@ -1,10 +1,10 @@
 #version 460
 //! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=1,2
 //! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=1,2
-//! build: LOAD=TEXEL STORE=TOGETHER TREE=SHUFFLE INPUTS=1,2
+//! build: LOAD=TEXEL STORE=UNIFORM TREE=SHUFFLE INPUTS=1,2
 //! build: LOAD=BUFFER TREE=SHARED,SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
 //! build: LOAD=TEXEL TREE=SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
-//! build: LOAD=TEXEL STORE=TOGETHER TREE=SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
+//! build: LOAD=TEXEL STORE=UNIFORM TREE=SHUFFLE INPUTS=3 STEPS=4 OPS=LIGHT
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef STORE
@@ -17,7 +17,7 @@
 #include "lib/division.glsl"
 #include "lib/lanes.glsl"
 #define BLOCK 8
-#include "lib/span.glsl"
+#include "lib/unaligned_range.glsl"
 #include "lib/sum.glsl"
 #include "lib/exp.glsl"
 #include "lib/softmax.glsl"
@@ -25,8 +25,8 @@
 // Softmax of rows: of [outer, extent] along the last axis. LANES invocations share a row. One that fits stays in
 // registers; a longer one is swept twice; one that is cut into parts takes two dispatches: the first leaves a
 // state for each part, the second (with two inputs) joins the states and makes the results.
-// Modules with STORE make whole results of whole workgroups: a subgroup takes LANES x VECS texels, which are a row, or
-// with two inputs a block of one. Modules with STEPS run an elementwise program as they load: its results are what
+// Modules with STORE make whole results of whole workgroups: a subgroup takes LANES x VEC4S texels, which are a row, or
+// with two inputs a block of one. Modules with STEPS run an elementwise op as they load: its results are what
 // softmax is taken of.
 
 layout(local_size_x_id = 0) in;
@@ -34,8 +34,8 @@ layout(constant_id = 2) const uint MODE = 0;
 #define REGISTERS 0
 #define SWEEPS 1
 #define PARTS 2
-layout(constant_id = 4) const uint VECS = 8;      // texels that a lane holds
-layout(constant_id = 5) const bool FULL = false;  // rows are exactly LANES x VECS texels
+layout(constant_id = 4) const uint VEC4S = 8;     // texels that a lane holds
+layout(constant_id = 5) const bool FULL = false;  // rows are exactly LANES x VEC4S texels
 #if INPUTS == 2
 layout(constant_id = 6) const bool FEW = false;   // a row has no more parts than LANES
 #endif
@@ -54,7 +54,7 @@ layout(push_constant, std430) uniform Push {
     uint scalars[3];
 #endif
 #ifdef STORE
-    uint octal[8];     // 0 to 7
+    uint digits[8];    // 0 to 7
 #endif
 };
 
@@ -66,25 +66,25 @@ INPUT(1, states)
 INPUT(1, input1)
 INPUT(2, input2)
 #include "lib/ops.glsl"
-#include "lib/program.glsl"
-#include "lib/head.glsl"
+#include "lib/op_list.glsl"
+#include "lib/prologue.glsl"
 #define element(i) made(i)
 #else
 #define element(i) input0(i)
 #endif
 #ifdef STORE
 layout(binding = INPUTS, std430) writeonly restrict buffer Out { u64vec4 result[]; };
-#define SPAN LANES
-#include "lib/together.glsl"
+#define SUBGROUP LANES
+#include "lib/uniform_store.glsl"
 #else
 layout(binding = INPUTS, std430) writeonly restrict buffer Out { uvec4 result[]; };
 
 // A texel's elements; those outside of the row are -infinity, which has no weight.
-uvec4 texel(Span s, uint i) {
+uvec4 texel(UnalignedRange s, uint i) {
     return mix(uvec4(MINUS_INFINITY), element(i), lessThan(places(s, i), uvec4(s.size)));
 }
 
-void store(Span s, uint shift, uint i, uvec4 r) {
+void store(UnalignedRange s, uint shift, uint i, uvec4 r) {
     uvec4 place = places(s, i);
     uint o = i + shift;
     if (all(lessThan(place, uvec4(s.size)))) {
@@ -129,7 +129,7 @@ void join_sum(inout vec4 sum, inout vec4 rest) {
 #if INPUTS != 2
 
 // A row in registers: its elements; once weighed, their weights, unless it is the logarithm that is wanted.
-uvec4 held[VECS];
+uvec4 held[VEC4S];
 
 void hold(uint j, uvec4 bits, inout Range range) {
     held[j] = bits;
@@ -142,7 +142,7 @@ void weigh(inout Range range, out vec4 top, out vec4 d) {
     top = peak(range);
     vec4 rest = vec4(0);
     precise vec4 sum = vec4(0), eight = vec4(0);
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
         vec4 e = weight(held[j], top);
         if (!LOGARITHM) held[j] = U(e);
         eight = eight + e;
@@ -164,10 +164,10 @@ uvec4 weighed(uint j, vec4 top, vec4 d) {
 #endif
 #if INPUTS != 2 && !defined(STORE)
 
-void whole_in_registers(Span s, uint lane, bool live, uint shift) {
+void whole_in_registers(UnalignedRange s, uint lane, bool live, uint shift) {
     uint last = (s.begin + s.size - 1) >> 2;
     Range range = nothing();
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
         uint i = s.first + lane + j * LANES;
         if (FULL) {
             hold(j, element(i), range);
@@ -181,7 +181,7 @@ void whole_in_registers(Span s, uint lane, bool live, uint shift) {
     // The texels at the ends are put aside: stores in parts, many times over, would take seconds to compile.
     uint whole = (s.begin + s.size) >> 2;
     uvec4 head = uvec4(0), tail = uvec4(0);
-    [[unroll]] for (uint j = 0; j < VECS; j++) {
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) {
         uvec4 r = weighed(j, top, d);
         uint i = s.first + lane + j * LANES;
         if (FULL) {
@@ -199,7 +199,7 @@ void whole_in_registers(Span s, uint lane, bool live, uint shift) {
 }
 
 // One walk for both: a new largest element scales the sum down. Each of a lane's four sums has its own until the end.
-void sweep(Span s, uint lane, inout Range range, inout vec4 sum, inout vec4 rest) {
+void sweep(UnalignedRange s, uint lane, inout Range range, inout vec4 sum, inout vec4 rest) {
     vec4 top = vec4(0);
     uint i = s.inside + lane;
     [[dont_unroll]] for (uint b = 0; b < s.blocks; b++) {
@@ -265,14 +265,14 @@ void join_states(uint outer, uint lane, inout Range range, inout vec4 sum, inout
 void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint unit = group * gl_NumSubgroups + gl_SubgroupID, lane = gl_SubgroupInvocationID;
-    uint first = ((begin + unit) * chunk - origin) >> 2, at = ((begin + proven(unit)) * chunk - out_origin) >> 2;
+    uint first = ((begin + unit) * chunk - origin) >> 2, at = ((begin + make_uniform(unit)) * chunk - out_origin) >> 2;
 #ifdef STEPS
     row_begin = 4 * first;
 #endif
     Range range = nothing();
     vec4 top, d;
 #if INPUTS != 2
-    [[unroll]] for (uint j = 0; j < VECS; j++) hold(j, element(first + j * LANES + lane), range);
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) hold(j, element(first + j * LANES + lane), range);
     weigh(range, top, d);
 #define RESULT(j) weighed(j, top, d)
 #else
@@ -282,7 +282,7 @@ void main() {
     d = divisor(sum, rest, is_lost(range));
 #define RESULT(j) outcome(input0(first + j * LANES + lane), top, d)
 #endif
-    [[unroll]] for (uint j = 0; j < VECS; j++) STORE_TOGETHER(result, at + j * LANES, RESULT(j))
+    [[unroll]] for (uint j = 0; j < VEC4S; j++) UNIFORM_STORE(result, at + j * LANES, RESULT(j))
 }
 
 #else
@@ -294,7 +294,7 @@ void main() {
     bool live = unit < units;
     uint at = begin + min(unit, units - 1);
     uint outer = parts == 1 ? at : divide(at, magic, magic_shift), skip = (at - outer * parts) * chunk;
-    Span s = span(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
+    UnalignedRange s = unaligned_range(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
 #ifdef STEPS
     row_begin = outer * extent - origin;
 #endif

@@ -10,7 +10,7 @@ pub(crate) enum Cost {
     Light,
     /// Some tens of instructions, which take long to compile.
     Heavy,
-    /// As heavy, and used in few programs: only a few modules of elementwise programs have it.
+    /// As heavy, and used in few applications: only a few modules of elementwise ops have it.
     Rare,
 }
 

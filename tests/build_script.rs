@@ -45,16 +45,28 @@ fn names(modules: &[Module]) -> Vec<&str> {
 #[test]
 fn a_header_line_is_a_cross_product() {
     let text = "#version 460\n//! build: LOAD=BUFFER,TEXEL STEPS=1,8\nvoid main() {}\n";
-    let found = modules(&[("map.comp", text), ("plain.comp", "void main() {}")]);
-    assert_eq!(names(&found), ["map.buffer.1", "map.buffer.8", "map.texel.1", "map.texel.8", "plain"]);
+    let found = modules(&[("elementwise.comp", text), ("plain.comp", "void main() {}")]);
+    assert_eq!(
+        names(&found),
+        [
+            "elementwise.buffer.steps1",
+            "elementwise.buffer.steps8",
+            "elementwise.texel.steps1",
+            "elementwise.texel.steps8",
+            "plain"
+        ]
+    );
     assert_eq!(spell(&found[3].defines), "LOAD=TEXEL STEPS=8");
-    assert_eq!(found[3].kernel, "map");
+    assert_eq!(found[3].kernel, "elementwise");
 }
 
 #[test]
 fn several_header_lines_are_a_union() {
     let text = "//! build: LOAD=BUFFER STEPS=1\n//! build: LOAD=BUFFER,TEXEL STEPS=1\n";
-    assert_eq!(names(&modules(&[("map.comp", text)])), ["map.buffer.1", "map.texel.1"]);
+    assert_eq!(
+        names(&modules(&[("elementwise.comp", text)])),
+        ["elementwise.buffer.steps1", "elementwise.texel.steps1"]
+    );
 }
 
 #[test]
@@ -76,20 +88,20 @@ fn mistakes_in_headers_name_file_line_and_the_part() {
         assert_eq!(found.line, 2, "{header}");
         assert!(found.what.contains(what), "{header}: {}", found.what);
     }
-    let found = mistakes(&[("map.comp", "\n//! build: LOAD\n")]);
-    assert!(found[0].starts_with("glsl/map.comp:2: `LOAD`"), "{found:?}");
+    let found = mistakes(&[("elementwise.comp", "\n//! build: LOAD\n")]);
+    assert!(found[0].starts_with("glsl/elementwise.comp:2: `LOAD`"), "{found:?}");
 }
 
 #[test]
 fn one_name_for_two_modules_is_a_mistake() {
-    let found = mistakes(&[("map.comp", "//! build: LOAD=A\n//! build: STORE=A\n")]);
-    assert!(found[0].contains("`map.a` would be two modules: LOAD=A and STORE=A"), "{found:?}");
-    assert!(mistakes(&[("map.comp", "//! build: LOAD=A,a\n")])[0].contains("`map.a`"));
+    let found = mistakes(&[("elementwise.comp", "//! build: LOAD=A\n//! build: STORE=A\n")]);
+    assert!(found[0].contains("`elementwise.a` would be two modules: LOAD=A and STORE=A"), "{found:?}");
+    assert!(mistakes(&[("elementwise.comp", "//! build: LOAD=A,a\n")])[0].contains("`elementwise.a`"));
 }
 
 #[test]
 fn kernels_have_plain_names() {
-    assert!(mistakes(&[("map.v2.comp", "")])[0].starts_with("glsl/map.v2.comp:1:"));
+    assert!(mistakes(&[("elementwise.v2.comp", "")])[0].starts_with("glsl/elementwise.v2.comp:1:"));
 }
 
 #[test]
@@ -106,8 +118,10 @@ fn includes_are_found_where_the_preprocessor_finds_them() {
 
 #[test]
 fn a_missing_include_is_named_where_it_is_asked_for() {
-    let found =
-        mistakes(&[("map.comp", "#include \"lib/a.glsl\"\n"), ("lib/a.glsl", "\n#include \"lib/b.glsl\"\n")]);
+    let found = mistakes(&[
+        ("elementwise.comp", "#include \"lib/a.glsl\"\n"),
+        ("lib/a.glsl", "\n#include \"lib/b.glsl\"\n"),
+    ]);
     assert_eq!(found, ["glsl/lib/a.glsl:2: includes \"lib/b.glsl\", but there is no glsl/lib/b.glsl"]);
 }
 
@@ -124,7 +138,7 @@ fn fnv1a_agrees_with_its_published_vectors() {
 
 #[test]
 fn the_hash_sees_every_source_and_define_and_nothing_else() {
-    let main = ("map.comp", "//! build: LOAD=BUFFER,TEXEL\n#include \"lib/a.glsl\"\n");
+    let main = ("elementwise.comp", "//! build: LOAD=BUFFER,TEXEL\n#include \"lib/a.glsl\"\n");
     let (a, b) =
         (("lib/a.glsl", "#include \"lib/b.glsl\"\n"), ("lib/b.glsl", "float x;\n#include \"lib/a.glsl\"\n"));
     let hashes =
@@ -136,7 +150,7 @@ fn the_hash_sees_every_source_and_define_and_nothing_else() {
     let crlf = crlf.each_ref().map(|(path, text)| (*path, text.as_str()));
     assert_eq!(base, hashes(&crlf));
     for changed in [
-        [("map.comp", "//! build: LOAD=BUFFER,TEXEL\n\n#include \"lib/a.glsl\"\n"), a, b],
+        [("elementwise.comp", "//! build: LOAD=BUFFER,TEXEL\n\n#include \"lib/a.glsl\"\n"), a, b],
         [main, ("lib/a.glsl", "#include \"lib/b.glsl\"\nfloat y;\n"), b],
         [main, a, ("lib/b.glsl", "float y;\n#include \"lib/a.glsl\"\n")],
     ] {
@@ -150,7 +164,7 @@ fn constants_are_read_from_their_declarations() {
     let text = "layout(local_size_x_id = 0) in;\n\
         layout(constant_id = 1) const uint ROWS = 8;  // of a tile\n\
         // layout(constant_id = 2) const uint GONE = 1;\n\
-        #if INPUTS == 2\n  layout( constant_id=3 ) const bool IS_HALF = false;\n#endif\n\
+        #if INPUTS == 2\n  layout( constant_id=3 ) const bool IS_F16 = false;\n#endif\n\
         layout(constant_id = 1) const uint ROWS = 4;\n";
     let found = constants(text).expect("all are declarations");
     let found: Vec<_> = found.iter().map(|c| (c.id, c.kind, c.name.as_str(), c.comment.as_str())).collect();
@@ -159,7 +173,7 @@ fn constants_are_read_from_their_declarations() {
         [
             (0, Kind::LocalSize, "LOCAL_SIZE", ""),
             (1, Kind::Uint, "ROWS", "of a tile"),
-            (3, Kind::Bool, "IS_HALF", "")
+            (3, Kind::Bool, "IS_F16", "")
         ]
     );
     for wrong in [
@@ -199,16 +213,17 @@ const TILE: (&str, &str) = (
 #[test]
 fn items_are_a_kernels_modules_and_the_constants_of_every_file() {
     let map = "//! build: INPUTS=1,2 STEPS=4 OPS=ALL\n#include \"lib/tile.glsl\"\n\
-        layout(constant_id = 2) const bool IS_HALF = false;\n";
-    let files = [("map.comp", map), TILE, ("lib/unused.glsl", "layout(constant_id = 9) const uint X = 0;\n")];
+        layout(constant_id = 2) const bool IS_F16 = false;\n";
+    let files =
+        [("elementwise.comp", map), TILE, ("lib/unused.glsl", "layout(constant_id = 9) const uint X = 0;\n")];
     let text = items::write(&tree(&files), &modules(&files)).expect("the sources should be in order");
     for item in [
-        "pub(crate) mod map {",
-        "Inputs1_4All = 0,",
-        "Inputs2_4All = 1,",
-        "pub(crate) const IS_HALF: super::Constant<File, bool> = super::Constant::new(2);",
+        "pub(crate) mod elementwise {",
+        "Inputs1Steps4All = 0,",
+        "Inputs2Steps4All = 1,",
+        "pub(crate) const IS_F16: super::Constant<File, bool> = super::Constant::new(2);",
         "impl super::Includes<super::tile::File> for File {}",
-        "impl super::Includes<super::map::File> for File {}",
+        "impl super::Includes<super::elementwise::File> for File {}",
         "const LOCAL_SIZE: u32 = 0;",
         "pub(crate) mod tile {",
         r#"#[doc = "rows of \"A\""]"#,
@@ -226,27 +241,29 @@ fn items_are_a_kernels_modules_and_the_constants_of_every_file() {
 fn kernels_without_a_local_size_and_files_of_one_name_are_mistakes() {
     let found = |files: &[(&str, &str)]| items::write(&tree(files), &modules(files)).expect_err("a mistake");
     let what = "a kernel's local size is layout(local_size_x_id = 0) in; in it or in one file it includes";
-    assert_eq!(found(&[("map.comp", "")]), [format!("glsl/map.comp:1: {what}")]);
+    assert_eq!(found(&[("elementwise.comp", "")]), [format!("glsl/elementwise.comp:1: {what}")]);
     let twice = "#include \"lib/tile.glsl\"\nlayout(local_size_x_id = 0) in;\n";
-    assert_eq!(found(&[("map.comp", twice), TILE]), [format!("glsl/map.comp:1: {what}")]);
+    assert_eq!(found(&[("elementwise.comp", twice), TILE]), [format!("glsl/elementwise.comp:1: {what}")]);
     let same = "#include \"lib/tile.glsl\"\n";
     assert_eq!(found(&[("tile.comp", same), TILE]), ["glsl/tile.comp:1: has the name of glsl/lib/tile.glsl"]);
     let wrong = ("lib/tile.glsl", "\nlayout(constant_id = 1) const int A = 1;\n");
-    assert!(found(&[("map.comp", same), wrong])[0].starts_with("glsl/lib/tile.glsl:2: expected layout("));
+    assert!(
+        found(&[("elementwise.comp", same), wrong])[0].starts_with("glsl/lib/tile.glsl:2: expected layout(")
+    );
 }
 
 #[test]
 fn the_manifest_finds_missing_stale_and_surplus_modules() {
-    let found = modules(&[("map.comp", "//! build: LOAD=BUFFER,TEXEL\n"), ("sum.comp", "")]);
+    let found = modules(&[("elementwise.comp", "//! build: LOAD=BUFFER,TEXEL\n"), ("sum.comp", "")]);
     let text = manifest::write(&found);
     let files = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    let all = files(&["map.buffer", "map.texel", "sum"]);
+    let all = files(&["elementwise.buffer", "elementwise.texel", "sum"]);
     assert_eq!(manifest::check(&found, &text, &all), [""; 0]);
     assert_eq!(manifest::check(&found, &text.replace('\n', "\r\n"), &all), [""; 0]);
 
-    let missing = manifest::check(&found, &text, &files(&["map.texel", "sum"]));
-    assert_eq!(missing, ["spirv/map.buffer.spv is missing"]);
-    let edited = modules(&[("map.comp", "//! build: LOAD=BUFFER,TEXEL\n"), ("sum.comp", "float x;")]);
+    let missing = manifest::check(&found, &text, &files(&["elementwise.texel", "sum"]));
+    assert_eq!(missing, ["spirv/elementwise.buffer.spv is missing"]);
+    let edited = modules(&[("elementwise.comp", "//! build: LOAD=BUFFER,TEXEL\n"), ("sum.comp", "float x;")]);
     let stale = manifest::check(&edited, &text, &all);
     assert_eq!(stale, ["spirv/sum.spv is stale: glsl/sum.comp or a file it includes has changed"]);
     let surplus = manifest::check(&found[..2], &text, &all);

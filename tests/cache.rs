@@ -390,20 +390,20 @@ fn a_history_with_hostile_constants_is_not_compiled() {
         words.join(" ")
     };
     // A line as it stands in the file is believed, and so is one that a run could have written.
-    let map = line_of("map.");
+    let map = line_of("elementwise.");
     for sane in [map.to_owned(), with(map, 0, 96)] {
         assert_eq!(made_with(&sane), catalog + 1, "{sane}");
     }
     // Workgroups, and what is unrolled.
-    let (product, softmax) = (line_of("product_"), line_of("softmax_rows."));
+    let (matmul, softmax) = (line_of("matmul_"), line_of("softmax_rows."));
     for hostile in [
         with(map, 0, u32::MAX),
         with(map, 1, 1 << 16),
         with(map, 8, 0xff),
         with(map, 77, 1),
         format!("{map} {}", map.split(' ').nth(2).unwrap()),
-        with(product, 2, 400),
-        with(product, 3, 400),
+        with(matmul, 2, 400),
+        with(matmul, 3, 400),
         with(softmax, 4, 0x100_000),
     ] {
         assert_eq!(made_with(&hostile), catalog, "{hostile}");

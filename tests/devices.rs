@@ -109,8 +109,8 @@ fn pipelines_are_made_at_once_and_ahead() {
     }
 }
 
-/// Products and a convolution of small whole numbers, whose sums are exact in any order.
-fn products(gpu: &Gpu) -> Vec<Vec<f32>> {
+/// Matmuls and a convolution of small whole numbers, whose sums are exact in any order.
+fn matmuls(gpu: &Gpu) -> Vec<Vec<f32>> {
     let whole = |n: usize| (0..n).map(|i| ((i * 7 + i / 11) % 5) as f32 - 2.0).collect::<Vec<_>>();
     let mut results = Vec::new();
     for [m, n, k] in [[37, 70, 33], [40, 3, 50], [1, 70, 50]] {
@@ -127,17 +127,17 @@ fn products(gpu: &Gpu) -> Vec<Vec<f32>> {
 #[test]
 #[ignore = "needs SwiftShader beside lavapipe: VK_DRIVER_FILES with both, as .ci/run has it"]
 fn subgroups_of_four_and_of_eight_multiply_alike() {
-    let on = |part: &str, [product, convolution]: [&str; 2]| {
+    let on = |part: &str, [matmul, convolution]: [&str; 2]| {
         let config = config().device(DeviceChoice::Name(part.to_owned()));
-        gpu_with(config.variant("matmul", product).variant("conv2d", convolution))
+        gpu_with(config.variant("matmul", matmul).variant("conv2d", convolution))
     };
     let software = ["texel-rows", "texel-direct"];
     let eight = on("llvmpipe", software);
-    let expected = products(&eight);
+    let expected = matmuls(&eight);
     assert_eq!(eight.device().limits.subgroup_size, 8);
     for variants in [software, ["buffer-shared", "buffer-tile"]] {
         let four = on("SwiftShader", variants);
         assert_eq!(four.device().limits.subgroup_size, 4);
-        assert_eq!(products(&four), expected, "{variants:?}");
+        assert_eq!(matmuls(&four), expected, "{variants:?}");
     }
 }

@@ -159,8 +159,8 @@ fn stats_tell_what_recordings_and_plans_move_and_take() {
     let x = gpu.upload(&[0.5f32; 64 * 64], [64, 64]).unwrap();
     let record = || {
         let r = gpu.begin_recording().unwrap();
-        let product = r.matmul(&x, &x).unwrap();
-        let shares = r.softmax(product, -1).unwrap();
+        let matmul = r.matmul(&x, &x).unwrap();
+        let shares = r.softmax(matmul, -1).unwrap();
         let kept = r.keep(shares).unwrap();
         (r, kept)
     };

@@ -75,7 +75,7 @@ fn a_capture_holds_exactly_our_dispatches_with_our_labels_and_replays() {
     let dispatches = xml.matches("name=\"vkCmdDispatch\"").count();
     assert_eq!((dispatches, &labels[..]), (2, &["add 1000 f32", "mul 1000 f32"][..]));
     let names = strings(&xml, "vkSetDebugUtilsObjectNameEXT", "ObjectName");
-    for part in ["tidemill block", "tidemill queue", "map.", "1000 f32"] {
+    for part in ["tidemill block", "tidemill queue", "elementwise.", "1000 f32"] {
         assert!(names.iter().any(|name| name.contains(part)), "{part} in {names:?}");
     }
 

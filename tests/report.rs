@@ -62,7 +62,8 @@ fn network(gpu: &Accelerator) -> tidemill::Result<Explanation> {
 fn the_picture_in_the_docs_is_current() {
     // What will run differs from device to device. This one is everywhere, with the variants of GPUs, which don't ask
     // how wide its vectors are.
-    let variants = [("map", "buffer-256x1"), ("reduce", "buffer-shared"), ("softmax", "buffer-shared")];
+    let variants =
+        [("elementwise", "buffer-256x1"), ("reduce", "buffer-shared"), ("softmax", "buffer-shared")];
     let config = Config::new().device_name("llvmpipe").no_cache().prewarm(Prewarm::Off);
     let config = config.variant("matmul", "buffer-tile-32");
     let config = variants.into_iter().fold(config, |config, (family, name)| config.variant(family, name));

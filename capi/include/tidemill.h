@@ -1715,48 +1715,6 @@ tm_status tm_one_hot(const tm_recording *recording, tm_value indices, size_t cla
 // How many of the indices lie outside an axis of this extent, as a u32 scalar.
 tm_status tm_count_outside(const tm_recording *recording, tm_value indices, size_t extent, tm_value *out);
 
-// Declares a number of type TM_F32, TM_I32 or TM_U32, from `least` to `most`, that the recording's plan is given by
-// tm_plan_set_argument, and that may be another one for each submission. It is an operand of shape [], as a scalar is. Each has a name of
-// its own. Only a plan has arguments: tm_end_recording refuses a recording that declared one.
-tm_status tm_declare_argument(const tm_recording *recording,
-                              const char *name,
-                              tm_dtype element,
-                              double least,
-                              double most,
-                              tm_value *out);
-
-// Sets an argument of a plan for the submissions from now on, until it is set again; those in flight keep what they were given. Nothing
-// is encoded again. A number outside of the range that was declared is TM_PARAMETER, and changes nothing.
-tm_status tm_plan_set_argument(const tm_plan *plan,
-                               const char *name,
-                               double number);
-
-// `length` elements along an axis, from `start` on: an argument, or another value of one element, u32 or i32. An argument's range must
-// keep the part inside; of any other value, elements outside are zeros.
-tm_status tm_slice_at(const tm_recording *recording,
-                      tm_value x,
-                      int32_t axis,
-                      tm_value start,
-                      size_t length,
-                      tm_value *out);
-
-// Writes a value to a part of an existing tensor, in place: as many elements along the axis as the value has, from `start` on, which is
-// as in tm_slice_at. What was recorded before reads the old contents.
-tm_status tm_update_at(const tm_recording *recording,
-                       const tm_tensor *tensor,
-                       int32_t axis,
-                       tm_value start,
-                       tm_value x);
-
-// With `outside` in the place of all elements whose index along the axis is `length` or more: an argument, or another value of one
-// element, u32 or i32. With 0 a sum, with -INFINITY a softmax or a largest element is of the first `length` elements alone.
-tm_status tm_mask_from(const tm_recording *recording,
-                       tm_value x,
-                       int32_t axis,
-                       tm_value length,
-                       double outside,
-                       tm_value *out);
-
 // A scan along an axis; negative ones count from the end. An exclusive one leaves the element at each result's own place out; a
 // reverse one begins at the end.
 tm_status tm_scan(const tm_recording *recording,

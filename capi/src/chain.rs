@@ -14,8 +14,8 @@ use crate::elementwise::{
     tm_binary_op, tm_unary_op,
 };
 use crate::hybrid::{step, tm_chain, tm_link, with_chain};
+use crate::matmul::tm_matmul_options;
 use crate::options;
-use crate::product::tm_matmul_options;
 use crate::reduce::{
     TM_ALL_AXES, TM_AMAX, TM_AMIN, TM_ARGMAX, TM_ARGMIN, TM_MEAN, TM_NORM, TM_PROD, TM_SUM, TM_VARIANCE,
     tm_reduce_op,

@@ -51,7 +51,7 @@ mod norm;
 
 mod epilogue;
 
-mod product;
+mod matmul;
 
 mod convolution;
 

@@ -1,7 +1,7 @@
 //! Results and what they should be.
 
 use super::array::Array;
-use super::reference::product::Projections;
+use super::reference::matmul::Projections;
 
 /// How far a result may be from the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]

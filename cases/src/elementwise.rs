@@ -130,7 +130,7 @@ fn case(op: Unary, what: String, n: usize, x: impl Fn() -> Vec<f32> + Send + Syn
         Expected::Floats(x[0].of().iter().map(exact).collect())
     };
     let (inputs, result) = (vec![Input::new(&[n], x)], Kind::of::<f32>(&[n]));
-    Case::new(op.name, "map", what, inputs, result, move |r, t| apply(r, &op, &t[0]), expected)
+    Case::new(op.name, "elementwise", what, inputs, result, move |r, t| apply(r, &op, &t[0]), expected)
         .bound(op.bound)
         .flops(n)
         .twin(move |x, out| on_cpu(op.name, x[0].of(), op.parameters, out.of_mut()))
@@ -160,7 +160,7 @@ fn unary_i32(op: &'static str, n: usize) -> Case {
         "abs" => r.abs(&t[0]),
         _ => r.sign(&t[0]),
     };
-    Case::new(op, "map", format!("[{n}] i32"), inputs, result, record, expected)
+    Case::new(op, "elementwise", format!("[{n}] i32"), inputs, result, record, expected)
         .flops(n)
         .twin(move |x, out| twin::unary_i32(op, x[0].of(), out.of_mut()))
 }

@@ -32,7 +32,7 @@ fn made<T: Element>(
     expected: impl Fn() -> Expected + Send + Sync + 'static,
 ) -> Case {
     let result = Kind::of::<T>(&[n]);
-    Case::new(op, "map", what, Vec::new(), result, move |r, _| record(r), move |_| expected())
+    Case::new(op, "elementwise", what, Vec::new(), result, move |r, _| record(r), move |_| expected())
 }
 
 /// On the CPU, where the place for it says how many.

@@ -7,7 +7,7 @@ use tidemill::{Accelerator, Conv2d, DType, Epilogue, F16, Matmul, Recording, Res
 use super::data::{BENCHED, BENCHED_SIDE, LENGTHS, SPECIAL, uniform};
 use super::matmul::operand;
 use super::pairs::{broadcast, stretched};
-use super::reference::{self, convolution::Convolution, product::Product};
+use super::reference::{self, convolution::Convolution, matmul::MatmulReference};
 use super::{Array, Bound, Case, Expected, Input, Kind, Record};
 
 /// Adds the cases.
@@ -44,7 +44,8 @@ fn casts(out: &mut Vec<Case>) {
     type Step = fn(&Recording, &[Tensor]) -> Result<Value>;
     let case = |what: String, input: Input, to: Kind, record: Step, exact: fn(f32) -> f64| {
         let expected = move |x: &[Array]| Expected::Floats(x[0].floats().iter().map(|x| exact(*x)).collect());
-        Case::new("cast_f16", "map", what, vec![input], to, record, expected).flops(to.shape.elements())
+        Case::new("cast_f16", "elementwise", what, vec![input], to, record, expected)
+            .flops(to.shape.elements())
     };
     let every = Input::new(&[1 << 16], || (0..=u16::MAX).map(F16::from_bits).collect());
     let (widen, narrow): (Step, Step) = (|r, t| r.cast(&t[0], DType::F32), |r, t| r.cast(&t[0], DType::F16));
@@ -108,7 +109,7 @@ fn binary(op: &'static str, what: String, lhs: &[usize], rhs: &[usize]) -> Case 
         Expected::Floats((0..n).map(|i| rounded(exact(i) as f32)).collect())
     };
     let (inputs, result) = (vec![some(lhs, 1), some(rhs, 2)], Kind::of::<F16>(&to));
-    Case::new("binary_f16", "map", what, inputs, result, record, expected).flops(n)
+    Case::new("binary_f16", "elementwise", what, inputs, result, record, expected).flops(n)
 }
 
 fn permute(rows: usize, columns: usize) -> Case {
@@ -118,7 +119,7 @@ fn permute(rows: usize, columns: usize) -> Case {
     };
     let (what, inputs) = (format!("[{rows}, {columns}]"), vec![some(&[rows, columns], 1)]);
     let result = Kind::of::<F16>(&[columns, rows]);
-    Case::new("permute_f16", "map", what, inputs, result, |r, t| r.permute(&t[0], [1, 0]), expected)
+    Case::new("permute_f16", "elementwise", what, inputs, result, |r, t| r.permute(&t[0], [1, 0]), expected)
 }
 
 /// Fused, the results in between are rounded as if they had been stored.
@@ -136,7 +137,8 @@ fn chains(out: &mut Vec<Case>) {
             Expected::Floats(x[0].floats().iter().zip(&*x[1].floats()).map(exact).collect())
         };
         let (what, inputs) = (format!("relu(a * b + a) * 3 [{n}]"), vec![some(&[n], 1), some(&[n], 2)]);
-        Case::new("chain_f16", "map", what, inputs, Kind::of::<F16>(&[n]), record, expected).flops(4 * n)
+        Case::new("chain_f16", "elementwise", what, inputs, Kind::of::<F16>(&[n]), record, expected)
+            .flops(4 * n)
     };
     out.extend([5, 1000, 4097].map(case));
     out.push(case(BENCHED).bench("op_chain_f16"));
@@ -217,7 +219,7 @@ impl Product16 {
     fn case(self) -> Case {
         let Product16 { lhs, rhs, transposed, halves, then } = &self;
         let what = format!("{lhs:?} x {rhs:?} transposed {transposed:?} halves {halves:?} then {then:?}");
-        let reference = Product::new(lhs, rhs, *transposed);
+        let reference = MatmulReference::new(lhs, rhs, *transposed);
         let factor = |shape: &[usize], half: bool, seed| match half {
             true => some(shape, seed),
             false => operand(shape, false, seed),
@@ -256,7 +258,7 @@ impl Product16 {
         how
     }
 
-    fn expected(&self, x: &[Array], reference: &Product) -> Expected {
+    fn expected(&self, x: &[Array], reference: &MatmulReference) -> Expected {
         let mut expected = reference.of(&x[0].floats(), &x[1].floats());
         let bias = x[2].floats();
         for (at, e) in expected.iter_mut().enumerate() {

@@ -75,7 +75,7 @@ fn gather(dtype: DType, table: &[usize], by: &[usize], axis: usize) -> Case {
         Expected::Words(expected)
     };
     let record = move |r: &Recording, t: &[Tensor]| r.gather(&t[0], &t[1], axis as isize);
-    Case::new("gather", "map", what, inputs, Kind::of::<u32>(&shape), record, expected)
+    Case::new("gather", "elementwise", what, inputs, Kind::of::<u32>(&shape), record, expected)
         .twin(move |x, out| cpu::gather::<u32>(x[0].view(), x[1].view(), axis as isize, out.of_mut()))
 }
 
@@ -97,7 +97,7 @@ fn gather_elements(table: &[usize], along_axis: usize, axis: usize) -> Case {
         Expected::Words(x[1].of::<u32>().iter().enumerate().map(element).collect())
     };
     let record = move |r: &Recording, t: &[Tensor]| r.gather_elements(&t[0], &t[1], axis as isize);
-    Case::new("gather_elements", "map", what, inputs, Kind::of::<u32>(&shape), record, expected).twin(
+    Case::new("gather_elements", "elementwise", what, inputs, Kind::of::<u32>(&shape), record, expected).twin(
         move |x, out| cpu::gather_elements::<u32>(x[0].view(), x[1].view(), axis as isize, out.of_mut()),
     )
 }
@@ -125,7 +125,7 @@ fn gather_nd(table: &[usize], positions: &[usize], depth: usize) -> Case {
         Expected::Words(expected)
     };
     let record = |r: &Recording, t: &[Tensor]| r.gather_nd(&t[0], &t[1]);
-    Case::new("gather_nd", "map", what, inputs, Kind::of::<u32>(&shape), record, expected)
+    Case::new("gather_nd", "elementwise", what, inputs, Kind::of::<u32>(&shape), record, expected)
         .twin(|x, out| cpu::gather_nd::<u32>(x[0].view(), x[1].view(), out.of_mut()))
 }
 
@@ -283,7 +283,7 @@ fn scatter(how: How, dtype: DType, table: &[usize], by: &[usize], axis: usize) -
     let axis = axis as isize;
     let record = move |r: &Recording, t: &[Tensor]| record(r, &t[0], &t[1], &t[2], axis);
     let bound = if adds_floats { Bound::Scaled(1e-6) } else { Bound::Exact };
-    let case = Case::new(op, "map", what, inputs, result, record, expected).repeated().bound(bound);
+    let case = Case::new(op, "elementwise", what, inputs, result, record, expected).repeated().bound(bound);
     macro_rules! twin {
         ($name:ident, $($type:ident => $of:ty),*) => {
             case.twin(move |x, out| match dtype {
@@ -349,7 +349,7 @@ fn segment_sum(dtype: DType, shape: &[usize], segments: usize) -> Case {
     };
     let result = Kind::new(dtype, &[&[segments], &shape[1..]].concat());
     let record = move |r: &Recording, t: &[Tensor]| r.segment_sum(&t[0], &t[1], segments);
-    Case::new("segment_sum", "map", what, inputs, result, record, expected)
+    Case::new("segment_sum", "elementwise", what, inputs, result, record, expected)
         .twin(move |x, out| cpu::segment_sum::<u32>(x[0].view(), x[1].view(), segments, out.of_mut()))
 }
 
@@ -367,7 +367,7 @@ fn bincount_weighted(dtype: DType, shape: &[usize], bins: usize) -> Case {
     };
     let record = move |r: &Recording, t: &[Tensor]| r.bincount_weighted(&t[0], &t[1], bins);
     let result = Kind::new(dtype, &[bins]);
-    Case::new("bincount_weighted", "map", what, inputs, result, record, expected)
+    Case::new("bincount_weighted", "elementwise", what, inputs, result, record, expected)
         .twin(move |x, out| cpu::bincount_weighted::<u32>(x[0].view(), x[1].view(), bins, out.of_mut()))
 }
 
@@ -399,7 +399,7 @@ fn bincount(dtype: DType, shape: &[usize], bins: usize) -> Case {
         Expected::Words(expected)
     };
     let record = move |r: &Recording, t: &[Tensor]| r.bincount(&t[0], bins);
-    Case::new("bincount", "map", what, inputs, Kind::of::<u32>(&[bins]), record, expected)
+    Case::new("bincount", "elementwise", what, inputs, Kind::of::<u32>(&[bins]), record, expected)
         .twin(move |x, out| cpu::bincount(x[0].view(), bins, out.of_mut()))
 }
 
@@ -412,7 +412,7 @@ fn one_hot(dtype: DType, shape: &[usize], classes: usize) -> Case {
     let record = move |r: &Recording, t: &[Tensor]| r.one_hot(&t[0], classes);
     let (what, result) =
         (format!("{shape:?} {dtype}, {classes} classes"), Kind::of::<u32>(&[shape, &[classes]].concat()));
-    Case::new("one_hot", "map", what, inputs, result, record, expected)
+    Case::new("one_hot", "elementwise", what, inputs, result, record, expected)
         .flops(shape.iter().product::<usize>() * classes)
         .twin(move |x, out| cpu::one_hot(x[0].view(), classes, out.of_mut()))
 }
@@ -425,7 +425,7 @@ fn count_outside(dtype: DType, shape: &[usize], extent: usize) -> Case {
     };
     let record = move |r: &Recording, t: &[Tensor]| r.count_outside(&t[0], extent);
     let what = format!("{shape:?} {dtype} of {extent}");
-    Case::new("count_outside", "map", what, inputs, Kind::of::<u32>(&[]), record, expected)
+    Case::new("count_outside", "elementwise", what, inputs, Kind::of::<u32>(&[]), record, expected)
         .twin(move |x, out| cpu::count_outside(x[0].view(), extent, out.of_mut()))
 }
 

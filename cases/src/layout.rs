@@ -64,7 +64,7 @@ fn mover(
 ) -> Case {
     let record = move |r: &Recording, t: &[Tensor]| record(r, &t[0]);
     let expected = move |x: &[Array]| Expected::Words(expected(x[0].of()));
-    Case::new(op, "map", what, vec![numbered(from, 7)], Kind::of::<u32>(to), record, expected)
+    Case::new(op, "elementwise", what, vec![numbered(from, 7)], Kind::of::<u32>(to), record, expected)
         .twin(move |x, out| on_cpu(x[0].view(), out.of_mut()))
 }
 
@@ -139,7 +139,7 @@ fn copies(out: &mut Vec<Case>) {
     let copy = |n: usize| {
         let (inputs, result) = (vec![numbered(&[n], 9)], Kind::of::<u32>(&[n]));
         let expected = |x: &[Array]| Expected::Words(x[0].of().to_vec());
-        Case::new("copy", "map", format!("[{n}]"), inputs, result, |r, t| r.copy(&t[0]), expected)
+        Case::new("copy", "elementwise", format!("[{n}]"), inputs, result, |r, t| r.copy(&t[0]), expected)
     };
     let reshape = |n: usize| {
         let what = format!("[{n}] to [1, {n}] and back, negated twice");
@@ -151,7 +151,8 @@ fn copies(out: &mut Vec<Case>) {
             r.neg(line)
         };
         let expected = |x: &[Array]| Expected::Words(x[0].of().to_vec());
-        Case::new("reshape", "map", what, vec![input], Kind::of::<i32>(&[n]), record, expected).flops(2 * n)
+        Case::new("reshape", "elementwise", what, vec![input], Kind::of::<i32>(&[n]), record, expected)
+            .flops(2 * n)
     };
     for n in LENGTHS {
         out.extend([copy(n), reshape(n)]);
@@ -302,7 +303,7 @@ fn joined(op: &'static str, shapes: &[Vec<usize>], axis: usize) -> Case {
     };
     let inputs = shapes.iter().zip(0..).map(|(shape, salt)| numbered(shape, salt)).collect();
     let what = format!("{shapes:?} along {axis}");
-    Case::new(op, "map", what, inputs, Kind::of::<u32>(&to), record, expected).twin(move |x, out| {
+    Case::new(op, "elementwise", what, inputs, Kind::of::<u32>(&to), record, expected).twin(move |x, out| {
         let (views, axis): (Vec<_>, _) = (x.iter().map(Array::view::<u32>).collect(), axis as isize);
         if op == "concat" {
             cpu::concat(&views, axis, out.of_mut())
@@ -425,6 +426,6 @@ fn gather(height: usize, row: &[usize], rows: &[usize]) -> Case {
     let inputs = vec![numbered(&[&[height], row].concat(), 3), Input::new(rows, wanted)];
     let result = Kind::of::<u32>(&[rows, row].concat());
     let record = |r: &Recording, t: &[Tensor]| r.gather_rows(&t[0], &t[1]);
-    Case::new("gather_rows", "map", what, inputs, result, record, expected)
+    Case::new("gather_rows", "elementwise", what, inputs, result, record, expected)
         .twin(|x, out| cpu::gather_rows::<u32>(x[0].view(), x[1].view(), out.of_mut()))
 }

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matmuls.
 
 mod shapes;
 
@@ -9,18 +9,18 @@ use tidemill::{Epilogue, Matmul, Result, Shape, Tensor};
 
 use super::array::shape;
 use super::data::uniform;
-use super::reference::{self, product::Product};
+use super::reference::{self, matmul::MatmulReference};
 use super::{Array, Bound, Case, Expected, Input, Kind, Record, elementwise};
 
 pub(crate) use shapes::cases;
 
-/// Sums in f32 of products in f32: what the bar for f32 accumulation is.
+/// Sums in f32 of matmuls in f32: what the bar for f32 accumulation is.
 const BOUND: Bound = Bound::Nmse(1e-10);
 
-/// From so many operations on, the reference's loops take seconds, and plain products are checked by [`Product::projected`].
+/// From so many operations on, the reference's loops take seconds, and plain matmuls are checked by [`MatmulReference::projected`].
 const LONG: usize = 1 << 28;
 
-/// What is done after the product.
+/// What is done after the matmul.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     Bias,
@@ -41,7 +41,7 @@ const COLUMN_BIAS: usize = 3;
 /// Of the result's shape.
 const DENSE: usize = 4;
 
-/// One product.
+/// One matmul.
 #[derive(Clone, Debug)]
 struct Spec {
     /// As they are stored.
@@ -55,7 +55,7 @@ struct Spec {
     whole: bool,
 }
 
-fn product(m: usize, n: usize, k: usize) -> Spec {
+fn matmul(m: usize, n: usize, k: usize) -> Spec {
     Spec {
         lhs: vec![m, k],
         rhs: vec![k, n],
@@ -117,7 +117,7 @@ impl Spec {
         what
     }
 
-    fn inputs(&self, reference: &Product) -> Vec<Input> {
+    fn inputs(&self, reference: &MatmulReference) -> Vec<Input> {
         let used = |thens: &[Then], extents: &[usize], seed| {
             let asked = self.then.iter().any(|then| thens.contains(then));
             operand(if asked { extents } else { &[0] }, self.whole, seed)
@@ -136,7 +136,7 @@ impl Spec {
     }
 
     fn case(self) -> Case {
-        let reference = Product::new(&self.lhs, &self.rhs, self.transposed);
+        let reference = MatmulReference::new(&self.lhs, &self.rhs, self.transposed);
         let (what, inputs, result) =
             (self.describe(), self.inputs(&reference), Kind::of::<f32>(&reference.visible));
         let (bound, flops) = (if self.whole { Bound::Exact } else { BOUND }, reference.flops());
@@ -155,7 +155,7 @@ impl Spec {
             .twin(move |x, out| on_cpu.0.on_cpu(x, &on_cpu.1, out.of_mut()))
     }
 
-    fn expected(&self, x: &[Array], reference: &Product) -> Expected {
+    fn expected(&self, x: &[Array], reference: &MatmulReference) -> Expected {
         let [a, b, bias, column_bias, dense] = [LHS, RHS, BIAS, COLUMN_BIAS, DENSE].map(|k| x[k].of::<f32>());
         let plain = self.then.is_empty() && self.beta.is_none() && self.alpha == 1.0;
         if plain && !self.whole && reference.flops() >= LONG && reference.shape.len() == 2 {
@@ -213,8 +213,8 @@ impl Spec {
         how.epilogue(epilogue)
     }
 
-    /// The product, and what is done after it by operations of their own.
-    fn on_cpu(&self, x: &[Array], reference: &Product, c: &mut [f32]) -> Result<Shape> {
+    /// The matmul, and what is done after it by operations of their own.
+    fn on_cpu(&self, x: &[Array], reference: &MatmulReference, c: &mut [f32]) -> Result<Shape> {
         let mut how = cpu::Matmul::new().alpha(self.alpha);
         if let Some(beta) = self.beta {
             how = how.accumulate(beta, x[DENSE].view());

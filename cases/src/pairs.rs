@@ -279,7 +279,7 @@ fn binary(op: &'static str, what: String, inputs: [Input; 2]) -> Case {
         Expected::Words((0..n).map(|i| word_reference(op, dtype, x[from_a(i)], y[from_b(i)])).collect())
     };
     let record = move |r: &Recording, t: &[Tensor]| apply(r, op, &t[0], &t[1]);
-    Case::new(op, "map", what, inputs.into(), result, record, expected)
+    Case::new(op, "elementwise", what, inputs.into(), result, record, expected)
         .bound(if rounds { bound(op) } else { Bound::Exact })
         .flops(n)
         .twin(move |x, out| twin::binary(op, x, out))
@@ -325,7 +325,7 @@ fn clamp(what: String, inputs: [Input; 3]) -> Case {
         Expected::Floats((0..n).map(element).collect())
     };
     let record = |r: &Recording, t: &[Tensor]| r.clamp(&t[0], &t[1], &t[2]);
-    Case::new("clamp", "map", what, inputs.into(), result, record, expected)
+    Case::new("clamp", "elementwise", what, inputs.into(), result, record, expected)
         .flops(n)
         .twin(|x, out| cpu::clamp(x[0].view(), x[1].view(), x[2].view(), out.of_mut()))
 }
@@ -367,7 +367,7 @@ fn test(op: &'static str, x: Input) -> Case {
         _ => r.is_inf(&t[0]),
     };
     let result = Kind { dtype: DType::U32, shape };
-    Case::new(op, "map", format!("{shape} {dtype}"), vec![x], result, record, expected)
+    Case::new(op, "elementwise", format!("{shape} {dtype}"), vec![x], result, record, expected)
         .flops(shape.elements())
         .twin(move |x, out| match op {
             "logical_not" => cpu::logical_not(x[0].view(), out.of_mut()),
@@ -399,14 +399,16 @@ fn logical(op: &'static str, inputs: [Input; 2]) -> Case {
         "logical_or" => r.logical_or(&t[0], &t[1]),
         _ => r.logical_xor(&t[0], &t[1]),
     };
-    Case::new(op, "map", what, inputs.into(), result, record, expected).flops(n).twin(move |x, out| {
-        let (x, y) = (x[0].view(), x[1].view());
-        match op {
-            "logical_and" => cpu::logical_and(x, y, out.of_mut()),
-            "logical_or" => cpu::logical_or(x, y, out.of_mut()),
-            _ => cpu::logical_xor(x, y, out.of_mut()),
-        }
-    })
+    Case::new(op, "elementwise", what, inputs.into(), result, record, expected).flops(n).twin(
+        move |x, out| {
+            let (x, y) = (x[0].view(), x[1].view());
+            match op {
+                "logical_and" => cpu::logical_and(x, y, out.of_mut()),
+                "logical_or" => cpu::logical_or(x, y, out.of_mut()),
+                _ => cpu::logical_xor(x, y, out.of_mut()),
+            }
+        },
+    )
 }
 
 fn floats(op: &'static str, a: &[usize], b: &[usize], size: f32) -> Case {
@@ -527,7 +529,7 @@ fn with_scalar(op: &'static str, what: String, x: Input) -> Case {
     };
     let result = Kind { dtype: if compares { DType::U32 } else { dtype }, shape };
     let record = move |r: &Recording, t: &[Tensor]| apply_scalar(r, op, &t[0], scalar);
-    Case::new(scalar_form(op), "map", what, vec![x], result, record, expected)
+    Case::new(scalar_form(op), "elementwise", what, vec![x], result, record, expected)
         .bound(if rounds { bound(op) } else { Bound::Exact })
         .flops(shape.elements())
         .twin(move |x, out| twin::with_scalar(op, &x[0], scalar, out))
@@ -547,9 +549,17 @@ fn select(dtype: DType, extents: [&'static [usize]; 3]) -> Case {
         Expected::Words((0..n).map(element).collect())
     };
     let record = |r: &Recording, t: &[Tensor]| r.select(&t[0], &t[1], &t[2]);
-    Case::new("select", "map", format!("{mask:?} {a:?} {b:?} {dtype}"), inputs, result, record, expected)
-        .flops(n)
-        .twin(|x, out| cpu::select::<u32>(x[0].view(), x[1].view(), x[2].view(), out.of_mut()))
+    Case::new(
+        "select",
+        "elementwise",
+        format!("{mask:?} {a:?} {b:?} {dtype}"),
+        inputs,
+        result,
+        record,
+        expected,
+    )
+    .flops(n)
+    .twin(|x, out| cpu::select::<u32>(x[0].view(), x[1].view(), x[2].view(), out.of_mut()))
 }
 
 /// Any elements; of floats, those around the ends of both integer types, too.
@@ -575,7 +585,7 @@ fn cast(what: String, x: Input, to: DType) -> Case {
     };
     let expected = move |x: &[Array]| Expected::Words(x[0].of().iter().map(element).collect());
     let result = Kind { dtype: to, shape };
-    Case::new("cast", "map", what, vec![x], result, move |r, t| r.cast(&t[0], to), expected)
+    Case::new("cast", "elementwise", what, vec![x], result, move |r, t| r.cast(&t[0], to), expected)
         .flops(shape.elements())
         .twin(|x, out| twin::cast(&x[0], out))
 }

@@ -210,7 +210,7 @@ impl Pooling {
             _ => Bound::Scaled((most as f64 + 4.0) * EPS),
         };
         let record = move |r: &Recording, t: &[Tensor]| record(r, &t[0]);
-        Case::new(name, "map", described, vec![input], result, record, expected)
+        Case::new(name, "elementwise", described, vec![input], result, record, expected)
             .bound(bound)
             .flops(outputs * most)
             .twin(move |x, out| on_cpu(x[0].view(), out))

@@ -1,7 +1,7 @@
 //! The oracle: every operation in f64, written to be read.
 
 pub mod convolution;
-pub mod product;
+pub mod matmul;
 pub mod reduce;
 pub mod softmax;
 

@@ -88,7 +88,7 @@ fn shuffle(dims: &[usize], factor: usize, back: bool) -> Case {
         if back { r.pixel_unshuffle(&t[0], factor) } else { r.pixel_shuffle(&t[0], factor) }
     };
     let (what, result) = (format!("{dims:?} by {factor}"), Kind::of::<u32>(&to));
-    Case::new(name, "map", what, vec![input], result, record, expected).twin(move |x, out| {
+    Case::new(name, "elementwise", what, vec![input], result, record, expected).twin(move |x, out| {
         let (x, out) = (x[0].view::<u32>(), out.of_mut());
         if back { cpu::pixel_unshuffle(x, factor, out) } else { cpu::pixel_shuffle(x, factor, out) }
     })
@@ -176,7 +176,7 @@ fn case(mode: Interpolation, coordinates: Coordinates, dims: &[usize], extents: 
     let (extents, twin) = (extents.to_vec(), extents.to_vec());
     let record = move |r: &Recording, t: &[Tensor]| r.resize(&t[0], &extents, mode, coordinates);
     let input = Input::new(dims, move || uniform(n, 0.5, 4.0, 3));
-    Case::new("resize", "map", what, vec![input], Kind::of::<f32>(&to), record, expected)
+    Case::new("resize", "elementwise", what, vec![input], Kind::of::<f32>(&to), record, expected)
         .bound(bound)
         .flops(2 * outputs * taps.pow(rank as u32))
         .twin(move |x, out| cpu::resize(x[0].view(), &twin, mode, coordinates, out.of_mut()))

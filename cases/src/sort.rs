@@ -248,7 +248,7 @@ fn sort(input: Input, name: &str, axis: usize, descending: bool) -> Case {
         elements(dtype, placed(view, &ordered(dtype, view, descending, bits), |at| bits[at]))
     };
     let (result, record) = (input.kind, move |r: &Recording, t: &[Tensor]| r.sort(&t[0], how));
-    Case::new("sort", "map", what, vec![input], result, record, expected)
+    Case::new("sort", "elementwise", what, vec![input], result, record, expected)
         .twin(move |x, out| of_type!(dtype, T => cpu::sort::<T>(x[0].view(), how, out.of_mut())))
 }
 
@@ -262,8 +262,16 @@ fn argsort(dtype: DType, shape: &[usize], axis: usize, descending: bool) -> Case
         Expected::Words(placed(view, &ordered, |at| (at / inner % extent) as u32))
     };
     let record = move |r: &Recording, t: &[Tensor]| r.argsort(&t[0], how);
-    Case::new("argsort", "map", what, vec![few(dtype, shape, 3)], Kind::of::<u32>(shape), record, expected)
-        .twin(move |x, out| of_type!(dtype, T => cpu::argsort::<T>(x[0].view(), how, out.of_mut())))
+    Case::new(
+        "argsort",
+        "elementwise",
+        what,
+        vec![few(dtype, shape, 3)],
+        Kind::of::<u32>(shape),
+        record,
+        expected,
+    )
+    .twin(move |x, out| of_type!(dtype, T => cpu::argsort::<T>(x[0].view(), how, out.of_mut())))
 }
 
 /// The values alone: the keys are those of a sort.
@@ -276,7 +284,7 @@ fn sort_by_key(dtype: DType, shape: &[usize], axis: usize) -> Case {
     };
     let record = move |r: &Recording, t: &[Tensor]| Ok(r.sort_by_key(&t[0], &t[1], axis as isize)?.1);
     let what = format!("{shape:?} {dtype} axis {axis}");
-    Case::new("sort_by_key", "map", what, inputs, Kind::of::<u32>(shape), record, expected).twin(
+    Case::new("sort_by_key", "elementwise", what, inputs, Kind::of::<u32>(shape), record, expected).twin(
         move |x, out| {
             of_type!(dtype, T => {
                 let mut keys = vec![T::default(); x[0].of::<T>().len()];
@@ -309,7 +317,7 @@ fn topk(shape: &[usize], k: usize, axis: usize) -> Case {
         r.stack([largest, places], 0)
     };
     let (what, stacked) = (format!("{k} of {shape:?} axis {axis}"), result.shape);
-    Case::new("topk", "map", what, vec![few(DType::U32, shape, 3)], result, record, expected).twin(
+    Case::new("topk", "elementwise", what, vec![few(DType::U32, shape, 3)], result, record, expected).twin(
         move |x, out| {
             let (largest, places) = out.of_mut().split_at_mut(stacked.elements() / 2);
             cpu::topk::<u32>(x[0].view(), k, axis as isize, largest, places)?;
@@ -336,7 +344,7 @@ fn searchsorted(dtype: DType, length: usize, shape: &[usize], behind: bool) -> C
     let record = move |r: &Recording, t: &[Tensor]| r.searchsorted(&t[0], &t[1], behind);
     let (what, inputs) =
         (format!("{shape:?} {dtype} in [{length}], behind {behind}"), vec![list, few(dtype, shape, 3)]);
-    Case::new("searchsorted", "map", what, inputs, Kind::of::<u32>(shape), record, expected).twin(move |x, out| {
+    Case::new("searchsorted", "elementwise", what, inputs, Kind::of::<u32>(shape), record, expected).twin(move |x, out| {
         of_type!(dtype, T => cpu::searchsorted::<T>(x[0].view(), x[1].view(), behind, out.of_mut()))
     })
 }
@@ -413,7 +421,7 @@ fn compact(n: usize, every: u32) -> Case {
     };
     let (what, result) = (format!("each {every} of [{n}]"), Kind::of::<u32>(&[n + 1]));
     let inputs = vec![few(DType::U32, &[n], 3), mask];
-    Case::new("compact", "map", what, inputs, result, record, expected).twin(move |x, out| {
+    Case::new("compact", "elementwise", what, inputs, result, record, expected).twin(move |x, out| {
         let (kept, count) = out.of_mut::<u32>().split_at_mut(n);
         count[0] = cpu::compact::<u32>(x[0].view(), x[1].view(), kept)? as u32;
         Ok(result.shape)
@@ -441,7 +449,7 @@ fn nonzero(dtype: DType, shape: &[usize]) -> Case {
         r.concat([places, r.reshape(count, [1])?], 0)
     };
     let (what, result) = (format!("{shape:?} {dtype}"), Kind::of::<u32>(&[n + 1]));
-    Case::new("nonzero", "map", what, vec![input], result, record, expected).twin(move |x, out| {
+    Case::new("nonzero", "elementwise", what, vec![input], result, record, expected).twin(move |x, out| {
         let (places, count) = out.of_mut::<u32>().split_at_mut(n);
         count[0] = of_type!(dtype, T => cpu::nonzero::<T>(x[0].view(), places))? as u32;
         Ok(result.shape)
@@ -470,7 +478,7 @@ fn unique(n: usize, different: u32) -> Case {
         r.concat([all.values, all.counts, all.inverse, count], 0)
     };
     let (what, result) = (format!("{different} in [{n}]"), Kind::of::<u32>(&[3 * n + 1]));
-    Case::new("unique", "map", what, vec![input], result, record, expected).twin(move |x, out| {
+    Case::new("unique", "elementwise", what, vec![input], result, record, expected).twin(move |x, out| {
         let (values, rest) = out.of_mut::<u32>().split_at_mut(n);
         let (counts, rest) = rest.split_at_mut(n);
         let (inverse, count) = rest.split_at_mut(n);

@@ -1,5 +1,5 @@
 //! The kernels for GPUs, judged by their vendors' compilers: `tidemill isa` compiles them for hardware that is not
-//! there. `docs/roofline.md` says what the bars are for, `docs/gpus.md` what was judged by what.
+//! there. `docs/roofline.md` says what the targets are for, `docs/gpus.md` what was judged by what.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
@@ -27,9 +27,9 @@ use tidemill::tune::compiled_kernels;
 use tidemill::{Config, Error};
 
 /// What a tile must reach, all at once.
-struct Bar {
+struct Target {
     kernel: &'static str,
-    /// Constants that tell the tile: rows and columns of one in shared memory and of `product_dot`, lanes and rows of others in
+    /// Constants that tell the tile: rows and columns of one in shared memory and of `matmul_dot`, lanes and rows of others in
     /// registers.
     tile: (u64, u64),
     least_waves: u64,
@@ -37,8 +37,13 @@ struct Bar {
     least_fma_shares: [f64; 2],
 }
 
-const fn bar(kernel: &'static str, tile: (u64, u64), least_waves: u64, least_fma_shares: [f64; 2]) -> Bar {
-    Bar { kernel, tile, least_waves, least_fma_shares }
+const fn target(
+    kernel: &'static str,
+    tile: (u64, u64),
+    least_waves: u64,
+    least_fma_shares: [f64; 2],
+) -> Target {
+    Target { kernel, tile, least_waves, least_fma_shares }
 }
 
 /// What one release of Mesa gives for a chip, or a little less. Another release schedules otherwise, and its figures say
@@ -46,85 +51,85 @@ const fn bar(kernel: &'static str, tile: (u64, u64), least_waves: u64, least_fma
 struct Figures {
     chip: &'static str,
     mesa: &'static str,
-    bars: &'static [Bar],
+    targets: &'static [Target],
 }
 
 const FIGURES: &[Figures] = &[
-    Figures { chip: "navi21", mesa: "22.3", bars: NAVI21_BY_22_3 },
-    Figures { chip: "navi21", mesa: "25.0", bars: NAVI21_BY_25_0 },
-    Figures { chip: "navi31", mesa: "25.0", bars: NAVI31_BY_25_0 },
+    Figures { chip: "navi21", mesa: "22.3", targets: NAVI21_BY_22_3 },
+    Figures { chip: "navi21", mesa: "25.0", targets: NAVI21_BY_25_0 },
+    Figures { chip: "navi31", mesa: "25.0", targets: NAVI31_BY_25_0 },
 ];
 
 /// Convolutions find the place of every element that they load, so less of their loop is multiply-adds; of products with few
 /// rows or columns, memory sets the pace. The same goes for the tables below.
-const NAVI21_BY_22_3: &[Bar] = &[
-    bar("product_tile", (32, 32), 14, [0.70, 0.62]),
-    bar("product_tile", (64, 64), 20, [0.77, 0.72]),
-    bar("product_tile", (128, 64), 12, [0.82, 0.78]),
-    bar("product_tile", (128, 128), 8, [0.87, 0.84]),
-    bar("product_rows", (32, 4), 20, [0.66, 0.49]),
-    bar("product_rows", (32, 1), 32, [0.59, 0.32]),
-    bar("product_rows", (8, 16), 8, [0.74, 0.66]),
-    bar("product_rows", (8, 4), 7, [0.80, 0.60]),
-    bar("product_rows", (8, 1), 10, [0.62, 0.31]),
-    bar("product_dot", (4, 1), 32, [0.45, 0.25]),
-    bar("product_dot", (4, 3), 20, [0.65, 0.40]),
-    bar("product_dot", (4, 10), 9, [0.83, 0.54]),
-    bar("product_dot", (8, 1), 32, [0.50, 0.27]),
-    bar("product_dot", (8, 3), 20, [0.71, 0.45]),
-    bar("product_dot", (8, 10), 8, [0.86, 0.64]),
-    bar("conv_tile", (32, 32), 12, [0.48, 0.45]),
-    bar("conv_tile", (64, 64), 20, [0.62, 0.59]),
+const NAVI21_BY_22_3: &[Target] = &[
+    target("matmul_tile", (32, 32), 14, [0.70, 0.62]),
+    target("matmul_tile", (64, 64), 20, [0.77, 0.72]),
+    target("matmul_tile", (128, 64), 12, [0.82, 0.78]),
+    target("matmul_tile", (128, 128), 8, [0.87, 0.84]),
+    target("matmul_rows", (32, 4), 20, [0.66, 0.49]),
+    target("matmul_rows", (32, 1), 32, [0.59, 0.32]),
+    target("matmul_rows", (8, 16), 8, [0.74, 0.66]),
+    target("matmul_rows", (8, 4), 7, [0.80, 0.60]),
+    target("matmul_rows", (8, 1), 10, [0.62, 0.31]),
+    target("matmul_dot", (4, 1), 32, [0.45, 0.25]),
+    target("matmul_dot", (4, 3), 20, [0.65, 0.40]),
+    target("matmul_dot", (4, 10), 9, [0.83, 0.54]),
+    target("matmul_dot", (8, 1), 32, [0.50, 0.27]),
+    target("matmul_dot", (8, 3), 20, [0.71, 0.45]),
+    target("matmul_dot", (8, 10), 8, [0.86, 0.64]),
+    target("conv_tile", (32, 32), 12, [0.48, 0.45]),
+    target("conv_tile", (64, 64), 20, [0.62, 0.59]),
 ];
 
 /// Where Mesa 22.3 tells of 20 or 32 waves, 25.0 tells of 16, and the tile of 64x64 has less of multiply-adds.
-const NAVI21_BY_25_0: &[Bar] = &[
-    bar("product_tile", (32, 32), 12, [0.70, 0.64]),
-    bar("product_tile", (64, 64), 20, [0.70, 0.69]),
-    bar("product_tile", (128, 64), 12, [0.79, 0.75]),
-    bar("product_tile", (128, 128), 8, [0.87, 0.84]),
-    bar("product_rows", (32, 4), 16, [0.66, 0.51]),
-    bar("product_rows", (32, 1), 16, [0.59, 0.34]),
-    bar("product_rows", (8, 16), 8, [0.74, 0.66]),
-    bar("product_rows", (8, 4), 7, [0.80, 0.61]),
-    bar("product_rows", (8, 1), 10, [0.62, 0.32]),
-    bar("product_dot", (4, 1), 16, [0.45, 0.28]),
-    bar("product_dot", (4, 3), 16, [0.65, 0.40]),
-    bar("product_dot", (4, 10), 9, [0.83, 0.56]),
-    bar("product_dot", (8, 1), 16, [0.50, 0.30]),
-    bar("product_dot", (8, 3), 16, [0.71, 0.45]),
-    bar("product_dot", (8, 10), 8, [0.86, 0.66]),
-    bar("conv_tile", (32, 32), 12, [0.48, 0.45]),
-    bar("conv_tile", (64, 64), 20, [0.59, 0.56]),
+const NAVI21_BY_25_0: &[Target] = &[
+    target("matmul_tile", (32, 32), 12, [0.70, 0.64]),
+    target("matmul_tile", (64, 64), 20, [0.70, 0.69]),
+    target("matmul_tile", (128, 64), 12, [0.79, 0.75]),
+    target("matmul_tile", (128, 128), 8, [0.87, 0.84]),
+    target("matmul_rows", (32, 4), 16, [0.66, 0.51]),
+    target("matmul_rows", (32, 1), 16, [0.59, 0.34]),
+    target("matmul_rows", (8, 16), 8, [0.74, 0.66]),
+    target("matmul_rows", (8, 4), 7, [0.80, 0.61]),
+    target("matmul_rows", (8, 1), 10, [0.62, 0.32]),
+    target("matmul_dot", (4, 1), 16, [0.45, 0.28]),
+    target("matmul_dot", (4, 3), 16, [0.65, 0.40]),
+    target("matmul_dot", (4, 10), 9, [0.83, 0.56]),
+    target("matmul_dot", (8, 1), 16, [0.50, 0.30]),
+    target("matmul_dot", (8, 3), 16, [0.71, 0.45]),
+    target("matmul_dot", (8, 10), 8, [0.86, 0.66]),
+    target("conv_tile", (32, 32), 12, [0.48, 0.45]),
+    target("conv_tile", (64, 64), 20, [0.59, 0.56]),
 ];
 
-const NAVI31_BY_25_0: &[Bar] = &[
-    bar("product_tile", (32, 32), 12, [0.68, 0.69]),
-    bar("product_tile", (64, 64), 20, [0.73, 0.73]),
-    bar("product_tile", (128, 64), 18, [0.81, 0.80]),
-    bar("product_tile", (128, 128), 12, [0.86, 0.86]),
-    bar("product_rows", (32, 4), 16, [0.66, 0.51]),
-    bar("product_rows", (32, 1), 16, [0.59, 0.34]),
-    bar("product_rows", (8, 16), 12, [0.74, 0.67]),
-    bar("product_rows", (8, 4), 10, [0.80, 0.61]),
-    bar("product_rows", (8, 1), 12, [0.62, 0.34]),
-    bar("product_dot", (4, 1), 16, [0.45, 0.28]),
-    bar("product_dot", (4, 3), 16, [0.65, 0.42]),
-    bar("product_dot", (4, 10), 12, [0.83, 0.58]),
-    bar("product_dot", (8, 1), 16, [0.50, 0.30]),
-    bar("product_dot", (8, 3), 16, [0.71, 0.47]),
-    bar("product_dot", (8, 10), 9, [0.86, 0.66]),
-    bar("conv_tile", (32, 32), 12, [0.48, 0.48]),
-    bar("conv_tile", (64, 64), 20, [0.62, 0.60]),
+const NAVI31_BY_25_0: &[Target] = &[
+    target("matmul_tile", (32, 32), 12, [0.68, 0.69]),
+    target("matmul_tile", (64, 64), 20, [0.73, 0.73]),
+    target("matmul_tile", (128, 64), 18, [0.81, 0.80]),
+    target("matmul_tile", (128, 128), 12, [0.86, 0.86]),
+    target("matmul_rows", (32, 4), 16, [0.66, 0.51]),
+    target("matmul_rows", (32, 1), 16, [0.59, 0.34]),
+    target("matmul_rows", (8, 16), 12, [0.74, 0.67]),
+    target("matmul_rows", (8, 4), 10, [0.80, 0.61]),
+    target("matmul_rows", (8, 1), 12, [0.62, 0.34]),
+    target("matmul_dot", (4, 1), 16, [0.45, 0.28]),
+    target("matmul_dot", (4, 3), 16, [0.65, 0.42]),
+    target("matmul_dot", (4, 10), 12, [0.83, 0.58]),
+    target("matmul_dot", (8, 1), 16, [0.50, 0.30]),
+    target("matmul_dot", (8, 3), 16, [0.71, 0.47]),
+    target("matmul_dot", (8, 10), 9, [0.86, 0.66]),
+    target("conv_tile", (32, 32), 12, [0.48, 0.48]),
+    target("conv_tile", (64, 64), 20, [0.62, 0.60]),
 ];
 
-/// The kernels of which some tile has a bar.
-const TILED: [&str; 4] = ["product_tile", "product_rows", "product_dot", "conv_tile"];
+/// The kernels of which some tile has a target.
+const TILED: [&str; 4] = ["matmul_tile", "matmul_rows", "matmul_dot", "conv_tile"];
 
 /// Whether an operand is f16.
-fn is_half(line: &Value) -> bool {
+fn is_f16(line: &Value) -> bool {
     let id = if line["kernel"].as_str().unwrap().starts_with("conv") { 8 } else { 42 };
-    constant(line, id).is_some_and(|halves| halves != 0)
+    constant(line, id).is_some_and(|mask| mask != 0)
 }
 
 /// What the command prints: all of it, and what it says of GPUs that it can't judge.
@@ -203,7 +208,7 @@ fn judge_all(arguments: &[&str], intel: &[&'static str]) {
         assert!(lines.iter().any(|line| code(line) == *device), "{device} was not judged: {said}");
     }
     let mut failures = Vec::new();
-    for family in ["map", "reduce", "softmax", "norm", "matmul", "conv2d", "other"] {
+    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d", "other"] {
         assert!(lines.iter().any(|line| line["family"] == family), "nothing of {family} was compiled");
     }
     let name = |line: &Value| line["kernel"].as_str().unwrap().to_owned();
@@ -277,30 +282,30 @@ fn mesa(line: &Value) -> String {
     version.split(['.', '-', ' ']).take(2).collect::<Vec<_>>().join(".")
 }
 
-/// What lies below the figures; nothing if this driver is not here. A tile without a bar, or a bar without a tile, is a failure.
+/// What lies below the figures; nothing if this driver is not here. A tile without a target, or a target without a tile, is a failure.
 fn judge(figures: &Figures, lines: &[&Value]) -> Vec<String> {
     let (mut failures, mut judged) = (Vec::new(), Vec::new());
     for line in lines.iter().filter(|line| TILED.contains(&kernel(line).as_str())) {
-        let first = if kernel(line) == "product_dot" { 2 } else { 1 };
+        let first = if kernel(line) == "matmul_dot" { 2 } else { 1 };
         let tile = (constant(line, first).unwrap(), constant(line, first + 1).unwrap());
-        let meant = |bar: &Bar| bar.kernel == kernel(line) && bar.tile == tile;
-        let Some(bar) = figures.bars.iter().position(meant) else {
-            failures.push(format!("no bar is stated for {line}"));
+        let meant = |target: &Target| target.kernel == kernel(line) && target.tile == tile;
+        let Some(target) = figures.targets.iter().position(meant) else {
+            failures.push(format!("no target is stated for {line}"));
             continue;
         };
-        judged.push(bar);
-        let bar = &figures.bars[bar];
+        judged.push(target);
+        let target = &figures.targets[target];
         let (waves, share) = (line["waves"].as_u64().unwrap(), line["fma_share"].as_f64().unwrap());
-        let least_share = bar.least_fma_shares[usize::from(is_half(line))];
-        if waves < bar.least_waves || share < least_share {
-            failures.push(format!("below {} waves at {least_share}: {line}", bar.least_waves));
+        let least_share = target.least_fma_shares[usize::from(is_f16(line))];
+        if waves < target.least_waves || share < least_share {
+            failures.push(format!("below {} waves at {least_share}: {line}", target.least_waves));
         }
     }
-    let missing = figures.bars.iter().enumerate().filter(|(i, _)| !lines.is_empty() && !judged.contains(i));
-    failures
-        .extend(missing.map(|(_, bar)| {
-            format!("no {} of {:?} was compiled for {}", bar.kernel, bar.tile, figures.chip)
-        }));
+    let missing =
+        figures.targets.iter().enumerate().filter(|(i, _)| !lines.is_empty() && !judged.contains(i));
+    failures.extend(missing.map(|(_, target)| {
+        format!("no {} of {:?} was compiled for {}", target.kernel, target.tile, figures.chip)
+    }));
     failures
 }
 

@@ -1,9 +1,9 @@
-// What happens to sums of products on their way to memory: a short elementwise program, then the store. Shared by matrix
-// products and convolutions; both give rows of columns: C[batch][m][n].
+// What happens to sums of products on their way to memory: a short list of elementwise ops, then the store. Shared by matmuls
+// and convolutions; both give rows of columns: C[batch][m][n].
 //
-// Needs lib/load.glsl, lib/half.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
+// Needs lib/load.glsl, lib/f16_load.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
 // below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With ONE_BATCH
-// there is but one. With STORE all of the result is inside, too, and subgroups store together.
+// there is but one. With STORE all of the result is inside, too, and subgroups use uniform stores.
 
 layout(constant_id = 32) const bool WIDE = true;  // columns come in aligned groups of four that are all inside
 layout(constant_id = 33) const uint STEPS = 0;    // of the epilogue
@@ -21,7 +21,7 @@ layout(constant_id = 41) const uint MODE1 = 0;
 #define VECTOR 2  // four neighbouring columns are four aligned neighbours
 #define GATHER 3  // each column for itself
 #define COMMON 4  // added: the same for every row
-#define HALF 8    // added: f16
+#define F16 8    // added: f16
 
 struct BatchStrides {
     uint outer, inner;
@@ -37,7 +37,7 @@ layout(push_constant, std430) uniform Push {
     uint scalars[4];
     uint extra_rows[2];  // strides in elements
 #ifdef STORE
-    uint octal[8];       // 0 to 7
+    uint digits[8];      // 0 to 7
 #endif
 #ifndef ONE_BATCH
     uint first_batch;
@@ -51,7 +51,7 @@ INPUT(2, extra0)
 INPUT(3, extra1)
 #ifdef STORE
 layout(binding = 4, std430) writeonly restrict buffer Out { u64vec4 result[]; };
-#include "lib/together.glsl"
+#include "lib/uniform_store.glsl"
 #else
 layout(binding = 4, std430) writeonly restrict buffer Out { uvec4 result[]; };
 #endif
@@ -76,38 +76,38 @@ uvec4 extra(uint which, uint i) {
 }
 
 // The i-th four elements, and the i-th element.
-uvec4 extra_four(uint which, bool is_half, uint i) {
-    if (is_half) return widened(extra(which, i >> 1), i);
+uvec4 extra_four(uint which, bool is_f16, uint i) {
+    if (is_f16) return widened(extra(which, i >> 1), i);
     return extra(which, i);
 }
 
-uint extra_one(uint which, bool is_half, uint i) {
-    if (is_half) return widened_one(extra(which, i >> 3), i);
+uint extra_one(uint which, bool is_f16, uint i) {
+    if (is_f16) return widened_one(extra(which, i >> 3), i);
     return extra(which, i >> 2)[i & 3u];
 }
 
 uvec4 fetch_extra(uint which, uint mode, uint row, uint column) {
-    bool is_half = (mode & HALF) != 0;
-    mode &= ~(COMMON | HALF);
+    bool is_f16 = (mode & F16) != 0;
+    mode &= ~(COMMON | F16);
     if (mode == ABSENT) return uvec4(0);
     uint at = row * extra_rows[which];
 #ifndef ONE_BATCH
     at += batch.outer * extra_batches[which].outer + batch.inner * extra_batches[which].inner;
 #endif
-    if (mode == SPLAT) return uvec4(extra_one(which, is_half, at));
+    if (mode == SPLAT) return uvec4(extra_one(which, is_f16, at));
     at += column;
-    if (mode == VECTOR) return extra_four(which, is_half, at >> 2);
+    if (mode == VECTOR) return extra_four(which, is_f16, at >> 2);
     // Columns beyond the last have no operands; their results are not stored.
     uvec4 i = at + min(uvec4(0, 1, 2, 3), uvec4(n - 1 - column));
-    return uvec4(extra_one(which, is_half, i.x), extra_one(which, is_half, i.y),
-                 extra_one(which, is_half, i.z), extra_one(which, is_half, i.w));
+    return uvec4(extra_one(which, is_f16, i.x), extra_one(which, is_f16, i.y),
+                 extra_one(which, is_f16, i.z), extra_one(which, is_f16, i.w));
 }
 
-// Operands of a step: 0 and 1 an extra input, 32 and up a scalar, 64 and up an earlier step's result, 96 the product.
-uvec4 product_bits, extra_bits[2], results[6];
+// Operands of a step: 0 and 1 an extra input, 32 and up a scalar, 64 and up an earlier step's result, 96 the accumulator.
+uvec4 accumulated, extra_bits[2], results[6];
 
 uvec4 operand(uint code) {
-    if (code >= 96) return product_bits;
+    if (code >= 96) return accumulated;
     if (code >= 64) return results[code - 64];
     if (code >= 32) return uvec4(scalars[code - 32]);
     return extra_bits[code];
@@ -124,11 +124,11 @@ void begin_columns(uint column) {
     if ((MODE1 & COMMON) != 0) extra_bits[1] = fetch_extra(1, MODE1, 0, column);
 }
 
-// What becomes of four neighbouring columns of the product.
-uvec4 epilogue(vec4 product, uint row, uint column) {
-    precise vec4 scaled = alpha * product;
-    product_bits = floatBitsToUint(scaled);
-    if (STEPS == 0) return product_bits;
+// What becomes of four neighbouring columns of the accumulator.
+uvec4 epilogue(vec4 accumulator, uint row, uint column) {
+    precise vec4 scaled = alpha * accumulator;
+    accumulated = floatBitsToUint(scaled);
+    if (STEPS == 0) return accumulated;
     if ((MODE0 & COMMON) == 0) extra_bits[0] = fetch_extra(0, MODE0, row, column);
     if ((MODE1 & COMMON) == 0) extra_bits[1] = fetch_extra(1, MODE1, row, column);
     // Unrolled by the driver once the constants are known; written as a loop, the operations stand in the module once.
@@ -138,14 +138,14 @@ uvec4 epilogue(vec4 product, uint row, uint column) {
 }
 
 #ifdef STORE
-// Stores four columns of each lane, all of them neighbours. Row and column of the first lane are proven.
-void store_together(uvec4 words, uint row, uint column) {
-    STORE_TOGETHER(result, (c_base + (row - first_row) * c_row + column) >> 2, words)
+// Stores four columns of each lane, all of them neighbours. Row and column of the first lane are made uniform.
+void uniform_store(uvec4 words, uint row, uint column) {
+    UNIFORM_STORE(result, (c_base + (row - first_row) * c_row + column) >> 2, words)
 }
 #elif !defined(ONE_BATCH)
 // Stores the first `count` of four neighbouring columns from `column` on; all four where rows are WIDE.
-void store_columns(vec4 product, uint row, uint column, uint count) {
-    uvec4 words = epilogue(product, row, column);
+void store_columns(vec4 accumulator, uint row, uint column, uint count) {
+    uvec4 words = epilogue(accumulator, row, column);
     uint at = batch.c + (row - first_row) * c_row + column;
     if (WIDE) {
         result[at >> 2] = words;
@@ -158,7 +158,7 @@ void store_columns(vec4 product, uint row, uint column, uint count) {
 }
 
 // Stores what is inside C of four neighbouring columns from `column` on.
-void store(vec4 product, uint row, uint column) {
-    if (row < m && column < n) store_columns(product, row, column, n - column);
+void store(vec4 accumulator, uint row, uint column) {
+    if (row < m && column < n) store_columns(accumulator, row, column, n - column);
 }
 #endif

@@ -13,7 +13,7 @@
 #define EVERY 4
 
 #if OPS != PLAIN
-#include "lib/narrow.glsl"
+#include "lib/f16_store.glsl"
 #endif
 
 #define OP_COPY 0
@@ -262,7 +262,7 @@ uvec4 apply(uint op, uvec4 a, uvec4 b, uvec4 c) {
     case OP_F32_TO_U32: return f32_to_u32(a);
     case OP_I32_TO_F32: r = vec4(ivec4(a)); break;
     case OP_U32_TO_F32: return u32_to_f32(a);
-    case OP_ROUND_TO_F16: return rounded_to_half(a);
+    case OP_ROUND_TO_F16: return rounded_to_f16(a);
 #endif
 #if OPS == ALL || OPS == EVERY
     case OP_POW_F32: r = pow_f32(F(a), F(b)); break;

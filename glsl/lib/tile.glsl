@@ -15,7 +15,7 @@ const uint THREADS_N = TILE_N / FRAME_N;
 const uint THREADS = (TILE_M / FRAME_M) * THREADS_N;
 const uint LOADS_A = TILE_M * TILE_K / 4 / THREADS;
 const uint LOADS_B = TILE_N * TILE_K / 4 / THREADS;
-// One vec more than the tile is wide, against bank conflicts.
+// One vec4 more than the tile is wide, against bank conflicts.
 const uint PITCH_A = TILE_M / 4 + 1;
 const uint PITCH_B = TILE_N / 4 + 1;
 shared vec4 tile_a[TILE_K * PITCH_A];

@@ -95,20 +95,20 @@ pub fn matmul_with<'a>(
     let op = "matmul";
     let (a, b) = (lhs.into().checked(op)?, rhs.into().checked(op)?);
     let (lhs, rhs) = (a.shape(), b.shape());
-    let product = Product::new(op, lhs, rhs, &with)?;
-    check_length(op, product.visible, out.len())?;
-    let [m, n, k] = product.extents;
+    let extents = Extents::new(op, lhs, rhs, &with)?;
+    check_length(op, extents.visible, out.len())?;
+    let [m, n, k] = extents.mnk;
     if out.is_empty() {
-        return Ok(product.visible);
+        return Ok(extents.visible);
     }
     let (columns_a, columns_b) =
         (if with.transpose_lhs { m } else { k }, if with.transpose_rhs { k } else { n });
-    let batches = product.batch.elements();
+    let batches = extents.batch.elements();
     // Many small products go side by side, each on one thread.
     let alone = batches < parallel::threads();
     let work = if alone { usize::MAX } else { m * n * k.max(1) };
     let one = |number: usize, out: &mut [f32]| {
-        let [at_a, at_b] = product.starts(number);
+        let [at_a, at_b] = extents.starts(number);
         let a = gemm::Matrix::new(&a.data()[at_a..], columns_a, with.transpose_lhs);
         let b = gemm::Matrix::new(&b.data()[at_b..], columns_b, with.transpose_rhs);
         multiply([m, n, k], a, b, with.alpha, out, alone);
@@ -121,15 +121,15 @@ pub fn matmul_with<'a>(
         });
     }
     if let Some((beta, operand)) = with.accumulate {
-        accumulate(op, beta, operand, product.full, out)?;
+        accumulate(op, beta, operand, extents.full, out)?;
     }
-    Ok(product.visible)
+    Ok(extents.visible)
 }
 
 /// The shape of a product, and the number of its multiplications.
 pub(crate) fn plan(lhs: Shape, rhs: Shape, with: &Matmul<'_>) -> Result<(Shape, f64)> {
-    let product = Product::new("matmul", lhs, rhs, with)?;
-    Ok((product.visible, product.full.elements() as f64 * product.extents[2] as f64))
+    let extents = Extents::new("matmul", lhs, rhs, with)?;
+    Ok((extents.visible, extents.full.elements() as f64 * extents.mnk[2] as f64))
 }
 
 /// `out += beta * operand`, broadcast.
@@ -180,8 +180,8 @@ fn multiply(
 }
 
 /// The extents of a product.
-struct Product {
-    extents: [usize; 3],
+struct Extents {
+    mnk: [usize; 3],
     batch: Shape,
     /// Batches of the operands, and elements of one of their matrices.
     own: [(Shape, usize); 2],
@@ -190,8 +190,8 @@ struct Product {
     visible: Shape,
 }
 
-impl Product {
-    fn new(op: &'static str, lhs: Shape, rhs: Shape, with: &Matmul<'_>) -> Result<Product> {
+impl Extents {
+    fn new(op: &'static str, lhs: Shape, rhs: Shape, with: &Matmul<'_>) -> Result<Extents> {
         let matrix = |shape: Shape, transposed: bool, left: bool| {
             let dims = shape.dims();
             let (rows, columns) = match *dims {
@@ -229,8 +229,8 @@ impl Product {
         let mut seen: SmallVec<[usize; 2]> = SmallVec::new();
         seen.extend((lhs.rank() > 1).then_some(m));
         seen.extend((rhs.rank() > 1).then_some(n));
-        Ok(Product {
-            extents: [m, n, k],
+        Ok(Extents {
+            mnk: [m, n, k],
             batch,
             own: [(batch_a, m * k), (batch_b, k * n)],
             full: with_batch(&[m, n])?,

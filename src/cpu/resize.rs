@@ -3,7 +3,7 @@
 use super::parallel::{self, LIGHT};
 use super::view::{View, check_length};
 use crate::error::Result;
-use crate::shape::pixels::{Way, resized, squares};
+use crate::shape::pixels::{PixelShuffle, resized, squares};
 use crate::shape::resize::{Coordinates, Interpolation, Resizing};
 use crate::shape::{Element, Shape};
 
@@ -84,7 +84,7 @@ pub fn pixel_shuffle<'a, T: Element>(
 ) -> Result<Shape> {
     let op = "pixel_shuffle";
     let x = x.into().checked(op)?;
-    let [_, c, h, w] = squares(op, x.shape(), factor, Way::ToPixels)?;
+    let [_, c, h, w] = squares(op, x.shape(), factor, PixelShuffle::ToPixels)?;
     let shape = resized(x.shape(), [c, h * factor, w * factor]);
     check_length(op, shape, out.len())?;
     for (i, element) in x.data().iter().enumerate() {
@@ -105,7 +105,7 @@ pub fn pixel_unshuffle<'a, T: Element>(
 ) -> Result<Shape> {
     let op = "pixel_unshuffle";
     let x = x.into().checked(op)?;
-    let [_, c, h, w] = squares(op, x.shape(), factor, Way::ToChannels)?;
+    let [_, c, h, w] = squares(op, x.shape(), factor, PixelShuffle::ToChannels)?;
     let shape = resized(x.shape(), [c * factor * factor, h, w]);
     check_length(op, shape, out.len())?;
     for (i, element) in out.iter_mut().enumerate() {

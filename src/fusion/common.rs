@@ -1,9 +1,9 @@
 //! Equal nodes: what is computed twice from the same values is computed once. A pure function from nodes to nodes.
 //!
 //! It adds neither a dispatch nor a stored value. What fusion never puts into its readers is stored in any case, so that one
-//! node less for two that are equal adds nothing; after fusion, that is true of every node. Before it, elementwise programs that
+//! node less for two that are equal adds nothing; after fusion, that is true of every node. Before it, elementwise ops that
 //! are merged may have to be stored, for two others that would each have made them in passing: those are left alone. (Equal
-//! steps of one program become one where programs are joined: `fuse.rs`.) Products and convolutions are merged before fusion
+//! steps of one elementwise op become one where elementwise ops are joined: `fuse.rs`.) Matmuls and convolutions are merged before fusion
 //! only where a trial shows that this adds nothing.
 //!
 //! Values are written once, and a tensor has a value for each of its contents, whoever writes it: the host while a recording is open,
@@ -17,10 +17,10 @@ use smallvec::SmallVec;
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
 use crate::ir::copy::Gather;
-use crate::ir::elementwise::{Map, MapInput};
+use crate::ir::elementwise::{Elementwise, ElementwiseInput};
 use crate::ir::epilogue::Epilogue;
 use crate::ir::graph::{Graph, Node};
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::norm::Norm;
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, ValueId};
@@ -28,7 +28,7 @@ use crate::ir::value::{Origin, ValueId};
 #[cfg(test)]
 mod tests;
 
-/// Fusions that are tried out to see which products to merge; each takes as long as the fusion of the recording.
+/// Fusions that are tried out to see which matmuls to merge; each takes as long as the fusion of the recording.
 const MOST_TRIALS: usize = 8;
 
 /// Fuses the graph and merges what is equal, so that there is no dispatch and no stored value more than fusion alone leaves.
@@ -41,12 +41,12 @@ pub(crate) fn fuse_and_merge(graph: &mut Graph, fuse: impl Fn(&mut Graph)) {
     merge(graph, |node| !matches!(node.op, Op::Elementwise(_) | Op::Matmul(_) | Op::Conv2d(_)));
     let heavy = |node: &Node| matches!(node.op, Op::Matmul(_) | Op::Conv2d(_));
     let several = graph.nodes.iter().filter(|node| heavy(node)).nth(1).is_some();
-    let twice = if branch!("common: several products", several) {
+    let twice = if branch!("common: several matmuls", several) {
         merge(&mut graph.clone(), heavy)
     } else {
         SmallVec::new()
     };
-    if branch!("common: no product twice", twice.is_empty()) {
+    if branch!("common: no matmul twice", twice.is_empty()) {
         *graph = fused(std::mem::take(graph));
         return;
     }
@@ -195,12 +195,12 @@ impl Merging<'_> {
             }
         });
         match &node.op {
-            Op::Elementwise(map) => {
-                map.steps.iter().for_each(|step| step.word().hash(&mut state));
-                map.scalars.hash(&mut state);
+            Op::Elementwise(elementwise) => {
+                elementwise.steps.iter().for_each(|step| step.word().hash(&mut state));
+                elementwise.scalars.hash(&mut state);
             }
             Op::Reduce(reduce) => (reduce.reduction as u32, reduce.geometry.extent).hash(&mut state),
-            Op::Matmul(product) => [product.m, product.n, product.k].hash(&mut state),
+            Op::Matmul(matmul) => [matmul.m, matmul.n, matmul.k].hash(&mut state),
             Op::Fill(fill) => fill.word.hash(&mut state),
             Op::Generate(generate) => (generate.sequence as u32, generate.seed).hash(&mut state),
             _ => {}
@@ -249,11 +249,11 @@ impl Merging<'_> {
     fn same(&self, first: &Node, second: &Node) -> bool {
         match (&first.op, &second.op) {
             (Op::Elementwise(a), Op::Elementwise(b)) => {
-                branch!("common: programs");
-                self.same_map(a, b) && self.same_results(a, b)
+                branch!("common: elementwise");
+                self.same_elementwise(a, b) && self.same_results(a, b)
             }
             (Op::Matmul(a), Op::Matmul(b)) => {
-                branch!("common: products", self.same_product(a, b))
+                branch!("common: matmuls", self.same_matmul(a, b))
             }
             (Op::Conv2d(a), Op::Conv2d(b)) => {
                 branch!("common: convolutions", self.same_convolution(a, b))
@@ -264,13 +264,13 @@ impl Merging<'_> {
                 a.reduction == b.reduction
                     && a.geometry == b.geometry
                     && second(a.second) == second(b.second)
-                    && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
+                    && self.same_input((a.input, a.prologue.as_ref()), (b.input, b.prologue.as_ref()))
             }
             (Op::Softmax(a), Op::Softmax(b)) => {
                 branch!("common: softmax");
                 a.logarithm == b.logarithm
                     && a.geometry == b.geometry
-                    && self.same_input((a.input, a.head.as_ref()), (b.input, b.head.as_ref()))
+                    && self.same_input((a.input, a.prologue.as_ref()), (b.input, b.prologue.as_ref()))
             }
             (Op::Norm(a), Op::Norm(b)) => {
                 branch!("common: norms");
@@ -314,15 +314,15 @@ impl Merging<'_> {
         }
     }
 
-    /// What a reduction or a softmax reads: a value, or what a program makes.
-    fn same_input(&self, a: (ValueId, Option<&Map>), b: (ValueId, Option<&Map>)) -> bool {
+    /// What a reduction or a softmax reads: a value, or what an elementwise op makes.
+    fn same_input(&self, a: (ValueId, Option<&Elementwise>), b: (ValueId, Option<&Elementwise>)) -> bool {
         match (a, b) {
             ((_, Some(a)), (_, Some(b))) => {
-                branch!("common: heads");
-                self.same_map(a, b)
+                branch!("common: prologues");
+                self.same_elementwise(a, b)
             }
             ((a, None), (b, None)) => {
-                branch!("common: no heads");
+                branch!("common: no prologues");
                 self.read(a) == self.read(b)
             }
             _ => false,
@@ -340,8 +340,8 @@ impl Merging<'_> {
     }
 
     /// The same steps on the same inputs.
-    fn same_map(&self, a: &Map, b: &Map) -> bool {
-        let same = |(a, b): (&MapInput, &MapInput)| {
+    fn same_elementwise(&self, a: &Elementwise, b: &Elementwise) -> bool {
+        let same = |(a, b): (&ElementwiseInput, &ElementwiseInput)| {
             (a.strides, a.offset) == (b.strides, b.offset) && self.read(a.value) == self.read(b.value)
         };
         a.steps == b.steps
@@ -351,7 +351,7 @@ impl Merging<'_> {
     }
 
     /// The same steps' results, in the same shape, which strides go by.
-    fn same_results(&self, a: &Map, b: &Map) -> bool {
+    fn same_results(&self, a: &Elementwise, b: &Elementwise) -> bool {
         let shape = |value| self.graph.value(value).shape;
         a.outputs.len() == b.outputs.len()
             && a.outputs
@@ -360,11 +360,11 @@ impl Merging<'_> {
                 .all(|(a, b)| a.step == b.step && shape(a.value) == shape(b.value))
     }
 
-    fn same_product(&self, a: &Product, b: &Product) -> bool {
-        let factor = |factor: &Factor| (self.read(factor.value), factor.along_k, factor.batch);
+    fn same_matmul(&self, a: &Matmul, b: &Matmul) -> bool {
+        let matrix = |matrix: &MatrixOperand| (self.read(matrix.value), matrix.k_contiguous, matrix.batch);
         (a.m, a.n, a.k, a.batch, a.alpha.to_bits()) == (b.m, b.n, b.k, b.batch, b.alpha.to_bits())
-            && factor(&a.lhs) == factor(&b.lhs)
-            && factor(&a.rhs) == factor(&b.rhs)
+            && matrix(&a.lhs) == matrix(&b.lhs)
+            && matrix(&a.rhs) == matrix(&b.rhs)
             && self.same_epilogue(&a.epilogue, &b.epilogue)
             && self.graph.value(a.output).shape == self.graph.value(b.output).shape
     }
@@ -385,7 +385,7 @@ impl Merging<'_> {
             && a.scalars == b.scalars
             && a.extras.len() == b.extras.len()
             && a.extras.iter().zip(&b.extras).all(|(a, b)| {
-                (a.batch, a.row, a.column, a.half) == (b.batch, b.row, b.column, b.half)
+                (a.batch, a.row, a.column, a.is_f16) == (b.batch, b.row, b.column, b.is_f16)
                     && self.read(a.value) == self.read(b.value)
             })
     }

@@ -1,60 +1,62 @@
-//! Fusion: elementwise programs that feed each other become one. A pure function from nodes to nodes.
+//! Fusion: elementwise ops that feed each other become one. A pure function from nodes to nodes.
 //!
-//! A program is joined into a later one that reads its result element for element, at the place of the later one. That
+//! An elementwise op is joined into a later one that reads its result element for element, at the place of the later one. That
 //! is right if nobody else needs its results before that place: other readers come later (then the result is stored
-//! as one more output) or are part of the same program. The later one must read none of its results in any other layout,
+//! as one more output) or are part of the same elementwise op. The later one must read none of its results in any other layout,
 //! through whatever alias: only memory has elements of other def_use. Values are written once and before they are read, so
-//! moving a program down the list changes nothing that it reads.
+//! moving an elementwise op down the list changes nothing that it reads.
 
 use smallvec::SmallVec;
 
 use crate::fusion::def_use::{DefUse, each_node};
 use crate::ir::branches::branch;
-use crate::ir::elementwise::{Map, MapInput, MapOutput, OpCode, Operand, Step, dense_strides};
+use crate::ir::elementwise::{
+    Elementwise, ElementwiseInput, ElementwiseOutput, OpCode, Operand, Step, dense_strides,
+};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Label, LabelName, ValueId};
-use crate::kernels::elementwise::modules::map_fits;
+use crate::kernels::elementwise::modules::elementwise_fits;
 use crate::shape::DType;
 
 /// Joins what can be joined. The order of nodes is kept otherwise.
 pub(crate) fn fuse(graph: &mut Graph) {
     let several = graph.nodes.iter().filter(|node| matches!(node.op, Op::Elementwise(_))).nth(1).is_some();
-    if !branch!("fuse: several programs", several) {
+    if !branch!("fuse: several", several) {
         return;
     }
     each_node(graph, |graph, nodes, def_use, i| {
-        let Op::Elementwise(map) = &nodes[i].op else { return };
-        let (mut program, mut label) = (map.clone(), nodes[i].label.clone());
+        let Op::Elementwise(elementwise) = &nodes[i].op else { return };
+        let (mut elementwise, mut label) = (elementwise.clone(), nodes[i].label.clone());
         let mut joined = false;
-        while let Some((earlier, both)) = join_one(graph, nodes, def_use, &program, i) {
+        while let Some((earlier, both)) = join_one(graph, nodes, def_use, &elementwise, i) {
             label = joined_label(&nodes[earlier].label, &label);
-            program = both;
+            elementwise = both;
             def_use.move_to(earlier, i);
             joined = true;
         }
         if branch!("fuse: joined", joined) {
-            nodes[i] = Node::new(label, program);
+            nodes[i] = Node::new(label, elementwise);
         }
     });
 }
 
-/// Joins a program that `program` (at `i`) reads from into it: its place, and the two as one.
+/// Joins an elementwise op that `elementwise` (at `i`) reads from into it: its place, and the two as one.
 fn join_one(
     graph: &Graph,
     nodes: &[Node],
     def_use: &DefUse,
-    program: &Map,
+    elementwise: &Elementwise,
     i: usize,
-) -> Option<(usize, Map)> {
-    program.inputs.iter().find_map(|input| {
+) -> Option<(usize, Elementwise)> {
+    elementwise.inputs.iter().find_map(|input| {
         let root = graph.root(input.value);
         let place = def_use.place_of_writer(root)?;
         let Op::Elementwise(earlier) = &nodes[place as usize].op else { return None };
-        let waits = |o: &MapOutput| def_use.waits_for(graph.root(o.value), place, i as u32);
+        let waits = |o: &ElementwiseOutput| def_use.waits_for(graph.root(o.value), place, i as u32);
         let movable = place as usize != i
-            && branch!("fuse: reads whole", reads_whole_of(graph, program, earlier))
-            && branch!("fuse: one shape", shape_of(graph, earlier) == shape_of(graph, program))
+            && branch!("fuse: reads whole", reads_whole_of(graph, elementwise, earlier))
+            && branch!("fuse: one shape", shape_of(graph, earlier) == shape_of(graph, elementwise))
             && branch!("fuse: others wait", earlier.outputs.iter().all(waits))
             && def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32);
         if !movable {
@@ -65,36 +67,47 @@ fn join_one(
             branch!("fuse: kept", graph.value(root).kept.is_some())
                 || branch!("fuse: read elsewhere", def_use.read_elsewhere(root, [place, i as u32]))
         };
-        let both = join(graph, earlier, program, stays);
-        branch!("fuse: fits", map_fits(&both)).then_some((place as usize, both))
+        let both = join(graph, earlier, elementwise, stays);
+        branch!("fuse: fits", elementwise_fits(&both)).then_some((place as usize, both))
     })
 }
 
-fn shape_of<'a>(graph: &'a Graph, map: &Map) -> &'a [usize] {
-    map.outputs.first().map_or(&[], |output| graph.value(output.value).shape.dims())
+fn shape_of<'a>(graph: &'a Graph, elementwise: &Elementwise) -> &'a [usize] {
+    elementwise.outputs.first().map_or(&[], |output| graph.value(output.value).shape.dims())
 }
 
-/// Whether the input is read element for element, in the shape of the program's outputs.
-pub(crate) fn reads_whole(graph: &Graph, program: &Map, input: &MapInput) -> bool {
+/// Whether the input is read element for element, in the shape of the elementwise op's outputs.
+pub(crate) fn reads_whole(graph: &Graph, elementwise: &Elementwise, input: &ElementwiseInput) -> bool {
     let shape = graph.value(input.value).shape;
-    shape.dims() == shape_of(graph, program) && input.offset == 0 && input.strides == dense_strides(&shape)
+    shape.dims() == shape_of(graph, elementwise)
+        && input.offset == 0
+        && input.strides == dense_strides(&shape)
 }
 
-/// Whether all that the program reads of the earlier one's results is read element for element: elements of other places
+/// Whether all that the elementwise op reads of the earlier one's results is read element for element: elements of other places
 /// are not there until the earlier one has run, and are nowhere if its results are not stored.
-fn reads_whole_of(graph: &Graph, program: &Map, earlier: &Map) -> bool {
-    let mut of_earlier = program.inputs.iter().filter(|input| made_by(graph, earlier, input).is_some());
-    of_earlier.all(|input| reads_whole(graph, program, input))
+fn reads_whole_of(graph: &Graph, elementwise: &Elementwise, earlier: &Elementwise) -> bool {
+    let mut of_earlier = elementwise.inputs.iter().filter(|input| made_by(graph, earlier, input).is_some());
+    of_earlier.all(|input| reads_whole(graph, elementwise, input))
 }
 
-/// The program's result that the input reads, in whatever shape.
-fn made_by<'a>(graph: &Graph, program: &'a Map, input: &MapInput) -> Option<&'a MapOutput> {
+/// The elementwise op's result that the input reads, in whatever shape.
+fn made_by<'a>(
+    graph: &Graph,
+    elementwise: &'a Elementwise,
+    input: &ElementwiseInput,
+) -> Option<&'a ElementwiseOutput> {
     let root = graph.root(input.value);
-    program.outputs.iter().find(|output| graph.root(output.value) == root)
+    elementwise.outputs.iter().find(|output| graph.root(output.value) == root)
 }
 
-/// Two programs as one. The earlier one's results are stored only if they are needed elsewhere.
-fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bool) -> Map {
+/// Two elementwise ops as one. The earlier one's results are stored only if they are needed elsewhere.
+fn join(
+    graph: &Graph,
+    earlier: &Elementwise,
+    later: &Elementwise,
+    stays: impl Fn(ValueId) -> bool,
+) -> Elementwise {
     let mut both = earlier.clone();
     both.outputs.retain(|output| stays(output.value));
     let inputs: SmallVec<[Operand; 4]> = later
@@ -124,29 +137,30 @@ fn join(graph: &Graph, earlier: &Map, later: &Map, stays: impl Fn(ValueId) -> bo
         steps.push(position_or_push(&mut both.steps, Step { op: step.op, operands }));
     }
     let outputs = later.outputs.iter();
-    both.outputs.extend(outputs.map(|o| MapOutput { step: steps[usize::from(o.step)], value: o.value }));
+    both.outputs
+        .extend(outputs.map(|o| ElementwiseOutput { step: steps[usize::from(o.step)], value: o.value }));
     both
 }
 
-/// The place of an input among the program's, by whatever name it is known there.
-fn input_of(graph: &Graph, program: &mut Map, input: &MapInput) -> u8 {
+/// The place of an input among the elementwise op's, by whatever name it is known there.
+fn input_of(graph: &Graph, elementwise: &mut Elementwise, input: &ElementwiseInput) -> u8 {
     let shape = |value: ValueId| (graph.root(value), graph.value(value).shape);
-    let same = |other: &&MapInput| {
+    let same = |other: &&ElementwiseInput| {
         (other.strides, other.offset) == (input.strides, input.offset)
             && shape(other.value) == shape(input.value)
     };
-    let known = program.inputs.iter().find(same).copied();
-    position_or_push(&mut program.inputs, known.unwrap_or(*input))
+    let known = elementwise.inputs.iter().find(same).copied();
+    position_or_push(&mut elementwise.inputs, known.unwrap_or(*input))
 }
 
 /// A result as it is once it has been stored: what fusion leaves out must not change a bit.
-fn stored(graph: &Graph, output: &MapOutput, program: &mut Map) -> Operand {
+fn stored(graph: &Graph, output: &ElementwiseOutput, elementwise: &mut Elementwise) -> Operand {
     let step = Operand::Step(output.step);
-    if !branch!("fuse: of a half", graph.value(output.value).dtype == DType::F16) {
+    if !branch!("fuse: of f16", graph.value(output.value).dtype == DType::F16) {
         return step;
     }
     let rounded = Step { op: OpCode::RoundToF16, operands: [step; 3] };
-    Operand::Step(position_or_push(&mut program.steps, rounded))
+    Operand::Step(position_or_push(&mut elementwise.steps, rounded))
 }
 
 /// The place of an item in a list, which it is put on if it is new.
@@ -184,7 +198,7 @@ mod tests {
     /// A copy of a square with its dimensions exchanged.
     fn transpose(b: &mut Build, from: ValueId) -> ValueId {
         let turned = b.op(OpCode::Copy, &[from]);
-        b.last_program().inputs[0].strides[..2].reverse();
+        b.last_elementwise().inputs[0].strides[..2].reverse();
         turned
     }
 
@@ -193,15 +207,15 @@ mod tests {
         b.graph.nodes
     }
 
-    fn program(node: &Node) -> &Map {
+    fn elementwise_of(node: &Node) -> &Elementwise {
         match &node.op {
-            Op::Elementwise(map) => map,
-            _ => panic!("not a program"),
+            Op::Elementwise(elementwise) => elementwise,
+            _ => panic!("not elementwise"),
         }
     }
 
     #[test]
-    fn a_chain_becomes_one_program() {
+    fn a_chain_becomes_one_elementwise_op() {
         let mut b = Build::default();
         let (x, y) = (b.tensor([8, 4]), b.tensor([8, 4]));
         let sum = b.op(OpCode::AddF32, &[x, y]);
@@ -209,11 +223,11 @@ mod tests {
         let last = b.op(OpCode::ReluF32, &[product]);
         let nodes = fused(b);
         assert_eq!(nodes.len(), 1);
-        let map = program(&nodes[0]);
-        assert_eq!(map.inputs.len(), 2, "y is bound once");
-        assert_eq!(map.steps.len(), 3);
-        assert_eq!(map.steps[1].operands[..2], [Operand::Step(0), Operand::Input(1)]);
-        assert_eq!(map.outputs.as_slice(), [MapOutput { step: 2, value: last }]);
+        let elementwise = elementwise_of(&nodes[0]);
+        assert_eq!(elementwise.inputs.len(), 2, "y is bound once");
+        assert_eq!(elementwise.steps.len(), 3);
+        assert_eq!(elementwise.steps[1].operands[..2], [Operand::Step(0), Operand::Input(1)]);
+        assert_eq!(elementwise.outputs.as_slice(), [ElementwiseOutput { step: 2, value: last }]);
         assert_eq!(nodes[0].label.to_string(), "op+op+op 8x4 f32");
     }
 
@@ -224,17 +238,17 @@ mod tests {
         let first = b.op(OpCode::NegF32, &[x]);
         b.op(OpCode::AddF32, &[first, x]);
         for (node, input, offset) in [(0, 0, 0), (1, 1, 16)] {
-            let Op::Elementwise(map) = &mut b.graph.nodes[node].op else { panic!("no program") };
-            map.inputs[input] = MapInput { value: long, offset, ..map.inputs[input] };
+            let Op::Elementwise(elementwise) = &mut b.graph.nodes[node].op else { panic!("not elementwise") };
+            elementwise.inputs[input] = ElementwiseInput { value: long, offset, ..elementwise.inputs[input] };
         }
         let nodes = fused(b);
         assert_eq!(nodes.len(), 1);
-        let offsets: Vec<u32> = program(&nodes[0]).inputs.iter().map(|input| input.offset).collect();
+        let offsets: Vec<u32> = elementwise_of(&nodes[0]).inputs.iter().map(|input| input.offset).collect();
         assert_eq!(offsets, [0, 16]);
     }
 
     #[test]
-    fn a_diamond_becomes_one_program() {
+    fn a_diamond_becomes_one_elementwise_op() {
         let mut b = Build::default();
         let x = b.tensor([16]);
         let top = b.op(OpCode::NegF32, &[x]);
@@ -242,8 +256,8 @@ mod tests {
         b.op(OpCode::AddF32, &[left, right]);
         let nodes = fused(b);
         assert_eq!(nodes.len(), 1);
-        assert_eq!(program(&nodes[0]).steps.len(), 4);
-        assert_eq!(program(&nodes[0]).outputs.len(), 1);
+        assert_eq!(elementwise_of(&nodes[0]).steps.len(), 4);
+        assert_eq!(elementwise_of(&nodes[0]).outputs.len(), 1);
     }
 
     #[test]
@@ -265,11 +279,11 @@ mod tests {
         b.copy(first);
         let nodes = fused(b);
         assert_eq!(nodes.len(), 2);
-        let outputs = &program(&nodes[0]).outputs;
+        let outputs = &elementwise_of(&nodes[0]).outputs;
         assert_eq!(outputs.iter().map(|o| (o.step, o.value)).collect::<Vec<_>>(), [(0, first), (1, second)]);
     }
 
-    /// The elements that a program reads of a value in another layout must be in memory when it runs.
+    /// The elements that an elementwise op reads of a value in another layout must be in memory when it runs.
     #[test]
     fn what_is_read_in_two_layouts_is_stored_first() {
         let mut b = Build::default();
@@ -280,10 +294,13 @@ mod tests {
         b.op(OpCode::AddF32, &[made, turned]);
         let nodes = fused(b);
         assert_eq!(nodes.len(), 2);
-        assert_eq!(program(&nodes[0]).outputs.as_slice(), [MapOutput { step: 0, value: made }]);
-        assert_eq!(program(&nodes[1]).steps.len(), 3);
+        assert_eq!(
+            elementwise_of(&nodes[0]).outputs.as_slice(),
+            [ElementwiseOutput { step: 0, value: made }]
+        );
+        assert_eq!(elementwise_of(&nodes[1]).steps.len(), 3);
 
-        // The same through an alias, and by way of a program that has two results.
+        // The same through an alias, and by way of an elementwise op that has two results.
         let mut b = Build::default();
         let x = b.tensor([8, 8]);
         let first = b.op(OpCode::NegF32, &[x]);
@@ -294,7 +311,7 @@ mod tests {
         b.op(OpCode::AddF32, &[second, turned]);
         let nodes = fused(b);
         assert_eq!(nodes.len(), 2);
-        assert_eq!(program(&nodes[0]).outputs.len(), 2);
+        assert_eq!(elementwise_of(&nodes[0]).outputs.len(), 2);
     }
 
     #[test]
@@ -306,7 +323,7 @@ mod tests {
         b.op(OpCode::AddF32, &[made, same]);
         let nodes = fused(b);
         assert_eq!(nodes.len(), 1);
-        assert_eq!(program(&nodes[0]).steps[1].operands[..2], [Operand::Step(0); 2]);
+        assert_eq!(elementwise_of(&nodes[0]).steps[1].operands[..2], [Operand::Step(0); 2]);
     }
 
     #[test]
@@ -317,11 +334,11 @@ mod tests {
         b.op(OpCode::AddF32, &[x, made_row]);
         let nodes = fused(b);
         assert_eq!(nodes.len(), 2);
-        assert_eq!(program(&nodes[1]).inputs[1].strides, [0, 1, 0, 0]);
+        assert_eq!(elementwise_of(&nodes[1]).inputs[1].strides, [0, 1, 0, 0]);
     }
 
     #[test]
-    fn programs_end_where_a_module_does() {
+    fn elementwise_ops_end_where_a_module_does() {
         let mut b = Build::default();
         let (x, mut last) = (b.tensor([16]), b.tensor([16]));
         for _ in 0..100 {
@@ -329,7 +346,7 @@ mod tests {
         }
         let nodes = fused(b);
         assert_eq!(nodes.len(), 7);
-        assert!(nodes.iter().all(|node| program(node).steps.len() <= 16));
+        assert!(nodes.iter().all(|node| elementwise_of(node).steps.len() <= 16));
         let mut b = Build::default();
         let mut last = b.tensor([16]);
         for _ in 0..6 {

@@ -1,4 +1,4 @@
-//! Elementwise tails: a program that reads the result of a product or of a convolution element for element becomes part
+//! Elementwise epilogues: an elementwise op that reads the result of a matmul or of a convolution element for element becomes part
 //! of its epilogue, and the result itself is never stored. A pure function from nodes to nodes.
 
 use smallvec::SmallVec;
@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::fusion::def_use::{DefUse, each_node};
 use crate::fusion::elementwise::{joined_label, position_or_push, reads_whole};
 use crate::ir::branches::branch;
-use crate::ir::elementwise::{Map, MapInput, Operand};
+use crate::ir::elementwise::{Elementwise, ElementwiseInput, Operand};
 use crate::ir::epilogue::{self, Epilogue, Extra, Source};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
@@ -14,113 +14,115 @@ use crate::ir::value::ValueId;
 use crate::shape::DType;
 
 /// What can take a tail: how its result is laid out, and what is done to it.
-struct Head<'a> {
+struct Target<'a> {
     /// Extents of the result as the epilogue counts them, outermost first.
     extents: [u32; 4],
     epilogue: &'a Epilogue,
     output: ValueId,
 }
 
-impl Head<'_> {
-    fn of(op: &Op) -> Option<Head<'_>> {
+impl Target<'_> {
+    fn of(op: &Op) -> Option<Target<'_>> {
         match op {
-            Op::Matmul(product) => {
-                let [outer, inner] = product.batch;
-                let extents = [outer, inner, product.m, product.n];
-                Some(Head { extents, epilogue: &product.epilogue, output: product.output })
+            Op::Matmul(matmul) => {
+                let [outer, inner] = matmul.batch;
+                let extents = [outer, inner, matmul.m, matmul.n];
+                Some(Target { extents, epilogue: &matmul.epilogue, output: matmul.output })
             }
             Op::Conv2d(convolution) => {
                 let [images, channels, pixels] = convolution.extents();
                 let extents = [1, images, channels, pixels];
-                Some(Head { extents, epilogue: &convolution.epilogue, output: convolution.output })
+                Some(Target { extents, epilogue: &convolution.epilogue, output: convolution.output })
             }
             _ => None,
         }
     }
 }
 
-/// Gives the node the program behind it as its tail.
-fn join(node: &mut Node, tail: &Node, epilogue: Epilogue) {
-    let Op::Elementwise(program) = &tail.op else { return };
-    let Some(output) = program.only_output() else { return };
+/// Gives the node the elementwise op behind it as its tail.
+fn join(node: &mut Node, later: &Node, epilogue: Epilogue) {
+    let Op::Elementwise(elementwise) = &later.op else { return };
+    let Some(output) = elementwise.only_output() else { return };
     match &mut node.op {
-        Op::Matmul(product) => {
-            branch!("tail: of a product");
-            product.epilogue = epilogue;
-            product.output = output;
+        Op::Matmul(matmul) => {
+            branch!("fuse epilogue: of a matmul");
+            matmul.epilogue = epilogue;
+            matmul.output = output;
         }
         Op::Conv2d(convolution) => {
-            branch!("tail: of a convolution");
+            branch!("fuse epilogue: of a convolution");
             convolution.epilogue = epilogue;
             convolution.output = output;
         }
         _ => return,
     }
-    node.label.op = joined_label(&node.label, &tail.label).op;
+    node.label.op = joined_label(&node.label, &later.label).op;
 }
 
 /// Puts every tail that fits into the epilogue before it. What is joined stands at the tail's place: all that the tail
 /// reads is there by then.
-pub(crate) fn absorb_tails(graph: &mut Graph) {
-    let programs = graph.nodes.iter().any(|node| matches!(node.op, Op::Elementwise(_)));
-    let heads = graph.nodes.iter().any(|node| Head::of(&node.op).is_some());
-    if !branch!("tail: programs", programs) || !branch!("tail: heads", heads) {
+pub(crate) fn absorb_epilogues(graph: &mut Graph) {
+    let has_elementwise = graph.nodes.iter().any(|node| matches!(node.op, Op::Elementwise(_)));
+    let targets = graph.nodes.iter().any(|node| Target::of(&node.op).is_some());
+    if !branch!("fuse epilogue: elementwise", has_elementwise) || !branch!("fuse epilogue: targets", targets)
+    {
         return;
     }
     each_node(graph, |graph, nodes, def_use, i| {
         let absorbed = absorb_one(graph, nodes, def_use, i);
-        branch!("tail: absorbed", absorbed.is_some());
-        if let Some((head, epilogue)) = absorbed {
+        branch!("fuse epilogue: absorbed", absorbed.is_some());
+        if let Some((target, epilogue)) = absorbed {
             // What is then at the head's place is dropped.
-            nodes.swap(head, i);
+            nodes.swap(target, i);
             let (before, from) = nodes.split_at_mut(i);
-            join(&mut from[0], &before[head], epilogue);
-            def_use.move_to(head, i);
+            join(&mut from[0], &before[target], epilogue);
+            def_use.move_to(target, i);
         }
     });
 }
 
-/// The place of a node that can take the program at `i` as its tail, and the epilogue that it has then.
+/// The place of a node that can take the elementwise op at `i` as its tail, and the epilogue that it has then.
 fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Option<(usize, Epilogue)> {
-    let Op::Elementwise(program) = &nodes[i].op else { return None };
-    let output = program.only_output()?;
-    // Products and convolutions store words.
-    if branch!("tail: half", graph.value(output).dtype == DType::F16) {
+    let Op::Elementwise(elementwise) = &nodes[i].op else { return None };
+    let output = elementwise.only_output()?;
+    // Matmuls and convolutions store words.
+    if branch!("fuse epilogue: f16", graph.value(output).dtype == DType::F16) {
         return None;
     }
-    program.inputs.iter().find_map(|input| {
+    elementwise.inputs.iter().find_map(|input| {
         let root = graph.root(input.value);
         let place = def_use.place_of_writer(root)?;
-        let head = Head::of(&nodes[place as usize].op).filter(|head| graph.root(head.output) == root)?;
-        if branch!("tail: kept", graph.value(root).kept.is_some())
-            || branch!("tail: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
+        let target =
+            Target::of(&nodes[place as usize].op).filter(|target| graph.root(target.output) == root)?;
+        if branch!("fuse epilogue: kept", graph.value(root).kept.is_some())
+            || branch!("fuse epilogue: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
             || !def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32)
         {
             return None;
         }
-        Some((place as usize, joined_epilogue(graph, &head, program)?))
+        Some((place as usize, joined_epilogue(graph, &target, elementwise)?))
     })
 }
 
-/// The epilogue followed by a program that reads its result; `None` if that does not fit, or reads other elements of it
+/// The epilogue followed by an elementwise op that reads its result; `None` if that does not fit, or reads other elements of it
 /// than the one that is at hand: they are never stored.
-fn joined_epilogue(graph: &Graph, head: &Head<'_>, program: &Map) -> Option<Epilogue> {
-    let root = graph.root(head.output);
-    let mut joined = head.epilogue.clone();
+fn joined_epilogue(graph: &Graph, target: &Target<'_>, elementwise: &Elementwise) -> Option<Epilogue> {
+    let root = graph.root(target.output);
+    let mut joined = target.epilogue.clone();
     let result = joined.last();
     let before = joined.steps.len() as u8;
     let mut inputs: SmallVec<[Source; 4]> = SmallVec::new();
-    for input in &program.inputs {
-        inputs.push(if branch!("tail: another input", graph.root(input.value) != root) {
-            let extra = extra(graph, head, program, input)?;
+    for input in &elementwise.inputs {
+        inputs.push(if branch!("fuse epilogue: another input", graph.root(input.value) != root) {
+            let extra = extra(graph, target, elementwise, input)?;
             Source::Extra(position_or_push(&mut joined.extras, extra))
-        } else if branch!("tail: reads whole", reads_whole(graph, program, input)) {
+        } else if branch!("fuse epilogue: reads whole", reads_whole(graph, elementwise, input)) {
             result
         } else {
             return None;
         });
     }
-    let scalars: SmallVec<[Source; 4]> = program
+    let scalars: SmallVec<[Source; 4]> = elementwise
         .scalars
         .iter()
         .map(|bits| Source::Scalar(position_or_push(&mut joined.scalars, *bits)))
@@ -130,19 +132,24 @@ fn joined_epilogue(graph: &Graph, head: &Head<'_>, program: &Map) -> Option<Epil
         Operand::Scalar(i) => scalars[usize::from(i)],
         Operand::Step(i) => Source::Step(before + i),
     };
-    let steps = program.steps.iter();
+    let steps = elementwise.steps.iter();
     joined.steps.extend(steps.map(|s| epilogue::Step { op: s.op, operands: s.operands.map(source) }));
-    branch!("tail: fits", joined.fits()).then_some(joined)
+    branch!("fuse epilogue: fits", joined.fits()).then_some(joined)
 }
 
-/// A further input of the program as the epilogue finds its elements.
-fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Option<Extra> {
-    let shape = program.outputs.first().map(|output| graph.value(output.value).shape)?;
+/// A further input of the elementwise op as the epilogue finds its elements.
+fn extra(
+    graph: &Graph,
+    target: &Target<'_>,
+    elementwise: &Elementwise,
+    input: &ElementwiseInput,
+) -> Option<Extra> {
+    let shape = elementwise.outputs.first().map(|output| graph.value(output.value).shape)?;
     // Dimensions of one element are not walked over, and the epilogue may count some that the result lacks.
     let dims = shape.dims().iter().map(|extent| *extent as u32).zip(input.strides);
     let mut left: SmallVec<[(u32, u32); 4]> = dims.filter(|(extent, _)| *extent != 1).collect();
     let mut strides = [0; 4];
-    for (stride, extent) in strides.iter_mut().zip(head.extents).rev().filter(|(_, extent)| *extent != 1) {
+    for (stride, extent) in strides.iter_mut().zip(target.extents).rev().filter(|(_, extent)| *extent != 1) {
         let (mut covered, step) = left.pop()?;
         // The pixels of a convolution are rows of columns, and one dimension of its epilogue.
         while branch!("extra: several dimensions", covered < extent) {
@@ -164,8 +171,8 @@ fn extra(graph: &Graph, head: &Head<'_>, program: &Map, input: &MapInput) -> Opt
     let fits = branch!("extra: from the first", input.offset == 0)
         && branch!("extra: columns side by side", column <= 1)
         && branch!("extra: nothing left", left.is_empty());
-    let half = branch!("extra: half", graph.value(input.value).dtype == DType::F16);
-    fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, half })
+    let is_f16 = branch!("extra: f16", graph.value(input.value).dtype == DType::F16);
+    fits.then_some(Extra { value: input.value, batch: [outer, inner], row, column, is_f16 })
 }
 
 #[cfg(test)]
@@ -195,15 +202,15 @@ mod tests {
     }
 
     fn absorbed(mut b: Build) -> Vec<Node> {
-        absorb_tails(&mut b.graph);
+        absorb_epilogues(&mut b.graph);
         fuse(&mut b.graph);
-        absorb_tails(&mut b.graph);
+        absorb_epilogues(&mut b.graph);
         b.graph.nodes
     }
 
     fn epilogue(node: &Node) -> &Epilogue {
         match &node.op {
-            Op::Matmul(product) => &product.epilogue,
+            Op::Matmul(matmul) => &matmul.epilogue,
             _ => panic!("not a product"),
         }
     }
@@ -211,30 +218,30 @@ mod tests {
     #[test]
     fn bias_and_activation_become_an_epilogue() {
         let mut b = Build::default();
-        let (product, bias) = (matrices(&mut b), b.tensor([N]));
-        let sum = op(&mut b, OpCode::AddF32, product, Some((bias, [0, 1])));
+        let (matmul, bias) = (matrices(&mut b), b.tensor([N]));
+        let sum = op(&mut b, OpCode::AddF32, matmul, Some((bias, [0, 1])));
         let last = op(&mut b, OpCode::ReluF32, sum, None);
         let nodes = absorbed(b);
         assert_eq!(nodes.len(), 1);
         assert_eq!(nodes[0].label.to_string(), "matmul+op+op 6x8 f32");
-        let tail = epilogue(&nodes[0]);
+        let later = epilogue(&nodes[0]);
         assert_eq!(
-            tail.extras.as_slice(),
-            [Extra { value: bias, batch: [0; 2], row: 0, column: 1, half: false }]
+            later.extras.as_slice(),
+            [Extra { value: bias, batch: [0; 2], row: 0, column: 1, is_f16: false }]
         );
-        assert_eq!(tail.steps[0].operands[..2], [Source::Product, Source::Extra(0)]);
-        assert_eq!(tail.steps[1].operands[0], Source::Step(0));
+        assert_eq!(later.steps[0].operands[..2], [Source::Accumulator, Source::Extra(0)]);
+        assert_eq!(later.steps[1].operands[0], Source::Step(0));
         let (mut read, mut written) = (Vec::new(), Vec::new());
         nodes[0].op.touches(|value, write| if write { written.push(value) } else { read.push(value) });
         assert_eq!((written, read.contains(&bias)), (vec![last], true));
     }
 
     #[test]
-    fn a_diamond_behind_a_product_becomes_an_epilogue() {
+    fn a_diamond_behind_a_matmul_becomes_an_epilogue() {
         let mut b = Build::default();
-        let product = matrices(&mut b);
+        let matmul = matrices(&mut b);
         let (left, right) =
-            (op(&mut b, OpCode::ReluF32, product, None), op(&mut b, OpCode::NegF32, product, None));
+            (op(&mut b, OpCode::ReluF32, matmul, None), op(&mut b, OpCode::NegF32, matmul, None));
         op(&mut b, OpCode::AddF32, left, Some((right, [N as u32, 1])));
         let nodes = absorbed(b);
         assert_eq!((nodes.len(), epilogue(&nodes[0]).steps.len()), (1, 3));
@@ -243,37 +250,37 @@ mod tests {
     #[test]
     fn what_others_need_is_stored() {
         let mut b = Build::default();
-        let product = matrices(&mut b);
-        op(&mut b, OpCode::ReluF32, product, None);
-        b.copy(product);
+        let matmul = matrices(&mut b);
+        op(&mut b, OpCode::ReluF32, matmul, None);
+        b.copy(matmul);
         assert_eq!(absorbed(b).len(), 3);
     }
 
     #[test]
-    fn a_product_that_is_read_in_two_layouts_is_stored() {
+    fn a_matmul_that_is_read_in_two_layouts_is_stored() {
         let mut b = Build::default();
-        let product = matrices(&mut b);
-        op(&mut b, OpCode::AddF32, product, Some((product, [0, 1])));
+        let matmul = matrices(&mut b);
+        op(&mut b, OpCode::AddF32, matmul, Some((matmul, [0, 1])));
         let nodes = absorbed(b);
         assert_eq!((nodes.len(), &epilogue(&nodes[0]).steps[..]), (2, &[][..]), "its first row for all rows");
 
         let mut b = Build::default();
-        let product = matrices(&mut b);
-        let same = b.graph.add_value([M, N].into(), DType::F32, Origin::Alias(product));
-        op(&mut b, OpCode::MulF32, product, Some((same, [N as u32, 1])));
+        let matmul = matrices(&mut b);
+        let same = b.graph.add_value([M, N].into(), DType::F32, Origin::Alias(matmul));
+        op(&mut b, OpCode::MulF32, matmul, Some((same, [N as u32, 1])));
         let nodes = absorbed(b);
         assert_eq!(nodes.len(), 1, "an alias of the same shape is the same element");
-        let tail = epilogue(&nodes[0]);
-        assert_eq!((tail.extras.len(), tail.steps[0].operands), (0, [Source::Product; 3]));
+        let later = epilogue(&nodes[0]);
+        assert_eq!((later.extras.len(), later.steps[0].operands), (0, [Source::Accumulator; 3]));
     }
 
     #[test]
-    fn what_begins_elsewhere_stays_a_program() {
+    fn what_begins_elsewhere_stays_an_elementwise_op() {
         for (offset, nodes) in [(0, 1), (1, 2), (8, 2)] {
             let mut b = Build::default();
-            let (product, long) = (matrices(&mut b), b.tensor([2 * N]));
-            op(&mut b, OpCode::AddF32, product, Some((long, [0, 1])));
-            b.last_program().inputs[1].offset = offset;
+            let (matmul, long) = (matrices(&mut b), b.tensor([2 * N]));
+            op(&mut b, OpCode::AddF32, matmul, Some((long, [0, 1])));
+            b.last_elementwise().inputs[1].offset = offset;
             assert_eq!(absorbed(b).len(), nodes, "{offset}");
         }
     }
@@ -287,15 +294,15 @@ mod tests {
             last = op(&mut b, OpCode::AddF32, last, Some((bias, [0, 1])));
         }
         let nodes = absorbed(b);
-        let halves: Vec<bool> = epilogue(&nodes[0]).extras.iter().map(|extra| extra.half).collect();
-        assert_eq!((nodes.len(), halves), (1, vec![true, false]));
+        let are_f16: Vec<bool> = epilogue(&nodes[0]).extras.iter().map(|extra| extra.is_f16).collect();
+        assert_eq!((nodes.len(), are_f16), (1, vec![true, false]));
     }
 
     #[test]
-    fn what_an_epilogue_can_not_read_or_hold_stays_a_program() {
+    fn what_an_epilogue_can_not_read_or_hold_stays_an_elementwise_op() {
         let mut b = Build::default();
-        let (product, transposed) = (matrices(&mut b), b.tensor([N, M]));
-        op(&mut b, OpCode::AddF32, product, Some((transposed, [1, M as u32])));
+        let (matmul, transposed) = (matrices(&mut b), b.tensor([N, M]));
+        op(&mut b, OpCode::AddF32, matmul, Some((transposed, [1, M as u32])));
         assert_eq!(absorbed(b).len(), 2, "columns that are not neighbours");
 
         let mut b = Build::default();
@@ -319,10 +326,10 @@ mod tests {
     #[test]
     fn operands_made_in_between_are_waited_for() {
         let mut b = Build::default();
-        let product = matrices(&mut b);
+        let matmul = matrices(&mut b);
         let x = b.tensor([M, N]);
         let made = op(&mut b, OpCode::NegF32, x, None);
-        op(&mut b, OpCode::AddF32, product, Some((made, [N as u32, 1])));
+        op(&mut b, OpCode::AddF32, matmul, Some((made, [N as u32, 1])));
         let nodes = absorbed(b);
         assert!(matches!(nodes[0].op, Op::Elementwise(_)) && matches!(nodes[1].op, Op::Matmul(_)));
     }
@@ -334,11 +341,16 @@ mod tests {
             let shape = Shape::new(result).expect("a shape");
             let output = graph.add_value(shape, DType::F32, Origin::Produced);
             let value = graph.add_value(shape, DType::F32, Origin::Tensor(0));
-            let input = MapInput { value, strides, offset: 0 };
-            let program =
-                Map::single(OpCode::AddF32, [Operand::Input(0); 3], smallvec![input], smallvec![], output);
+            let input = ElementwiseInput { value, strides, offset: 0 };
+            let elementwise = Elementwise::single(
+                OpCode::AddF32,
+                [Operand::Input(0); 3],
+                smallvec![input],
+                smallvec![],
+                output,
+            );
             let none = Epilogue::default();
-            extra(&graph, &Head { extents, epilogue: &none, output }, &program, &input)
+            extra(&graph, &Target { extents, epilogue: &none, output }, &elementwise, &input)
         };
         let places = |e: Option<Extra>| e.map(|e| (e.batch, e.row, e.column));
         assert_eq!(places(graph_of(&[5], [1, 1, 5, 1], [1, 0, 0, 0])), Some(([0, 0], 1, 0)));
@@ -356,11 +368,11 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_narrowed_by_a_program_of_their_own() {
+    fn halves_are_narrowed_by_an_elementwise_op_of_their_own() {
         let mut b = Build::default();
-        let product = matrices(&mut b);
-        let narrow = op(&mut b, OpCode::Copy, product, None);
-        b.graph.values[narrow as usize].dtype = DType::F16;
+        let matmul = matrices(&mut b);
+        let as_f16 = op(&mut b, OpCode::Copy, matmul, None);
+        b.graph.values[as_f16 as usize].dtype = DType::F16;
         assert_eq!(absorbed(b).len(), 2);
     }
 }

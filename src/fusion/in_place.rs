@@ -4,14 +4,14 @@
 use crate::fusion::def_use::DefUse;
 use crate::fusion::elementwise::reads_whole;
 use crate::ir::branches::branch;
-use crate::ir::elementwise::Map;
+use crate::ir::elementwise::Elementwise;
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, StateId, ValueId};
 use crate::shape::DType;
 
 /// Lets nodes whose results are assigned write them in place, each at the place of the assignment. By then all that was recorded before
-/// has read the tensor. A program may read the tensor itself, element for element, as it overwrites it.
+/// has read the tensor. An elementwise op may read the tensor itself, element for element, as it overwrites it.
 pub(crate) fn assign_in_place(graph: &mut Graph) {
     if !branch!("in place: any", !graph.values.states().is_empty()) {
         return;
@@ -71,7 +71,7 @@ fn others_wait(graph: &Graph, def_use: &DefUse, op: &Op, (from, to): (u32, u32))
     branch!("in place: others wait", wait)
 }
 
-/// Whether a node may write over a tensor: it makes no other version of it, and reads none, or is a program that reads each element only
+/// Whether a node may write over a tensor: it makes no other version of it, and reads none, or is an elementwise op that reads each element only
 /// where it writes.
 fn overwrites(graph: &Graph, op: &Op, state: StateId) -> bool {
     let of_tensor = |value: ValueId| graph.values.state_of(value) == Some(state);
@@ -80,14 +80,17 @@ fn overwrites(graph: &Graph, op: &Op, state: StateId) -> bool {
     if branch!("in place: makes another version", writes) {
         return false;
     }
-    if let Op::Elementwise(map) = op {
-        let half = |value: ValueId| graph.value(value).dtype == DType::F16;
+    if let Op::Elementwise(elementwise) = op {
+        let is_f16 = |value: ValueId| graph.value(value).dtype == DType::F16;
         // Halves are loaded and stored together with those of a neighbour.
-        let halves = |map: &Map| map.outputs.iter().any(|output| half(output.value));
-        let reads = map.inputs.iter().filter(|input| of_tensor(input.value));
+        let any_f16 =
+            |elementwise: &Elementwise| elementwise.outputs.iter().any(|output| is_f16(output.value));
+        let reads = elementwise.inputs.iter().filter(|input| of_tensor(input.value));
         return branch!(
             "in place: reads what it writes",
-            reads.clone().all(|input| reads_whole(graph, map, input) && !half(input.value) && !halves(map))
+            reads.clone().all(|input| reads_whole(graph, elementwise, input)
+                && !is_f16(input.value)
+                && !any_f16(elementwise))
         );
     }
     let mut reads = false;
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_reads_what_it_overwrites_does_so_in_place() {
+    fn an_elementwise_op_that_reads_what_it_overwrites_does_so_in_place() {
         let mut b = Build::default();
         let (w, gradient) = (b.tensor([8, 8]), b.tensor([8, 8]));
         let state = b.state(w);
@@ -135,15 +138,15 @@ mod tests {
         let w = b.tensor([8, 8]);
         let state = b.state(w);
         let turned = b.op(OpCode::NegF32, &[w]);
-        b.last_program().inputs[0].strides[..2].reverse();
+        b.last_elementwise().inputs[0].strides[..2].reverse();
         assign(&mut b, state, turned);
         assert_eq!(placed(b).nodes.len(), 2);
-        // A product reads all of its operands for each element.
+        // A matmul reads all of its operands for each element.
         let mut b = Build::default();
         let (w, x) = (b.tensor([8, 8]), b.tensor([8, 8]));
         let state = b.state(w);
-        let product = b.matmul(w, x);
-        assign(&mut b, state, product);
+        let matmul = b.matmul(w, x);
+        assign(&mut b, state, matmul);
         assert_eq!(placed(b).nodes.len(), 2);
     }
 
@@ -153,16 +156,16 @@ mod tests {
             let mut b = Build::default();
             let (w, x) = (b.tensor([8, 8]), b.tensor([8, 8]));
             let state = b.state(w);
-            let product = b.matmul(x, x);
+            let matmul = b.matmul(x, x);
             if early {
-                let read = b.softmax(false, product, 1);
+                let read = b.softmax(false, matmul, 1);
                 b.keep(read);
             }
-            assign(&mut b, state, product);
+            assign(&mut b, state, matmul);
             if late {
                 let other = b.op(OpCode::NegF32, &[x]);
                 assign(&mut b, state, other);
-                let read = b.softmax(false, product, 1);
+                let read = b.softmax(false, matmul, 1);
                 b.keep(read);
             }
             placed(b).nodes.len()
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_with_two_results_write_both_tensors() {
+    fn elementwise_ops_with_two_results_write_both_tensors() {
         let mut b = Build::default();
         let (m, w, g) = (b.tensor([8]), b.tensor([8]), b.tensor([8]));
         let (momentum, weights) = (b.state(m), b.state(w));

@@ -15,9 +15,9 @@ use crate::ir::graph::Graph;
 
 /// All of fusion.
 pub(crate) fn fuse_all(graph: &mut Graph) {
-    // Tails that are chains first, so that programs don't grow beyond an epilogue; then those that had to be joined.
-    epilogue::absorb_tails(graph);
+    // Epilogues that are chains first, so that elementwise ops don't grow beyond an epilogue; then those that had to be joined.
+    epilogue::absorb_epilogues(graph);
     elementwise::fuse(graph);
-    epilogue::absorb_tails(graph);
-    prologue::absorb_heads(graph);
+    epilogue::absorb_epilogues(graph);
+    prologue::absorb_prologues(graph);
 }

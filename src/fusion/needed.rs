@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_reads_by_way_of_a_view_is_needed() {
+    fn what_an_elementwise_op_reads_by_way_of_a_view_is_needed() {
         let mut b = Build::default();
         let made = b.produced([4]);
         b.push("fill", made, Fill { word: 0, output: made });

@@ -1,11 +1,11 @@
-//! Elementwise heads: a program whose result only a reduction or a softmax of rows reads becomes part of that, and the
+//! Elementwise prologues: an elementwise op whose result only a reduction or a softmax of rows reads becomes part of that, and the
 //! result itself is never stored. A pure function from nodes to nodes.
 
 use crate::fusion::def_use::{DefUse, each_node};
 use crate::fusion::elementwise::{joined_label, reads_whole};
 use crate::ir::branches::branch;
 use crate::ir::copy::Sequence;
-use crate::ir::elementwise::{COUNTED, Map, MapInput};
+use crate::ir::elementwise::{COUNTED, Elementwise, ElementwiseInput};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::Label;
@@ -13,52 +13,52 @@ use crate::shape::axes::Geometry;
 use crate::shape::{DType, MAX_RANK};
 
 /// Puts every head that fits into what is behind it, at that one's place.
-pub(crate) fn absorb_heads(graph: &mut Graph) {
+pub(crate) fn absorb_prologues(graph: &mut Graph) {
     let any = graph.nodes.iter().any(|node| matches!(node.op, Op::Reduce(_) | Op::Softmax(_)));
-    if !branch!("head: of any", any) {
+    if !branch!("fuse prologue: of any", any) {
         return;
     }
     each_node(graph, |graph, nodes, def_use, i| {
         let absorbed = absorb_one(graph, nodes, def_use, i);
-        branch!("head: absorbed", absorbed.is_some());
-        if let Some((head, joined)) = absorbed {
+        branch!("fuse prologue: absorbed", absorbed.is_some());
+        if let Some((prologue, joined)) = absorbed {
             nodes[i] = joined;
-            def_use.move_to(head, i);
+            def_use.move_to(prologue, i);
         }
     });
 }
 
-/// The reduction or softmax at `i` with the program that makes its input, and that program's place.
+/// The reduction or softmax at `i` with the elementwise op that makes its input, and that elementwise op's place.
 fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Option<(usize, Node)> {
     let (input, geometry) = match &nodes[i].op {
         Op::Reduce(reduce) => (reduce.input, reduce.geometry),
         Op::Softmax(softmax) => {
-            branch!("head: before a softmax");
+            branch!("fuse prologue: before a softmax");
             (softmax.input, softmax.geometry)
         }
         _ => {
-            branch!("head: of neither");
+            branch!("fuse prologue: of neither");
             return None;
         }
     };
     let root = graph.root(input);
     let place = def_use.place_of_writer(root)?;
-    let Op::Elementwise(head) = &nodes[place as usize].op else { return None };
-    let head = &counted(head, |input| counts_along(graph, nodes, def_use, head, input, geometry));
-    if branch!("head: kept", graph.value(root).kept.is_some())
-        || branch!("head: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
+    let Op::Elementwise(prologue) = &nodes[place as usize].op else { return None };
+    let prologue = &counted(prologue, |input| counts_along(graph, nodes, def_use, prologue, input, geometry));
+    if branch!("fuse prologue: kept", graph.value(root).kept.is_some())
+        || branch!("fuse prologue: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
         || !def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32)
-        || !makes_one_dense_result(graph, head)
+        || !makes_one_dense_result(graph, prologue)
     {
         return None;
     }
     let mut op = nodes[i].op.clone();
     match &mut op {
-        Op::Reduce(reduce) if branch!("head: of a reduction", reduce.takes(head)) => {
-            reduce.head = Some(head.clone());
+        Op::Reduce(reduce) if branch!("fuse prologue: of a reduction", reduce.takes(prologue)) => {
+            reduce.prologue = Some(prologue.clone());
         }
-        Op::Softmax(softmax) if branch!("head: of a softmax", softmax.takes(head)) => {
-            softmax.head = Some(head.clone());
+        Op::Softmax(softmax) if branch!("fuse prologue: of a softmax", softmax.takes(prologue)) => {
+            softmax.prologue = Some(prologue.clone());
         }
         _ => return None,
     }
@@ -70,28 +70,32 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
 }
 
 /// Whether it stores one result alone, and every input is read element for element or is one element for all.
-fn makes_one_dense_result(graph: &Graph, head: &Map) -> bool {
+fn makes_one_dense_result(graph: &Graph, prologue: &Elementwise) -> bool {
     // The kernels load words.
-    let word = |input: &MapInput| branch!("head: words", graph.value(input.value).dtype != DType::F16);
+    let word = |input: &ElementwiseInput| {
+        branch!("fuse prologue: words", graph.value(input.value).dtype != DType::F16)
+    };
     // The kernels read the first one. (No operation reads another for all today: slices keep their strides.)
-    let single =
-        |input: &MapInput| branch!("head: one for all", input.strides == [0; MAX_RANK]) && input.offset == 0;
-    let whole = |input: &MapInput| branch!("head: reads whole", reads_whole(graph, head, input));
-    let count = |input: &MapInput| branch!("head: counts", input.strides == COUNTED);
-    head.only_output().is_some()
-        && head.inputs.iter().all(|input| word(input) && (count(input) || single(input) || whole(input)))
+    let single = |input: &ElementwiseInput| {
+        branch!("fuse prologue: one for all", input.strides == [0; MAX_RANK]) && input.offset == 0
+    };
+    let whole =
+        |input: &ElementwiseInput| branch!("fuse prologue: reads whole", reads_whole(graph, prologue, input));
+    let count = |input: &ElementwiseInput| branch!("fuse prologue: counts", input.strides == COUNTED);
+    prologue.only_output().is_some()
+        && prologue.inputs.iter().all(|input| word(input) && (count(input) || single(input) || whole(input)))
 }
 
-/// The program with inputs that are counted where they may be. Another input stands behind their bindings.
-fn counted(head: &Map, may_be: impl Fn(&MapInput) -> bool) -> Map {
-    let mut head = head.clone();
-    let Some(other) = head.inputs.iter().find(|input| !may_be(input)).map(|input| input.value) else {
-        return head;
+/// The elementwise op with inputs that are counted where they may be. Another input stands behind their bindings.
+fn counted(prologue: &Elementwise, may_be: impl Fn(&ElementwiseInput) -> bool) -> Elementwise {
+    let mut prologue = prologue.clone();
+    let Some(other) = prologue.inputs.iter().find(|input| !may_be(input)).map(|input| input.value) else {
+        return prologue;
     };
-    for input in head.inputs.iter_mut().filter(|input| may_be(input)) {
-        *input = MapInput { value: other, strides: COUNTED, offset: 0 };
+    for input in prologue.inputs.iter_mut().filter(|input| may_be(input)) {
+        *input = ElementwiseInput { value: other, strides: COUNTED, offset: 0 };
     }
-    head
+    prologue
 }
 
 /// Whether an input is 0, 1, 2, … along the rows, the same for each.
@@ -99,8 +103,8 @@ fn counts_along(
     graph: &Graph,
     nodes: &[Node],
     def_use: &DefUse,
-    head: &Map,
-    input: &MapInput,
+    prologue: &Elementwise,
+    input: &ElementwiseInput,
     rows: Geometry,
 ) -> bool {
     let made =
@@ -108,13 +112,13 @@ fn counts_along(
     if !rows.is_rows() || !def_use.place_of_writer(graph.root(input.value)).is_some_and(made) {
         return false;
     }
-    let shape = graph.value(head.outputs[0].value).shape;
+    let shape = graph.value(prologue.outputs[0].value).shape;
     // Dimensions of one element have no place of their own.
     let mut long = (0..shape.rank()).rev().filter(|&d| shape.dims()[d] > 1);
     let along = long
         .next()
         .is_some_and(|d| shape.dims()[d] as u64 == rows.extent && input.strides[d] == 1 && input.offset == 0);
-    branch!("head: counts along rows", along && long.all(|d| input.strides[d] == 0))
+    branch!("fuse prologue: counts along rows", along && long.all(|d| input.strides[d] == 0))
 }
 
 #[cfg(test)]
@@ -138,14 +142,14 @@ mod tests {
     }
 
     fn absorbed(mut b: Build) -> Vec<Node> {
-        absorb_heads(&mut b.graph);
+        absorb_prologues(&mut b.graph);
         b.graph.nodes
     }
 
     const DENSE: [u32; MAX_RANK] = [100, 1, 0, 0];
 
     #[test]
-    fn a_program_that_only_a_reduction_reads_becomes_its_head() {
+    fn an_elementwise_op_that_only_a_reduction_reads_becomes_its_prologue() {
         let mut b = Build::default();
         let x = b.tensor([8, 100]);
         let made = op(&mut b, OpCode::MulF32, x, DENSE);
@@ -201,40 +205,47 @@ mod tests {
     }
 
     #[test]
-    fn what_kernels_of_rows_have_no_room_for_stays_a_program() {
-        let nodes = |strides: [u32; MAX_RANK], change: &dyn Fn(&mut Map, &mut Graph)| {
+    fn what_kernels_of_rows_have_no_room_for_stays_an_elementwise_op() {
+        let nodes = |strides: [u32; MAX_RANK], change: &dyn Fn(&mut Elementwise, &mut Graph)| {
             let mut b = Build::default();
             let x = b.tensor([8, 100]);
             let made = op(&mut b, OpCode::MulF32, x, strides);
-            let mut map = b.last_program().clone();
-            change(&mut map, &mut b.graph);
-            *b.last_program() = map;
+            let mut elementwise = b.last_elementwise().clone();
+            change(&mut elementwise, &mut b.graph);
+            *b.last_elementwise() = elementwise;
             sum(&mut b, made, 1);
             absorbed(b).len()
         };
         let with_steps = |steps: u8| {
-            nodes(DENSE, &|map, _| {
+            nodes(DENSE, &|elementwise, _| {
                 for step in 1..steps {
-                    map.steps.push(Step { op: OpCode::NegF32, operands: [Operand::Step(step - 1); 3] });
-                    map.outputs[0].step = step;
+                    elementwise
+                        .steps
+                        .push(Step { op: OpCode::NegF32, operands: [Operand::Step(step - 1); 3] });
+                    elementwise.outputs[0].step = step;
                 }
             })
         };
         assert_eq!([1, 4, 5, 16].map(with_steps), [1, 1, 2, 2]);
-        let with_inputs = |inputs: usize| nodes(DENSE, &|map, _| map.inputs.resize(inputs, map.inputs[1]));
+        let with_inputs = |inputs: usize| {
+            nodes(DENSE, &|elementwise, _| elementwise.inputs.resize(inputs, elementwise.inputs[1]))
+        };
         assert_eq!([2, 3, 4].map(with_inputs), [1, 1, 2]);
         // The first element stands for all, and elements are words.
         for (offset, expected) in [(0, 1), (3, 2)] {
-            assert_eq!(nodes([0; MAX_RANK], &|map, _| map.inputs[1].offset = offset), expected);
+            assert_eq!(
+                nodes([0; MAX_RANK], &|elementwise, _| elementwise.inputs[1].offset = offset),
+                expected
+            );
         }
-        let half = |map: &mut Map, graph: &mut Graph| {
-            graph.values[map.inputs[1].value as usize].dtype = DType::F16;
+        let is_f16 = |elementwise: &mut Elementwise, graph: &mut Graph| {
+            graph.values[elementwise.inputs[1].value as usize].dtype = DType::F16;
         };
-        assert_eq!(nodes(DENSE, &half), 2);
+        assert_eq!(nodes(DENSE, &is_f16), 2);
     }
 
     #[test]
-    fn what_others_need_or_no_kernel_runs_stays_a_program() {
+    fn what_others_need_or_no_kernel_runs_stays_an_elementwise_op() {
         let count = |shape: [usize; 2], code: OpCode, axis: usize, readers: usize| {
             let mut b = Build::default();
             let x = b.tensor(shape);

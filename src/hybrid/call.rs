@@ -91,7 +91,7 @@ impl Hybrid {
     pub(super) fn run<T: Element, R: Element, const N: usize>(
         &self,
         op: Op,
-        products: f64,
+        multiply_adds: f64,
         inputs: [Input<'_, T>; N],
         out: &mut [R],
         on_cpu: impl FnOnce([View<'_, T>; N], &mut [R]) -> Result<Shape>,
@@ -99,7 +99,7 @@ impl Hybrid {
     ) -> Result<Ran> {
         self.run_on(
             op,
-            products,
+            multiply_adds,
             Operands::<T, T> { first: &inputs, second: &[] },
             out,
             |x, _, out| on_cpu(std::array::from_fn(|i| x[i]), out),
@@ -111,7 +111,7 @@ impl Hybrid {
     pub(super) fn run_on<A: Element, B: Element, R: Element>(
         &self,
         op: Op,
-        products: f64,
+        multiply_adds: f64,
         Operands { first, second }: Operands<'_, A, B>,
         out: &mut [R],
         on_cpu: impl FnOnce(&[View<'_, A>], &[View<'_, B>], &mut [R]) -> Result<Shape>,
@@ -124,7 +124,7 @@ impl Hybrid {
             host_bytes: a.host_bytes + b.host_bytes,
             device_bytes: a.device_bytes + b.device_bytes,
             result_bytes: size_of_val(out),
-            ..Work::on_host(op, elements, out.len(), products)
+            ..Work::on_host(op, elements, out.len(), multiply_adds)
         };
         let decision = self.placement.decide(&work);
         let begun = Instant::now();

@@ -35,7 +35,7 @@ pub(super) struct OpResult {
     pub(super) op: Op,
     pub(super) shape: Shape,
     pub(super) dtype: DType,
-    pub(super) products: f64,
+    pub(super) multiply_adds: f64,
 }
 
 /// Operations that are carried out together on one side; [`Hybrid::chain`] makes one.
@@ -141,7 +141,7 @@ impl<'a> Chain<'a> {
         op: Op,
         operands: &[Link],
         shape: Shape,
-        products: f64,
+        multiply_adds: f64,
         on_cpu: impl Fn(&[View<'_, T>], &mut [R]) -> Result<Shape> + 'a,
         on_gpu: impl Fn(&Recording, &[Operand<'_>]) -> Result<Value> + 'a,
     ) -> Result<Link> {
@@ -153,13 +153,13 @@ impl<'a> Chain<'a> {
                 words.iter().map(|x| View::new(bytemuck::cast_slice(x.data()), x.shape())).collect();
             on_cpu(&views, bytemuck::cast_slice_mut(out))
         };
-        self.step_on_words(OpResult { op, shape, dtype: R::DTYPE, products }, operands, on_words, on_gpu)
+        self.step_on_words(OpResult { op, shape, dtype: R::DTYPE, multiply_adds }, operands, on_words, on_gpu)
     }
 
     /// An operation on words, with a result of a type.
     pub(super) fn step_on_words(
         &mut self,
-        OpResult { op, shape, dtype, products }: OpResult,
+        OpResult { op, shape, dtype, multiply_adds }: OpResult,
         operands: &[Link],
         on_cpu: impl Fn(&[View<'_, u32>], &mut [u32]) -> Result<Shape> + 'a,
         on_gpu: impl Fn(&Recording, &[Operand<'_>]) -> Result<Value> + 'a,
@@ -168,7 +168,7 @@ impl<'a> Chain<'a> {
         for operand in operands {
             inputs += self.shape(*operand)?.elements();
         }
-        let work = Work::on_host(op, inputs, shape.elements(), products);
+        let work = Work::on_host(op, inputs, shape.elements(), multiply_adds);
         let (on_cpu, on_gpu) = (Box::new(on_cpu), Box::new(on_gpu));
         let operands = SmallVec::from_slice(operands);
         Ok(self.link(Source::Step { operands, work, on_cpu, on_gpu }, shape, dtype))

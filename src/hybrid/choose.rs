@@ -228,7 +228,7 @@ impl Chain<'_> {
         let shape =
             shapes.into_iter().try_fold(Shape::default(), |all, shape| broadcast(op.name(), all, shape))?;
         self.step_on_words(
-            OpResult { op, shape, dtype, products: 0.0 },
+            OpResult { op, shape, dtype, multiply_adds: 0.0 },
             &[mask, a, b],
             |x, out| cpu::select(x[0], x[1], x[2], out),
             |r, x| r.select(x[0], x[1], x[2]),
@@ -240,7 +240,7 @@ impl Chain<'_> {
         let (shape, from) = (self.shape(x)?, self.dtype(x)?);
         whole_words(Op::Cast.name(), to)?;
         self.step_on_words(
-            OpResult { op: Op::Cast, shape, dtype: to, products: 0.0 },
+            OpResult { op: Op::Cast, shape, dtype: to, multiply_adds: 0.0 },
             &[x],
             move |x, out| match whole_words(Op::Cast.name(), from)? {
                 DType::I32 => cast_to::<i32>(x[0], to, out),

@@ -243,7 +243,7 @@ impl Chain<'_> {
 
     /// A step that moves elements of a link.
     fn moving(&self, op: Op, x: Link, shape: Shape) -> Result<OpResult> {
-        Ok(OpResult { op, shape, dtype: self.dtype(x)?, products: 0.0 })
+        Ok(OpResult { op, shape, dtype: self.dtype(x)?, multiply_adds: 0.0 })
     }
 
     /// A step that moves elements of several links, which are of one type.

@@ -97,11 +97,11 @@ impl What {
             }
             amounts
         }
-        const PRODUCTS: [usize; 4] = squares(1, [32, 96, 256, 512], 3);
+        const MULTIPLY_ADDS: [usize; 4] = squares(1, [32, 96, 256, 512], 3);
         // Nine taps of 16 by 16 channels on squares of these sides.
         const TAPS: [usize; 4] = squares(9 * 16 * 16, [8, 24, 48, 96], 2);
         match self {
-            What::Cpu(Class::Matmul) | What::Gpu(Class::Matmul) => &PRODUCTS,
+            What::Cpu(Class::Matmul) | What::Gpu(Class::Matmul) => &MULTIPLY_ADDS,
             What::Cpu(Class::Conv) | What::Gpu(Class::Conv) => &TAPS,
             What::Cpu(_) | What::Gpu(_) => &[1 << 10, 1 << 14, 1 << 17, 1 << 20],
             What::Transfer => &[1 << 12, 1 << 16, 1 << 19, 1 << 22],

@@ -238,10 +238,10 @@ impl Hybrid {
         out: &mut [f32],
     ) -> Result<Ran> {
         let inputs = [input.into(), weights.into()];
-        let (_, products) = cpu::conv2d::plan(inputs[0].shape(), inputs[1].shape(), with)?;
+        let (_, multiply_adds) = cpu::conv2d::plan(inputs[0].shape(), inputs[1].shape(), with)?;
         self.run(
             Op::Conv2d,
-            products,
+            multiply_adds,
             inputs,
             out,
             |[x, w], out| cpu::conv2d_with(x, w, with, out),
@@ -276,12 +276,12 @@ impl Hybrid {
         with: cpu::Matmul<'_>,
         out: &mut [f32],
     ) -> Result<Ran> {
-        let (factors, with) = ([lhs.into(), rhs.into()], Product::new(with));
-        let (_, products) = cpu::matmul::plan(factors[0].shape(), factors[1].shape(), &with.how())?;
+        let (factors, with) = ([lhs.into(), rhs.into()], MatmulOptions::new(with));
+        let (_, multiply_adds) = cpu::matmul::plan(factors[0].shape(), factors[1].shape(), &with.how())?;
         let added: SmallVec<[Input<'_>; 1]> = with.added.map(Input::Host).into_iter().collect();
         self.run_on(
             Op::Matmul,
-            products,
+            multiply_adds,
             Operands { first: &factors, second: &added },
             out,
             |x, added, out| cpu::matmul_with(x[0], x[1], with.on_cpu(added), out),
@@ -292,18 +292,18 @@ impl Hybrid {
 
 /// A matrix product's choices, apart from the operand that is added.
 #[derive(Clone, Copy)]
-struct Product<'a> {
+struct MatmulOptions<'a> {
     transposed: [bool; 2],
     alpha: f32,
     beta: f32,
     added: Option<View<'a, f32>>,
 }
 
-impl<'a> Product<'a> {
-    fn new(with: cpu::Matmul<'a>) -> Product<'a> {
+impl<'a> MatmulOptions<'a> {
+    fn new(with: cpu::Matmul<'a>) -> MatmulOptions<'a> {
         let cpu::Matmul { transpose_lhs, transpose_rhs, alpha, accumulate } = with;
         let (beta, added) = accumulate.map_or((0.0, None), |(beta, operand)| (beta, Some(operand)));
-        Product { transposed: [transpose_lhs, transpose_rhs], alpha, beta, added }
+        MatmulOptions { transposed: [transpose_lhs, transpose_rhs], alpha, beta, added }
     }
 
     /// Without the operand.
@@ -355,12 +355,12 @@ impl<'a> Chain<'a> {
     }
 
     pub fn conv2d_with(&mut self, input: Link, weights: Link, with: cpu::Conv2d) -> Result<Link> {
-        let (shape, products) = cpu::conv2d::plan(self.shape(input)?, self.shape(weights)?, with)?;
+        let (shape, multiply_adds) = cpu::conv2d::plan(self.shape(input)?, self.shape(weights)?, with)?;
         self.step::<f32, f32>(
             Op::Conv2d,
             &[input, weights],
             shape,
-            products,
+            multiply_adds,
             move |x, out| cpu::conv2d_with(x[0], x[1], with, out),
             move |r, x| r.conv2d_with(x[0], ConvWeights::Plain(x[1]), on_device(with)),
         )
@@ -371,8 +371,8 @@ impl<'a> Chain<'a> {
     }
 
     pub fn matmul_with(&mut self, lhs: Link, rhs: Link, with: cpu::Matmul<'a>) -> Result<Link> {
-        let with = Product::new(with);
-        let (shape, products) = cpu::matmul::plan(self.shape(lhs)?, self.shape(rhs)?, &with.how())?;
+        let with = MatmulOptions::new(with);
+        let (shape, multiply_adds) = cpu::matmul::plan(self.shape(lhs)?, self.shape(rhs)?, &with.how())?;
         let mut operands: SmallVec<[Link; 3]> = SmallVec::from_slice(&[lhs, rhs]);
         if let Some(added) = with.added {
             operands.push(self.input_of(added)?);
@@ -381,7 +381,7 @@ impl<'a> Chain<'a> {
             Op::Matmul,
             &operands,
             shape,
-            products,
+            multiply_adds,
             move |x, out| cpu::matmul_with(x[0], x[1], with.on_cpu(&x[2..]), out),
             move |r, x| r.matmul_with(x[0], x[1], with.on_device(&x[2..])),
         )

@@ -172,14 +172,14 @@ pub struct Work {
 impl Work {
     /// Operands and result all in the host's memory; `inputs` and `output` count elements of four bytes. `products` is
     /// the number of multiplications of a matrix product or a convolution.
-    pub fn on_host(op: Op, inputs: usize, output: usize, products: f64) -> Work {
+    pub fn on_host(op: Op, inputs: usize, output: usize, multiply_adds: f64) -> Work {
         let amount = match op.class() {
             // They read as much as they write, however large what they read from is.
             Class::Memory if matches!(op, Op::Slice | Op::GatherRows) => 2.0 * output as f64 / 3.0,
             Class::Memory => (inputs + output) as f64 / 3.0,
             Class::Transcendental | Class::Softmax => output as f64,
             Class::Reduction => inputs as f64,
-            Class::Matmul | Class::Conv => products,
+            Class::Matmul | Class::Conv => multiply_adds,
         };
         Work { op, kind: 0, amount, host_bytes: 4 * inputs, device_bytes: 0, result_bytes: 4 * output }
     }

@@ -3,10 +3,10 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::ir::copy::{Copy, CopyBox};
-use crate::ir::elementwise::{MAX_INPUTS, Map, MapInput, OpCode, Operand, dense_strides};
+use crate::ir::elementwise::{Elementwise, ElementwiseInput, MAX_INPUTS, OpCode, Operand, dense_strides};
 use crate::ir::epilogue::Epilogue;
 use crate::ir::graph::{Graph, Node};
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::op::Op;
 use crate::ir::reduce::{Reduce, Reduction};
 use crate::ir::softmax::Softmax;
@@ -68,10 +68,10 @@ impl Build {
         shape: Shape,
         operands: &[(ValueId, [u32; MAX_RANK])],
     ) -> ValueId {
-        let mut inputs: SmallVec<[MapInput; MAX_INPUTS]> = SmallVec::new();
+        let mut inputs: SmallVec<[ElementwiseInput; MAX_INPUTS]> = SmallVec::new();
         let mut code: SmallVec<[Operand; 3]> = SmallVec::new();
         for &(value, strides) in operands {
-            let input = MapInput { value, strides, offset: 0 };
+            let input = ElementwiseInput { value, strides, offset: 0 };
             let place = inputs.iter().position(|known| *known == input).unwrap_or(inputs.len());
             if place == inputs.len() {
                 inputs.push(input);
@@ -80,7 +80,7 @@ impl Build {
         }
         let output = self.produced(shape);
         let operands = [0, 1, 2].map(|k| code.get(k).copied().unwrap_or(code[0]));
-        self.push("op", output, Map::single(op, operands, inputs, smallvec![], output));
+        self.push("op", output, Elementwise::single(op, operands, inputs, smallvec![], output));
         output
     }
 
@@ -92,33 +92,33 @@ impl Build {
         self.strided(op, shape, &operands)
     }
 
-    /// The program that was appended last.
-    pub(crate) fn last_program(&mut self) -> &mut Map {
+    /// The elementwise op that was appended last.
+    pub(crate) fn last_elementwise(&mut self) -> &mut Elementwise {
         match self.graph.nodes.last_mut() {
-            Some(Node { op: Op::Elementwise(map), .. }) => map,
-            other => panic!("no program: {other:?}"),
+            Some(Node { op: Op::Elementwise(elementwise), .. }) => elementwise,
+            other => panic!("no elementwise op: {other:?}"),
         }
     }
 
-    /// The product of two matrices.
+    /// The matmul of two matrices.
     pub(crate) fn matmul(&mut self, a: ValueId, b: ValueId) -> ValueId {
         let (rows, columns) = (self.shape(a), self.shape(b));
         let (&[m, k], &[k_rows, n]) = (rows.dims(), columns.dims()) else { panic!("no matrices") };
         assert_eq!(k, k_rows);
         let output = self.produced([m, n]);
-        let factor = |value, along_k| Factor { value, along_k, batch: [0; 2] };
-        let product = Product {
+        let matrix = |value, k_contiguous| MatrixOperand { value, k_contiguous, batch: [0; 2] };
+        let matmul = Matmul {
             m: m as u32,
             n: n as u32,
             k: k as u32,
             batch: [1; 2],
-            lhs: factor(a, true),
-            rhs: factor(b, false),
+            lhs: matrix(a, true),
+            rhs: matrix(b, false),
             alpha: 1.0,
             epilogue: Epilogue::default(),
             output,
         };
-        self.push("matmul", output, product);
+        self.push("matmul", output, matmul);
         output
     }
 
@@ -134,7 +134,7 @@ impl Build {
         left[axis] = 1;
         let output = self.produced(Shape::new(&left).expect("no more dimensions than before"));
         let geometry = Geometry::along(&shape, axis);
-        let reduce = Reduce { op: "sum", reduction, input, second, head: None, geometry, output };
+        let reduce = Reduce { op: "sum", reduction, input, second, prologue: None, geometry, output };
         self.push("sum", input, reduce);
         output
     }
@@ -145,7 +145,7 @@ impl Build {
         self.push(
             "softmax",
             input,
-            Softmax { op: "softmax", logarithm, input, head: None, geometry, output },
+            Softmax { op: "softmax", logarithm, input, prologue: None, geometry, output },
         );
         output
     }

@@ -51,8 +51,8 @@ pub(crate) struct Command {
 }
 
 /// The work of a command, by convention rather than by instruction:
-/// - **flops**: one per element and step of an elementwise program, whatever the step (a division and an exponential
-///   count as one, a copy as none); two per multiply-add of a product; one per element that a reduction takes in.
+/// - **flops**: one per element and step of an elementwise op, whatever the step (a division and an exponential
+///   count as one, a copy as none); two per multiply-add of a matmul; one per element that a reduction takes in.
 /// - **bytes**: what must cross the memory bus at the least, each byte that is read once and each that is written once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cost {

@@ -34,7 +34,7 @@ pub(crate) struct PackWeights {
     pub(crate) groups: u32,
     /// Channels of the result in a group.
     pub(crate) rows: u32,
-    /// Products in one element of the result.
+    /// Matmuls in one element of the result.
     pub(crate) depth: u32,
     /// `[group][channel][kernel row][tap][row]`, rows padded to fours, f32.
     pub(crate) output: ValueId,

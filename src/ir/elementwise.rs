@@ -1,4 +1,4 @@
-//! Elementwise programs: what the ops append, what fusion joins, and what `glsl/map.comp` runs.
+//! Elementwise ops: what the ops append, what fusion joins, and what `glsl/elementwise.comp` runs.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -6,9 +6,9 @@ pub(crate) use crate::ir::op_code::OpCode;
 use crate::ir::value::ValueId;
 use crate::shape::{MAX_RANK, Shape};
 
-/// Inputs of one program.
+/// Inputs of one elementwise op.
 pub(crate) const MAX_INPUTS: usize = 4;
-/// Scalars of one program.
+/// Scalars of one elementwise op.
 pub(crate) const MAX_SCALARS: usize = 3;
 /// In a step's word, scalars are numbered from here, and earlier steps from there.
 const SCALAR_OPERAND: u32 = 32;
@@ -23,7 +23,7 @@ pub(crate) enum Operand {
     Step(u8),
 }
 
-/// One step of a program.
+/// One step of an elementwise op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) op: OpCode,
@@ -46,7 +46,7 @@ impl Step {
 
 /// An input, and how an index of the output finds its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MapInput {
+pub(crate) struct ElementwiseInput {
     pub(crate) value: ValueId,
     /// For each dimension of the output, outermost first, in elements.
     pub(crate) strides: [u32; MAX_RANK],
@@ -58,31 +58,31 @@ pub(crate) const COUNTED: [u32; MAX_RANK] = [u32::MAX; MAX_RANK];
 
 /// A step's result that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MapOutput {
+pub(crate) struct ElementwiseOutput {
     pub(crate) step: u8,
     pub(crate) value: ValueId,
 }
 
-/// An elementwise program over dense outputs of one shape.
+/// An elementwise op over dense outputs of one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Map {
+pub(crate) struct Elementwise {
     pub(crate) steps: SmallVec<[Step; 1]>,
-    pub(crate) inputs: SmallVec<[MapInput; MAX_INPUTS]>,
+    pub(crate) inputs: SmallVec<[ElementwiseInput; MAX_INPUTS]>,
     pub(crate) scalars: SmallVec<[u32; MAX_SCALARS]>,
-    pub(crate) outputs: SmallVec<[MapOutput; 1]>,
+    pub(crate) outputs: SmallVec<[ElementwiseOutput; 1]>,
 }
 
-impl Map {
-    /// A program of one operation.
+impl Elementwise {
+    /// An elementwise op of one operation.
     pub(crate) fn single(
         op: OpCode,
         operands: [Operand; 3],
-        inputs: SmallVec<[MapInput; MAX_INPUTS]>,
+        inputs: SmallVec<[ElementwiseInput; MAX_INPUTS]>,
         scalars: SmallVec<[u32; MAX_SCALARS]>,
         output: ValueId,
-    ) -> Map {
-        let outputs = smallvec![MapOutput { step: 0, value: output }];
-        Map { steps: smallvec![Step { op, operands }], inputs, scalars, outputs }
+    ) -> Elementwise {
+        let outputs = smallvec![ElementwiseOutput { step: 0, value: output }];
+        Elementwise { steps: smallvec![Step { op, operands }], inputs, scalars, outputs }
     }
 
     /// The value that it makes, if it makes one alone. That is its last step's result: every step leads to a result, and nothing

@@ -1,5 +1,5 @@
-//! What happens to a product on its way to memory: a short elementwise program on the accumulators, in the same
-//! dispatch. Data only, so that the graph can append to it what follows a product.
+//! What happens to a matmul on its way to memory: a short list of elementwise ops on the accumulators, in the same
+//! dispatch. Data only, so that the graph can append to it what follows a matmul.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::ir::value::ValueId;
 
 /// Steps of one epilogue.
 pub(crate) const MAX_STEPS: usize = 6;
-/// Inputs of one epilogue, beside the product.
+/// Inputs of one epilogue, beside the matmul.
 pub(crate) const MAX_EXTRAS: usize = 2;
 /// Scalars of one epilogue.
 pub(crate) const MAX_SCALARS: usize = 4;
@@ -24,8 +24,8 @@ pub(crate) enum Source {
     Scalar(u8),
     /// An earlier step's result.
     Step(u8),
-    /// The product.
-    Product,
+    /// The matmul.
+    Accumulator,
 }
 
 impl Source {
@@ -34,7 +34,7 @@ impl Source {
             Source::Extra(i) => u32::from(i),
             Source::Scalar(i) => 32 + u32::from(i),
             Source::Step(i) => 64 + u32::from(i),
-            Source::Product => 96,
+            Source::Accumulator => 96,
         }
     }
 }
@@ -64,7 +64,7 @@ pub(crate) struct Extra {
     /// 0 or 1.
     pub(crate) column: u32,
     /// Whether it is f16.
-    pub(crate) half: bool,
+    pub(crate) is_f16: bool,
 }
 
 impl Extra {
@@ -80,12 +80,12 @@ impl Extra {
             (_, aligned) => 3 - u32::from(branch!("epilogue: aligned", aligned)),
         };
         let common = if branch!("epilogue: one for a column", self.row == 0) { 4 } else { 0 };
-        let half = if branch!("epilogue: half", self.half) { 8 } else { 0 };
-        columns | common | half
+        let is_f16 = if branch!("epilogue: f16", self.is_f16) { 8 } else { 0 };
+        columns | common | is_f16
     }
 }
 
-/// The program.
+/// The elementwise op.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Epilogue {
     pub(crate) steps: SmallVec<[Step; 2]>,
@@ -94,7 +94,7 @@ pub(crate) struct Epilogue {
 }
 
 /// The push constants of `glsl/lib/epilogue.glsl`, which follow a kernel's own: where the result lies, and the
-/// program's scalars and strides.
+/// elementwise op's scalars and strides.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub(crate) struct PushResult {
@@ -114,7 +114,7 @@ pub(crate) struct PushResult {
 }
 
 impl PushResult {
-    /// The result as it is, with the program's scalars and strides.
+    /// The result as it is, with the elementwise op's scalars and strides.
     pub(crate) fn with(mut self, epilogue: &Epilogue) -> PushResult {
         for (to, from) in self.scalars.iter_mut().zip(&epilogue.scalars) {
             *to = *from;
@@ -136,7 +136,7 @@ impl Epilogue {
     /// What the last step left: the operand of the next.
     pub(crate) fn last(&self) -> Source {
         match self.steps.len() {
-            0 => Source::Product,
+            0 => Source::Accumulator,
             n => Source::Step((n - 1) as u8),
         }
     }
@@ -146,11 +146,14 @@ impl Epilogue {
         self.steps.len() <= MAX_STEPS
             && self.extras.len() <= MAX_EXTRAS
             && self.scalars.len() <= MAX_SCALARS
-            && branch!("tail: no rare step", self.steps.iter().all(|step| step.op.set() <= OpSet::All))
+            && branch!(
+                "fuse epilogue: no rare step",
+                self.steps.iter().all(|step| step.op.set() <= OpSet::All)
+            )
     }
 
     /// Whether a module with the commonest operations holds it. A driver reads the whole module for each pipeline: on
-    /// lavapipe the first product takes 55 ms with that one and 90 with the light set.
+    /// lavapipe the first matmul takes 55 ms with that one and 90 with the light set.
     pub(crate) fn is_plain(&self) -> bool {
         self.steps.iter().all(|step| step.op.set() <= OpSet::Plain)
     }
@@ -168,20 +171,20 @@ mod tests {
     #[test]
     fn inputs_are_read_four_at_a_time_only_where_they_are_aligned() {
         let extra =
-            |batch, row, column| Extra { value: 0, batch: [0, batch], row, column, half: false }.mode(true);
+            |batch, row, column| Extra { value: 0, batch: [0, batch], row, column, is_f16: false }.mode(true);
         assert_eq!((extra(0, 8, 1), extra(0, 7, 1), extra(6, 8, 1)), (2, 3, 3));
         assert_eq!((extra(0, 1, 0), extra(3, 0, 0)), (1, 4 | 1));
         assert_eq!((extra(0, 0, 1), extra(6, 0, 1)), (4 | 2, 4 | 3));
-        assert_eq!(Extra { value: 0, batch: [0, 0], row: 8, column: 1, half: true }.mode(false), 8 | 3);
+        assert_eq!(Extra { value: 0, batch: [0, 0], row: 8, column: 1, is_f16: true }.mode(false), 8 | 3);
     }
 
     #[test]
     fn operands_have_the_numbers_of_the_shader() {
         let step =
-            Step { op: OpCode::AddF32, operands: [Source::Product, Source::Extra(1), Source::Scalar(2)] };
+            Step { op: OpCode::AddF32, operands: [Source::Accumulator, Source::Extra(1), Source::Scalar(2)] };
         assert_eq!(step.word(), 1 | 96 << 8 | 1 << 16 | 34 << 24);
         let mut epilogue = Epilogue::default();
-        assert_eq!(epilogue.last(), Source::Product);
+        assert_eq!(epilogue.last(), Source::Accumulator);
         epilogue.steps.push(step);
         assert_eq!(epilogue.last().code(), 64);
     }

@@ -3,10 +3,10 @@
 use crate::ir::conv2d::{Convolution, PackWeights};
 use crate::ir::copy::{Copy, CopyBox, Fill, Gather, Generate};
 use crate::ir::dispatch::KernelDispatch;
-use crate::ir::elementwise::Map;
+use crate::ir::elementwise::Elementwise;
 use crate::ir::epilogue::Epilogue;
 use crate::ir::index::{Histogram, Locate, Scatter};
-use crate::ir::matmul::Product;
+use crate::ir::matmul::Matmul;
 use crate::ir::norm::Norm;
 use crate::ir::pool::Pooling;
 use crate::ir::reduce::Reduce;
@@ -19,8 +19,8 @@ use crate::ir::value::ValueId;
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     /// A list of elementwise operations.
-    Elementwise(Map),
-    Matmul(Box<Product>),
+    Elementwise(Elementwise),
+    Matmul(Box<Matmul>),
     Conv2d(Box<Convolution>),
     /// The weights of a convolution in the order of the kernels.
     PackWeights(PackWeights),
@@ -52,14 +52,14 @@ impl Op {
     /// Names every value that it reads or writes (`true`), in the order of its operands, outputs last. An alias is named as it is.
     pub(crate) fn touches(&self, mut note: impl FnMut(ValueId, bool)) {
         match self {
-            Op::Elementwise(map) => {
-                map.inputs.iter().for_each(|input| note(input.value, false));
-                map.outputs.iter().for_each(|output| note(output.value, true));
+            Op::Elementwise(elementwise) => {
+                elementwise.inputs.iter().for_each(|input| note(input.value, false));
+                elementwise.outputs.iter().for_each(|output| note(output.value, true));
             }
-            Op::Matmul(product) => {
-                [product.lhs, product.rhs].iter().for_each(|operand| note(operand.value, false));
-                extras(&product.epilogue, &mut note);
-                note(product.output, true);
+            Op::Matmul(matmul) => {
+                [matmul.lhs, matmul.rhs].iter().for_each(|operand| note(operand.value, false));
+                extras(&matmul.epilogue, &mut note);
+                note(matmul.output, true);
             }
             Op::Conv2d(convolution) => {
                 [convolution.input, convolution.weights].iter().for_each(|&value| note(value, false));
@@ -71,12 +71,12 @@ impl Op {
                 note(pack.output, true);
             }
             Op::Reduce(reduce) => {
-                headed(reduce.input, reduce.head.as_ref(), &mut note);
+                with_prologue(reduce.input, reduce.prologue.as_ref(), &mut note);
                 reduce.second.iter().for_each(|&second| note(second, false));
                 note(reduce.output, true);
             }
             Op::Softmax(softmax) => {
-                headed(softmax.input, softmax.head.as_ref(), &mut note);
+                with_prologue(softmax.input, softmax.prologue.as_ref(), &mut note);
                 note(softmax.output, true);
             }
             Op::Pool(pooling) => {
@@ -160,9 +160,9 @@ fn extras(epilogue: &Epilogue, note: &mut impl FnMut(ValueId, bool)) {
 }
 
 /// What an operation along an axis reads: a value, or the inputs of what makes its elements.
-fn headed(input: ValueId, head: Option<&Map>, note: &mut impl FnMut(ValueId, bool)) {
-    match head {
-        Some(head) => head.inputs.iter().for_each(|input| note(input.value, false)),
+fn with_prologue(input: ValueId, prologue: Option<&Elementwise>, note: &mut impl FnMut(ValueId, bool)) {
+    match prologue {
+        Some(prologue) => prologue.inputs.iter().for_each(|input| note(input.value, false)),
         None => note(input, false),
     }
 }
@@ -179,8 +179,8 @@ macro_rules! from_own_type {
 }
 
 from_own_type! {
-    Elementwise(Map),
-    Matmul(Product) by Box,
+    Elementwise(Elementwise),
+    Matmul(Matmul) by Box,
     Conv2d(Convolution) by Box,
     PackWeights(PackWeights),
     Reduce(Reduce) by Box,

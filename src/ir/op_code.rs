@@ -84,17 +84,17 @@ mod tests {
     }
 
     /// Fused and unfused results are the same bits only if no driver may contract: lavapipe never does, so that no
-    /// result would tell. Products may be contracted where they are added up, which is the same code in any case.
+    /// result would tell. Matmuls may be contracted where they are added up, which is the same code in any case.
     #[test]
     fn no_driver_may_contract_what_an_op_computes() {
         const ADDING_UP: [&str; 5] =
             ["main", "multiply_tiles(", "multiply(u1;", "add_terms(u1;vf4;", "sum_over_lanes("];
         let kernels: [(&str, &[&str]); 6] = [
-            ("map.", &[]),
+            ("elementwise.", &[]),
             ("reduce_", &[]),
             ("softmax_", &[]),
             ("generate", &[]),
-            ("product_", &ADDING_UP),
+            ("matmul_", &ADDING_UP),
             ("conv_", &ADDING_UP),
         ];
         for (kernel, may_contract) in kernels {

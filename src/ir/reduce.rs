@@ -1,6 +1,6 @@
 //! Reductions along an axis, as they are recorded.
 
-use super::elementwise::Map;
+use super::elementwise::Elementwise;
 use super::value::ValueId;
 use crate::shape::axes::Geometry;
 
@@ -30,8 +30,8 @@ pub(crate) struct Reduce {
     pub(crate) input: ValueId,
     /// The other factor of a dot product, or the means of a variance.
     pub(crate) second: Option<ValueId>,
-    /// The program that makes the input element by element, which is then never stored.
-    pub(crate) head: Option<Map>,
+    /// The elementwise op that makes the input element by element, which is then never stored.
+    pub(crate) prologue: Option<Elementwise>,
     pub(crate) geometry: Geometry,
     pub(crate) output: ValueId,
 }

@@ -1,6 +1,6 @@
 //! Softmax and its logarithm, as they are recorded.
 
-use super::elementwise::Map;
+use super::elementwise::Elementwise;
 use super::value::ValueId;
 use crate::shape::axes::Geometry;
 
@@ -10,8 +10,8 @@ pub(crate) struct Softmax {
     pub(crate) op: &'static str,
     pub(crate) logarithm: bool,
     pub(crate) input: ValueId,
-    /// The program that makes the input element by element, which is then never stored.
-    pub(crate) head: Option<Map>,
+    /// The elementwise op that makes the input element by element, which is then never stored.
+    pub(crate) prologue: Option<Elementwise>,
     pub(crate) geometry: Geometry,
     pub(crate) output: ValueId,
 }

@@ -144,7 +144,7 @@ pub(crate) struct Label {
     pub(crate) dtype: DType,
 }
 
-/// The name in a label: ours are static; users' kernels and fused programs bring theirs.
+/// The name in a label: ours are static; users' kernels and fused elementwise ops bring theirs.
 #[derive(Clone, Debug)]
 pub(crate) enum LabelName {
     Op(&'static str),
@@ -152,11 +152,11 @@ pub(crate) enum LabelName {
 }
 
 impl LabelName {
-    /// The operation's name for errors, which of several that became one program is none.
+    /// The operation's name for errors, which of several that became one elementwise op is none.
     pub(crate) fn known(&self) -> &'static str {
         match self {
             LabelName::Op(name) => name,
-            LabelName::Text(_) => "elementwise program",
+            LabelName::Text(_) => "elementwise op",
         }
     }
 

@@ -34,44 +34,44 @@ fn bound(constant: ConstantName) -> Bound {
     use ConstantName as C;
     match constant {
         C::LocalSize | C::LanesLanes => GROUP,
-        C::LinearVecs => Size(8),
-        C::LinearSpan => LANES,
+        C::LinearVec4s => Size(8),
+        C::LinearSubgroup => LANES,
 
-        C::MapModes | C::MapStored | C::MapHalves => Any,
-        C::MapDims => Most(4),
-        C::MapResults => Size(4),
-        C::MapWhole => Flag,
-        C::ProgramCount => Size(16),
-        C::ProgramStep => Step,
-        C::HeadSingle => Most(15),
-        C::HeadPlaces => Most(7),
+        C::ElementwiseModes | C::ElementwiseStored | C::ElementwiseF16Mask => Any,
+        C::ElementwiseDims => Most(4),
+        C::ElementwiseResults => Size(4),
+        C::ElementwiseWhole => Flag,
+        C::OpListCount => Size(16),
+        C::OpListStep => Step,
+        C::PrologueSingle => Most(15),
+        C::ProloguePlaces => Most(7),
 
         C::EpilogueWide => Flag,
         C::EpilogueSteps => Most(6),
         C::EpilogueStep => Step,
         C::EpilogueMode => Most(15),
-        C::FactorsHalves => Most(3),
+        C::MatrixOperandsF16Mask => Most(3),
 
         C::TileTileM | C::TileTileN => Size(128),
         C::TileTileK => Size(16),
         C::TileFrameM | C::TileFrameN => Size(8),
-        C::ProductTileAAlongK | C::ProductTileBAlongK => Flag,
-        C::ProductRowsLanes | C::ProductDotLanes | C::ConvDirectLanes => LANES,
-        C::ProductRowsRows => Size(32),
-        C::ProductRowsWidth => Size(4),
-        C::ProductRowsTail | C::ProductRowsRolled | C::ProductRowsLoose => Flag,
-        C::ProductRowsKStep => Size(8),
-        C::ProductDotRows => Size(8),
-        C::ProductDotColumns => Size(16),
-        C::ProductDotAlongK => Flag,
-        C::ProductPackTransposed | C::ProductPackAligned | C::ProductPackIsHalf => Flag,
+        C::MatmulTileAKContiguous | C::MatmulTileBKContiguous => Flag,
+        C::MatmulRowsLanes | C::MatmulDotLanes | C::ConvDirectLanes => LANES,
+        C::MatmulRowsRows => Size(32),
+        C::MatmulRowsWidth => Size(4),
+        C::MatmulRowsTail | C::MatmulRowsRolled | C::MatmulRowsUnaligned => Flag,
+        C::MatmulRowsKStep => Size(8),
+        C::MatmulDotRows => Size(8),
+        C::MatmulDotColumns => Size(16),
+        C::MatmulDotKContiguous => Flag,
+        C::MatmulPackTransposed | C::MatmulPackAligned | C::MatmulPackIsF16 => Flag,
 
         C::ConvDirectRows => Size(32),
         C::ConvDirectTaps => Size(16),
         C::ConvDirectStride | C::ConvDirectDilation => Size(100),
         C::ConvDirectUnroll => Size(MOST_UNROLLED),
         C::ConvTileTapsY | C::ConvTileTapsX => Any,
-        C::ConvDirectIsHalf | C::ConvTileIsHalf => Flag,
+        C::ConvDirectIsF16 | C::ConvTileIsF16 => Flag,
 
         C::MonoidMonoid => Most(5),
         C::MonoidTerm => Most(15),
@@ -80,7 +80,7 @@ fn bound(constant: ConstantName) -> Bound {
         C::ReduceShortExtent => Size(16),
         C::SoftmaxLogarithm | C::SoftmaxRowsFull | C::SoftmaxRowsFew => Flag,
         C::SoftmaxRowsMode | C::SoftmaxColumnsMode => Most(3),
-        C::SoftmaxRowsVecs | C::NormRowsVecs => Size(40),
+        C::SoftmaxRowsVec4s | C::NormRowsVec4s => Size(40),
         C::NormRowsSweeps | C::NormRowsFull | C::NormRowsCentred | C::NormRowsShifted => Flag,
         C::NormRowsWeights => Most(2),
 
@@ -91,14 +91,14 @@ fn bound(constant: ConstantName) -> Bound {
         C::ScanKey | C::RadixKey | C::SearchKey => Most(2),
         C::ScanExclusive | C::ScanReverse | C::SearchBehind | C::SegmentsChunks => Flag,
         C::RadixEncode | C::RadixDescending | C::RadixAligned => Flag,
-        C::RadixPlaceLast | C::RadixPlaceWithKeys | C::RadixPlaceWithPlaces => Flag,
+        C::RadixScatterLast | C::RadixScatterWithKeys | C::RadixScatterWithPlaces => Flag,
         C::LocateDepth => Size(8),
         C::ScatterKind => Most(9),
         C::ResizeMode => Most(3),
         C::PoolKind => Most(4),
         C::PoolAdaptive => Flag,
-        C::GenerateKind | C::PlaceFit => Most(3),
-        C::PlaceDims => Most(4),
+        C::GenerateKind | C::CopyBoxFit => Most(3),
+        C::CopyBoxDims => Most(4),
         C::PeakKind => Most(2),
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     use crate::kernels::matmul::schemes::{SCHEMES, Tile};
     use crate::kernels::modules::constants::{Constants, Specialized};
     use crate::kernels::modules::{
-        conv_tile, map, product_dot, product_rows, product_tile, softmax_rows, tile,
+        conv_tile, elementwise, matmul_dot, matmul_rows, matmul_tile, softmax_rows, tile,
     };
     use crate::spirv::Reflection;
 
@@ -168,23 +168,23 @@ mod tests {
     fn the_catalogs_tiles_are_within_the_bounds() {
         for tile in SCHEMES.iter().flat_map(|scheme| scheme.rules).map(|rule| rule.tile) {
             let kernel = match tile {
-                Tile::Rows { lanes, rows, width } => Constants::<product_rows::File>::new(lanes.min(64))
-                    .with(product_rows::LANES, lanes.min(64))
-                    .with(product_rows::ROWS, rows)
-                    .with(product_rows::WIDTH, width)
-                    .of(product_rows::Module::TexelAll),
-                Tile::Dot { lanes, rows, columns } => Constants::<product_dot::File>::new(lanes.min(64))
-                    .with(product_dot::LANES, lanes.min(64))
-                    .with(product_dot::ROWS, rows)
-                    .with(product_dot::COLUMNS, columns)
-                    .of(product_dot::Module::TexelAll),
-                Tile::Shared { m, n, k, frame } => Constants::<product_tile::File>::new(64)
+                Tile::Rows { lanes, rows, width } => Constants::<matmul_rows::File>::new(lanes.min(64))
+                    .with(matmul_rows::LANES, lanes.min(64))
+                    .with(matmul_rows::ROWS, rows)
+                    .with(matmul_rows::WIDTH, width)
+                    .of(matmul_rows::Module::TexelAll),
+                Tile::Dot { lanes, rows, columns } => Constants::<matmul_dot::File>::new(lanes.min(64))
+                    .with(matmul_dot::LANES, lanes.min(64))
+                    .with(matmul_dot::ROWS, rows)
+                    .with(matmul_dot::COLUMNS, columns)
+                    .of(matmul_dot::Module::TexelAll),
+                Tile::Shared { m, n, k, frame } => Constants::<matmul_tile::File>::new(64)
                     .with(tile::TILE_M, m)
                     .with(tile::TILE_N, n)
                     .with(tile::TILE_K, k)
                     .with(tile::FRAME_M, frame[0])
                     .with(tile::FRAME_N, frame[1])
-                    .of(product_tile::Module::TexelAll),
+                    .of(matmul_tile::Module::TexelAll),
             };
             assert!(are_ours(&kernel), "{tile:?}");
         }
@@ -217,19 +217,19 @@ mod tests {
 
     #[test]
     fn hostile_constants_are_none_of_ours() {
-        let map: Module = map::Module::Texel1_1_1All.into();
+        let elementwise: Module = elementwise::Module::TexelInputs1Steps1Outputs1All.into();
         let direct: Module = conv_direct::Module::TexelAll.into();
-        let softmax: Module = softmax_rows::Module::TexelShuffle1.into();
+        let softmax: Module = softmax_rows::Module::TexelShuffleInputs1.into();
         for (module, constants) in [
-            (map, &[(1, u32::MAX)][..]),
-            (map, &[(0, 0)]),
-            (map, &[(1, 8), (1, 8)]),
-            (map, &[(99, 0)]),
-            (map, &[(8, 0xff)]),
-            (product_rows::Module::TexelAll.into(), &[(2, 33)]),
-            (product_tile::Module::TexelAll.into(), &[(3, 1 << 20)]),
+            (elementwise, &[(1, u32::MAX)][..]),
+            (elementwise, &[(0, 0)]),
+            (elementwise, &[(1, 8), (1, 8)]),
+            (elementwise, &[(99, 0)]),
+            (elementwise, &[(8, 0xff)]),
+            (matmul_rows::Module::TexelAll.into(), &[(2, 33)]),
+            (matmul_tile::Module::TexelAll.into(), &[(3, 1 << 20)]),
             // An id that the kernel has not.
-            (product_dot::Module::TexelAll.into(), &[(7, 0)]),
+            (matmul_dot::Module::TexelAll.into(), &[(7, 0)]),
             (direct, &[(3, 17)]),
             (direct, &[(2, 32), (3, 16), (6, 2)]),
             (softmax, &[(4, 41)]),

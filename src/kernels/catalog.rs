@@ -12,7 +12,7 @@ use crate::ir::value::{ValueId, Values};
 use crate::kernels::bindings::texel_fits;
 use crate::kernels::modules::Module;
 use crate::kernels::modules::constants::Specialized;
-use crate::kernels::variant::{Abilities, AnyVariant, Class, Suits, Winner};
+use crate::kernels::variant::{Abilities, AnyVariant, Class, DefaultFor, Winner};
 use crate::shape::Shape;
 use crate::vk::architecture::Architecture;
 use crate::vk::kernel::Kernel;
@@ -114,10 +114,10 @@ pub(crate) struct Catalog {
     texels: bool,
     /// Whether kernels may shuffle among the invocations of a subgroup: the device can, and its size is known.
     pub(crate) shuffles: bool,
-    /// Whether subgroups can store together, and
-    can_store_together: bool,
-    /// whether those of products and convolutions do: `glsl/lib/together.glsl`.
-    pub(crate) together: bool,
+    /// Whether subgroups can use uniform stores, and
+    can_store_uniformly: bool,
+    /// whether those of matmuls and convolutions do: `glsl/lib/uniform_store.glsl`.
+    pub(crate) uniform_store: bool,
     kernels: Arc<[OnceLock<Kernel>]>,
     /// The device's, with the subgroup size that kernels ask for.
     pub(crate) limits: Limits,
@@ -144,7 +144,8 @@ impl Catalog {
             }
         }
         let shuffles = device.shuffles();
-        let can_store_together = shuffles && device.features.subgroup_extended_types && device.features.int64;
+        let can_store_uniformly =
+            shuffles && device.features.subgroup_extended_types && device.features.int64;
         let architecture = device.architecture();
         let mut catalog = Catalog {
             families,
@@ -153,8 +154,8 @@ impl Catalog {
             fixed: wanted.iter().map(|(family, _)| family.clone()).collect(),
             texels: device.features.storage_texel,
             shuffles,
-            can_store_together,
-            together: can_store_together && device.workarounds.uniform_stores,
+            can_store_uniformly,
+            uniform_store: can_store_uniformly && device.workarounds.uniform_stores,
             kernels: Module::all().map(|_| OnceLock::new()).collect(),
             limits: Limits { subgroup_size: architecture.lanes, ..device.limits },
             architecture,
@@ -173,19 +174,25 @@ impl Catalog {
 
     /// The place of the variant that a device gets if neither the user nor tuning has found another.
     fn default_of(&self, family: &'static dyn AnyFamily, device: &DeviceInfo) -> usize {
-        let fast = |variant: &dyn AnyVariant| !variant.stores_together() || device.workarounds.uniform_stores;
-        let suited =
-            |suits: Suits| self.possible(family).into_iter().find(|(_, v)| v.suits() == suits && fast(*v));
-        let found = suited(Suits::of(device)).or_else(|| suited(Suits::Gpu));
-        let found = found.or_else(|| suited(Suits::Candidate)).map(|(place, _)| place);
+        let fast =
+            |variant: &dyn AnyVariant| !variant.stores_uniformly() || device.workarounds.uniform_stores;
+        let suited = |default_for: DefaultFor| {
+            self.possible(family).into_iter().find(|(_, v)| v.default_for() == default_for && fast(*v))
+        };
+        let found = suited(DefaultFor::of(device)).or_else(|| suited(DefaultFor::Gpu));
+        let found = found.or_else(|| suited(DefaultFor::Candidate)).map(|(place, _)| place);
         // On the smallest devices none runs as it is. Lowering makes workgroups of those for GPUs smaller, and they need no shuffles.
-        found.or_else(|| family.variants().iter().position(|v| v.suits() == Suits::Gpu)).unwrap_or(0)
+        found
+            .or_else(|| family.variants().iter().position(|v| v.default_for() == DefaultFor::Gpu))
+            .unwrap_or(0)
     }
 
     /// The variants of a family that the device can run, with their places.
     fn possible(&self, family: &'static dyn AnyFamily) -> Vec<(usize, &'static dyn AnyVariant)> {
-        let Catalog { texels, shuffles, can_store_together: together, ref limits, architecture, .. } = *self;
-        let device = Abilities { texels, shuffles, together, limits, architecture };
+        let Catalog {
+            texels, shuffles, can_store_uniformly: uniform_store, ref limits, architecture, ..
+        } = *self;
+        let device = Abilities { texels, shuffles, uniform_store, limits, architecture };
         family.variants().into_iter().enumerate().filter(|(_, v)| v.runs_with(&device)).collect()
     }
 
@@ -228,8 +235,8 @@ impl Catalog {
             fixed: Vec::new(),
             texels: self.texels,
             shuffles: self.shuffles,
-            can_store_together: self.can_store_together,
-            together: self.together,
+            can_store_uniformly: self.can_store_uniformly,
+            uniform_store: self.uniform_store,
             kernels: self.kernels.clone(),
             limits: self.limits,
             architecture: self.architecture,
@@ -242,7 +249,7 @@ impl Catalog {
     /// The families, each with the variants that the device can run and that may win.
     pub(crate) fn candidates(&self) -> Vec<(&'static dyn AnyFamily, Vec<&'static str>)> {
         let of = |family| {
-            let all = self.possible(family).into_iter().filter(|(_, v)| v.suits() != Suits::Tests);
+            let all = self.possible(family).into_iter().filter(|(_, v)| v.default_for() != DefaultFor::Tests);
             (family, all.map(|(_, variant)| variant.name()).collect())
         };
         self.families.iter().map(|family| of(*family)).collect()
@@ -333,7 +340,9 @@ impl Catalog {
 
     /// The variants that the device can run and that are meant for GPUs, or may win there, with their families.
     pub(crate) fn meant_for_gpus(&self) -> Vec<(&'static dyn AnyFamily, &'static str)> {
-        let meant = |(_, v): &(usize, &dyn AnyVariant)| matches!(v.suits(), Suits::Gpu | Suits::Candidate);
+        let meant = |(_, v): &(usize, &dyn AnyVariant)| {
+            matches!(v.default_for(), DefaultFor::Gpu | DefaultFor::Candidate)
+        };
         let of =
             |family| self.possible(family).into_iter().filter(meant).map(move |(_, v)| (family, v.name()));
         self.families.iter().flat_map(|family| of(*family)).collect()

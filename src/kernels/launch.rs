@@ -1,4 +1,4 @@
-//! Dispatches of products and convolutions: a line of tiles folded into a grid, inputs checked against what bindings span.
+//! Dispatches of matmuls and convolutions: a line of tiles folded into a grid, inputs checked against what bindings span.
 
 use smallvec::SmallVec;
 

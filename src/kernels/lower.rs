@@ -24,8 +24,8 @@ pub(crate) fn lower(graph: Graph, catalog: &Catalog) -> Result<Lowered> {
 fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut Vec<Command>) -> Result<()> {
     let Node { label, op } = node;
     match op {
-        Op::Elementwise(map) => map.lower(&label, values, catalog, commands)?,
-        Op::Matmul(product) => product.lower(&label, values, catalog, commands)?,
+        Op::Elementwise(elementwise) => elementwise.lower(&label, values, catalog, commands)?,
+        Op::Matmul(matmul) => matmul.lower(&label, values, catalog, commands)?,
         Op::Conv2d(convolution) => convolution.lower(&label, values, catalog, commands)?,
         Op::PackWeights(pack) => pack.lower(&label, values, catalog, commands)?,
         Op::Reduce(reduce) => reduce.lower(&label, values, catalog, commands)?,
@@ -67,8 +67,8 @@ fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut V
 pub(crate) fn check(node: &Node, values: &Values, catalog: &Catalog) -> Result<()> {
     let name = node.label.op.known();
     match &node.op {
-        Op::Elementwise(map) => map.check(name, values, catalog),
-        Op::Matmul(product) => product.check(values, catalog),
+        Op::Elementwise(elementwise) => elementwise.check(name, values, catalog),
+        Op::Matmul(matmul) => matmul.check(values, catalog),
         Op::Conv2d(convolution) => convolution.check(values, catalog),
         Op::PackWeights(pack) => pack.check(values, catalog),
         Op::Reduce(reduce) => reduce.check(&node.label, values, catalog),

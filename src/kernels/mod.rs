@@ -23,5 +23,5 @@ pub(crate) mod pack;
 pub(crate) mod pool;
 pub(crate) mod resize;
 pub(crate) mod sort;
-pub(crate) mod together;
+pub(crate) mod uniform_store;
 pub(crate) mod variant;

@@ -34,7 +34,7 @@ impl Module {
         &MODULES[self.0]
     }
 
-    /// Kernel and lowercased define values: `map.texel.8`.
+    /// Kernel and lowercased define values: `elementwise.texel.inputs2-steps8`.
     pub(crate) fn name(self) -> &'static str {
         self.embedded().name
     }

@@ -1,5 +1,5 @@
-//! Copies of matrices in rows of whole groups of four elements, with zeros around them: `glsl/product_pack.comp`.
-//! Halves are widened on the way. Matrix products have operands packed that kernels can't read in place, convolutions their inputs and weights.
+//! Copies of matrices in rows of whole groups of four elements, with zeros around them: `glsl/matmul_pack.comp`.
+//! Halves are widened on the way. Matmuls have operands packed that kernels can't read in place, convolutions their inputs and weights.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,7 +11,7 @@ use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
 use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
-use crate::kernels::modules::product_pack;
+use crate::kernels::modules::matmul_pack;
 use crate::shape::{DType, Shape};
 use crate::vk::physical::Limits;
 
@@ -32,14 +32,14 @@ pub(crate) struct Pack {
     /// Panels side by side, that hold all columns.
     pub(crate) panels: u32,
     /// Width of a panel, in groups of four.
-    pub(crate) panel_vecs: u32,
+    pub(crate) panel_vec4s: u32,
     pub(crate) panel_rows: u32,
     /// Extents and strides of the source's batch dimensions, in elements.
     pub(crate) batch: [u32; 2],
     pub(crate) strides: [u32; 2],
 }
 
-/// The push constants of `glsl/product_pack.comp`.
+/// The push constants of `glsl/matmul_pack.comp`.
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct Push {
@@ -48,7 +48,7 @@ struct Push {
     stride: u32,
     last: u32,
     panels: u32,
-    panel_vecs: u32,
+    panel_vec4s: u32,
     panel_rows: u32,
     blocks: u32,
     first: u32,
@@ -63,22 +63,22 @@ struct Push {
 /// Invocations of a workgroup.
 const LOCAL_SIZE: u32 = 64;
 /// Groups of four that indices can count.
-const MOST_VECS: u64 = 1 << 29;
+const MOST_VEC4S: u64 = 1 << 29;
 
 impl Pack {
     /// Groups of four in the copy of one matrix.
-    pub(crate) fn vecs(&self) -> u64 {
-        u64::from(self.panels) * u64::from(self.panel_rows) * u64::from(self.panel_vecs)
+    pub(crate) fn vec4s(&self) -> u64 {
+        u64::from(self.panels) * u64::from(self.panel_rows) * u64::from(self.panel_vec4s)
     }
 
     /// Groups of four in the copies of all matrices.
-    fn all_vecs(&self) -> u64 {
-        u64::from(self.batch[0] * self.batch[1]) * self.vecs()
+    fn all_vec4s(&self) -> u64 {
+        u64::from(self.batch[0] * self.batch[1]) * self.vec4s()
     }
 
     /// The shape of what it makes.
     pub(crate) fn shape(&self) -> Shape {
-        Shape::from([self.all_vecs() as usize, 4])
+        Shape::from([self.all_vec4s() as usize, 4])
     }
 
     /// What windows are made of, whole panels, or rows by fours where there is one panel only: how many there are, and blocks and
@@ -86,20 +86,20 @@ impl Pack {
     fn units(&self) -> (u32, u32, u64) {
         let per_panel = self.per_panel();
         if branch!("pack: windows of rows", self.batch == [1, 1] && self.panels == 1) {
-            (self.panel_rows.div_ceil(4), self.panel_vecs, 4 * u64::from(self.panel_vecs))
+            (self.panel_rows.div_ceil(4), self.panel_vec4s, 4 * u64::from(self.panel_vec4s))
         } else {
-            (self.batch[0] * self.batch[1] * self.panels, per_panel, self.vecs() / u64::from(self.panels))
+            (self.batch[0] * self.batch[1] * self.panels, per_panel, self.vec4s() / u64::from(self.panels))
         }
     }
 
     fn per_panel(&self) -> u32 {
-        self.panel_rows.div_ceil(4) * self.panel_vecs
+        self.panel_rows.div_ceil(4) * self.panel_vec4s
     }
 
     /// How many units one dispatch copies at the most; 0 if not even the fewest fit a binding.
     fn window(&self, limits: &Limits) -> u32 {
-        let (units, _, unit_vecs) = self.units();
-        let most = (limits.storage_range_bytes / 16 / unit_vecs).min(1 << 20) as u32;
+        let (units, _, unit_vec4s) = self.units();
+        let most = (limits.storage_range_bytes / 16 / unit_vec4s).min(1 << 20) as u32;
         // By sixteens they begin where bindings may.
         if branch!("pack: one window", most >= units) { units } else { most / 16 * 16 }
     }
@@ -108,14 +108,14 @@ impl Pack {
     pub(crate) fn check(&self, load: Load, values: &Values, catalog: &Catalog) -> Result<()> {
         let shape = values.value(self.source).shape;
         let too_large = |bytes, limit| Err(Error::BindingTooLarge { op: self.op, shape, bytes, limit });
-        if self.all_vecs() >= MOST_VECS {
-            return too_large(16 * self.all_vecs(), 16 * MOST_VECS);
+        if self.all_vec4s() >= MOST_VEC4S {
+            return too_large(16 * self.all_vec4s(), 16 * MOST_VEC4S);
         }
         catalog.check_inputs(self.op, load, [values.binding(self.source)])?;
         let limits = &catalog.limits;
         if branch!("pack: too wide", self.window(limits) == 0) {
-            let (_, _, unit_vecs) = self.units();
-            return too_large(16 * 16 * unit_vecs, limits.storage_range_bytes);
+            let (_, _, unit_vec4s) = self.units();
+            return too_large(16 * 16 * unit_vec4s, limits.storage_range_bytes);
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Pack {
             stride,
             last: (source.bytes.div_ceil(16) - 1) as u32,
             panels: self.panels,
-            panel_vecs: self.panel_vecs,
+            panel_vec4s: self.panel_vec4s,
             panel_rows: self.panel_rows,
             blocks: self.panels * self.per_panel(),
             first: 0,
@@ -166,15 +166,15 @@ impl Pack {
             left: self.left,
         };
         let limits = &catalog.limits;
-        let ((units, unit_blocks, unit_vecs), most) = (self.units(), self.window(limits));
-        let is_half = values.value(self.source).dtype == DType::F16;
-        let pipeline = self.pipeline(load, stride, is_half, catalog)?;
+        let ((units, unit_blocks, unit_vec4s), most) = (self.units(), self.window(limits));
+        let is_f16 = values.value(self.source).dtype == DType::F16;
+        let pipeline = self.pipeline(load, stride, is_f16, catalog)?;
         let whole = values.whole(value, true);
         for i in 0..units.div_ceil(most) {
             let (first, count) = (i * most, most.min(units - i * most));
-            let first_vec = u64::from(first) * unit_vecs;
+            let first_vec = u64::from(first) * unit_vec4s;
             let offset = 16 * first_vec;
-            let bytes = (16 * u64::from(count) * unit_vecs).min(whole.bytes - offset);
+            let bytes = (16 * u64::from(count) * unit_vec4s).min(whole.bytes - offset);
             let blocks = count * unit_blocks;
             let push =
                 Push { first: first * unit_blocks, count: blocks, first_vec: first_vec as u32, ..push };
@@ -189,15 +189,15 @@ impl Pack {
         Ok(())
     }
 
-    fn pipeline(&self, load: Load, stride: u32, is_half: bool, catalog: &Catalog) -> Result<PipelineKey> {
+    fn pipeline(&self, load: Load, stride: u32, is_f16: bool, catalog: &Catalog) -> Result<PipelineKey> {
         let aligned = [self.strides[0], self.strides[1], stride, self.left].iter().all(|s| s % 4 == 0);
-        let constants = Constants::<product_pack::File>::new(LOCAL_SIZE)
-            .with(product_pack::TRANSPOSED, branch!("pack: transposed", self.transposed))
-            .with(product_pack::ALIGNED, branch!("pack: aligned", aligned))
-            .with(product_pack::IS_HALF, branch!("pack: half", is_half));
+        let constants = Constants::<matmul_pack::File>::new(LOCAL_SIZE)
+            .with(matmul_pack::TRANSPOSED, branch!("pack: transposed", self.transposed))
+            .with(matmul_pack::ALIGNED, branch!("pack: aligned", aligned))
+            .with(matmul_pack::IS_F16, branch!("pack: f16", is_f16));
         catalog.pipeline(constants.of(match load {
-            Load::Buffer => product_pack::Module::Buffer,
-            Load::Texel => product_pack::Module::Texel,
+            Load::Buffer => matmul_pack::Module::Buffer,
+            Load::Texel => matmul_pack::Module::Texel,
         }))
     }
 }

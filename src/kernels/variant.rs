@@ -8,7 +8,7 @@ use crate::vk::physical::{DeviceInfo, Limits};
 
 /// What kind of device a variant is the default for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suits {
+pub(crate) enum DefaultFor {
     Gpu,
     Software,
     /// No device's default: for the tuner.
@@ -17,12 +17,12 @@ pub(crate) enum Suits {
     Tests,
 }
 
-impl Suits {
+impl DefaultFor {
     /// What a device's defaults suit. Those of software drivers need texel views of the engine's format.
-    pub(crate) fn of(device: &DeviceInfo) -> Suits {
+    pub(crate) fn of(device: &DeviceInfo) -> DefaultFor {
         match device.workarounds.texel_loads && device.features.storage_texel {
-            true => Suits::Software,
-            false => Suits::Gpu,
+            true => DefaultFor::Software,
+            false => DefaultFor::Gpu,
         }
     }
 }
@@ -34,8 +34,8 @@ pub(crate) struct Abilities<'a> {
     pub(crate) texels: bool,
     /// Kernels may shuffle among the invocations of a subgroup: the device can, and its size is known.
     pub(crate) shuffles: bool,
-    /// The invocations of a subgroup can store to one address: `glsl/lib/together.glsl`.
-    pub(crate) together: bool,
+    /// The invocations of a subgroup can store to one address: `glsl/lib/uniform_store.glsl`.
+    pub(crate) uniform_store: bool,
     pub(crate) limits: &'a Limits,
     pub(crate) architecture: Architecture,
 }
@@ -44,13 +44,13 @@ pub(crate) struct Abilities<'a> {
 pub(crate) trait AnyVariant: fmt::Debug + Sync {
     fn name(&self) -> &'static str;
 
-    fn suits(&self) -> Suits;
+    fn default_for(&self) -> DefaultFor;
 
     /// Whether such a device can run it, for all shapes.
     fn runs_with(&self, device: &Abilities<'_>) -> bool;
 
-    /// Whether subgroups store together: such a variant is a default only where the workarounds say that it is faster.
-    fn stores_together(&self) -> bool {
+    /// Whether subgroups use uniform stores: such a variant is a default only where the workarounds say that it is faster.
+    fn stores_uniformly(&self) -> bool {
         false
     }
 }
@@ -75,10 +75,10 @@ pub(crate) struct Variant {
     /// Invocations of a workgroup.
     pub(crate) local_size: u32,
     /// Groups of four elements per invocation; the largest number, where that depends on the shape.
-    pub(crate) vecs: u32,
-    /// Whether the invocations of a subgroup store together where they can: `glsl/lib/together.glsl`.
-    pub(crate) together: bool,
-    suits: Suits,
+    pub(crate) vec4s: u32,
+    /// Whether the invocations of a subgroup use uniform stores where they can: `glsl/lib/uniform_store.glsl`.
+    pub(crate) uniform_store: bool,
+    default_for: DefaultFor,
 }
 
 impl Variant {
@@ -87,20 +87,20 @@ impl Variant {
         load: Load,
         tree: Tree,
         local_size: u32,
-        vecs: u32,
-        suits: Suits,
+        vec4s: u32,
+        default_for: DefaultFor,
     ) -> Variant {
-        Variant { name, load, tree, local_size, vecs, together: false, suits }
+        Variant { name, load, tree, local_size, vec4s, uniform_store: false, default_for }
     }
 
-    pub(crate) const fn together(mut self) -> Variant {
-        self.together = true;
+    pub(crate) const fn uniform_store(mut self) -> Variant {
+        self.uniform_store = true;
         self
     }
 
     /// Elements that a workgroup works through, where that does not depend on the shape.
     pub(crate) fn elements_of_group(&self) -> u64 {
-        u64::from(self.local_size * self.vecs * 4)
+        u64::from(self.local_size * self.vec4s * 4)
     }
 }
 
@@ -109,19 +109,19 @@ impl AnyVariant for Variant {
         self.name
     }
 
-    fn suits(&self) -> Suits {
-        self.suits
+    fn default_for(&self) -> DefaultFor {
+        self.default_for
     }
 
     fn runs_with(&self, device: &Abilities<'_>) -> bool {
         (self.load != Load::Texel || device.texels)
             && (self.tree != Tree::Shuffle || device.shuffles)
-            && (!self.together || device.together)
+            && (!self.uniform_store || device.uniform_store)
             && self.local_size <= device.limits.invocations.min(device.limits.local_size[0])
     }
 
-    fn stores_together(&self) -> bool {
-        self.together
+    fn stores_uniformly(&self) -> bool {
+        self.uniform_store
     }
 }
 
@@ -132,19 +132,19 @@ pub(crate) enum Class {
     Small,
     /// Work that keeps a device busy.
     Large,
-    /// Products with few rows or few columns; convolutions with few channels in a group.
+    /// Matmuls with few rows or few columns; convolutions with few channels in a group.
     Thin,
-    /// Products of at most four rows.
+    /// Matmuls of at most four rows.
     Row,
-    /// Products of at most four columns.
+    /// Matmuls of at most four columns.
     Column,
 }
 
 /// Elements from which elementwise work, reductions and softmax are large; of the result of a convolution.
 const LARGE_ELEMENTS: u64 = 1 << 16;
-/// Elements of the result from which a product is large.
+/// Elements of the result from which a matmul is large.
 const LARGE_RESULT: u64 = 512 * 512;
-/// Rows or columns up to which a product is thin.
+/// Rows or columns up to which a matmul is thin.
 const THIN: u32 = 64;
 /// And up to which it is nearly a vector. Channels of the result in a group up to which a convolution is thin.
 const VECTOR: u32 = 4;
@@ -160,8 +160,8 @@ impl Class {
         if elements < LARGE_ELEMENTS { Class::Small } else { Class::Large }
     }
 
-    /// Of a product with a result of `m` rows and `n` columns.
-    pub(crate) fn of_product(m: u32, n: u32) -> Class {
+    /// Of a matmul with a result of `m` rows and `n` columns.
+    pub(crate) fn of_matmul(m: u32, n: u32) -> Class {
         if n <= VECTOR {
             Class::Column
         } else if m <= VECTOR {
@@ -207,7 +207,7 @@ mod tests {
     fn shapes_fall_into_classes() {
         assert_eq!(Class::of_elements(65_535), Class::Small);
         assert_eq!(Class::of_elements(65_536), Class::Large);
-        let products = [
+        let matmuls = [
             ([1, 1], Class::Column),
             ([4096, 4], Class::Column),
             ([4, 4096], Class::Row),
@@ -217,8 +217,8 @@ mod tests {
             ([512, 511], Class::Small),
             ([512, 512], Class::Large),
         ];
-        for ([m, n], class) in products {
-            assert_eq!(Class::of_product(m, n), class, "{m} x {n}");
+        for ([m, n], class) in matmuls {
+            assert_eq!(Class::of_matmul(m, n), class, "{m} x {n}");
         }
         assert_eq!(Class::of_convolution(4, 1 << 20), Class::Thin);
         assert_eq!(Class::of_convolution(5, 65_535), Class::Small);

@@ -8,7 +8,9 @@ use super::index::check_integers;
 use super::layout::check_words;
 use crate::error::{ArgumentError, Error, Result};
 use crate::ir::copy::{Gather, Indexed, Sequence};
-use crate::ir::elementwise::{Map, MapInput, MapOutput, OpCode, Operand as MapOperand, Step};
+use crate::ir::elementwise::{
+    Elementwise, ElementwiseInput, ElementwiseOutput, OpCode, Operand as ElementwiseOperand, Step,
+};
 use crate::ir::index::{Scatter, Update};
 use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
@@ -188,30 +190,31 @@ impl Recording {
             let places = r.generate("iota", line, counts, Sequence::IotaU32, 0)?;
             let places = r.resolve(op, places)?;
             let output = r.produce(op, shape, dtype)?;
-            let input = |value: ValueId, from: &Shape| MapInput {
+            let input = |value: ValueId, from: &Shape| ElementwiseInput {
                 value,
                 strides: broadcast_strides(from, &shape),
                 offset: 0,
             };
             let less = if counts == DType::I32 { OpCode::LtI32 } else { OpCode::LtU32 };
-            let (first, second, third) = (MapOperand::Input(0), MapOperand::Input(1), MapOperand::Input(2));
-            let map = Map {
+            let (first, second, third) =
+                (ElementwiseOperand::Input(0), ElementwiseOperand::Input(1), ElementwiseOperand::Input(2));
+            let elementwise = Elementwise {
                 steps: smallvec![
                     Step { op: less, operands: [second, third, second] },
                     Step {
                         op: OpCode::Select,
-                        operands: [MapOperand::Step(0), first, MapOperand::Scalar(0)]
+                        operands: [ElementwiseOperand::Step(0), first, ElementwiseOperand::Scalar(0)]
                     },
                 ],
                 inputs: smallvec![
                     input(id, &shape),
                     input(places, &line),
-                    MapInput { value: length, strides: [0; 4], offset: 0 },
+                    ElementwiseInput { value: length, strides: [0; 4], offset: 0 },
                 ],
                 scalars: smallvec![scalar_bits(outside).0],
-                outputs: smallvec![MapOutput { step: 1, value: output }],
+                outputs: smallvec![ElementwiseOutput { step: 1, value: output }],
             };
-            r.push(r.label(op, output), map)?;
+            r.push(r.label(op, output), elementwise)?;
             Ok(r.handle(output))
         })
     }

@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 pub(super) use crate::error::parameters::{finite, not_nan, parameter, positive};
 use crate::error::{Error, Result};
 use crate::ir::elementwise::{
-    MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand as MapOperand, dense_strides,
+    Elementwise, ElementwiseInput, MAX_INPUTS, MAX_SCALARS, OpCode, Operand as ElementwiseOperand,
+    dense_strides,
 };
 use crate::ir::value::ValueId;
 use crate::runtime::operand::Scalar;
@@ -197,14 +198,14 @@ impl Recording {
             shape = broadcast(op, shape, self.kind(a).0)?;
         }
         let output = self.produce(op, shape, dtype)?;
-        let mut inputs: SmallVec<[MapInput; MAX_INPUTS]> = SmallVec::new();
+        let mut inputs: SmallVec<[ElementwiseInput; MAX_INPUTS]> = SmallVec::new();
         let mut scalars: SmallVec<[u32; MAX_SCALARS]> = SmallVec::new();
-        let mut operands: SmallVec<[MapOperand; 3]> = SmallVec::new();
+        let mut operands: SmallVec<[ElementwiseOperand; 3]> = SmallVec::new();
         for arg in args {
             operands.push(match *arg {
                 Arg::Scalar(bits) => {
                     scalars.push(bits);
-                    MapOperand::Scalar(scalars.len() as u8 - 1)
+                    ElementwiseOperand::Scalar(scalars.len() as u8 - 1)
                 }
                 Arg::Value(value) => {
                     // An operand that comes twice is bound once.
@@ -212,16 +213,17 @@ impl Recording {
                     let slot = known.unwrap_or(inputs.len());
                     if known.is_none() {
                         let strides = broadcast_strides(&self.kind(value).0, &shape);
-                        inputs.push(MapInput { value, strides, offset: 0 });
+                        inputs.push(ElementwiseInput { value, strides, offset: 0 });
                     }
-                    MapOperand::Input(slot as u8)
+                    ElementwiseOperand::Input(slot as u8)
                 }
             });
         }
         let operand =
-            |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(MapOperand::Input(0));
-        let map = Map::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
-        self.push(self.label(op, output), map)?;
+            |k: usize| operands.get(k).or(operands.first()).copied().unwrap_or(ElementwiseOperand::Input(0));
+        let elementwise =
+            Elementwise::single(code, [operand(0), operand(1), operand(2)], inputs, scalars, output);
+        self.push(self.label(op, output), elementwise)?;
         Ok(self.handle(output))
     }
 }

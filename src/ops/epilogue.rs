@@ -1,4 +1,4 @@
-//! What is done to a product, or to a convolution, on its way to memory.
+//! What is done to a matmul, or to a convolution, on its way to memory.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,7 +11,7 @@ use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording};
 use crate::shape::{DType, Shape};
 
-/// What is done to the elements of a product or of a convolution before they are stored, in the same dispatch: bias,
+/// What is done to the elements of a matmul or of a convolution before they are stored, in the same dispatch: bias,
 /// activation, scale, residual. Steps run in the order in which they are said.
 ///
 /// At most six steps with two tensors and four scalars.
@@ -76,7 +76,7 @@ impl<'a> Epilogue<'a> {
         Epilogue::default()
     }
 
-    /// Begins with a bias for each column of a product, a vector as long as a row; or for each channel of a
+    /// Begins with a bias for each column of a matmul, a vector as long as a row; or for each channel of a
     /// convolution.
     pub fn bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
@@ -84,7 +84,7 @@ impl<'a> Epilogue<'a> {
         epilogue
     }
 
-    /// Begins with a bias for each row of a product, a vector as long as a column; or for each channel of a
+    /// Begins with a bias for each row of a matmul, a vector as long as a column; or for each channel of a
     /// convolution.
     pub fn column_bias(bias: impl IntoOperand<'a>) -> Epilogue<'a> {
         let mut epilogue = Epilogue::new();
@@ -179,7 +179,8 @@ impl<'a> Epilogue<'a> {
                     let beta = scalar(&mut out, *beta);
                     out.steps.push(Step { op: OpCode::MulF32, operands: [extra, beta, extra] });
                     let scaled = out.last();
-                    out.steps.push(Step { op: OpCode::AddF32, operands: [Source::Product, scaled, scaled] });
+                    out.steps
+                        .push(Step { op: OpCode::AddF32, operands: [Source::Accumulator, scaled, scaled] });
                 }
             }
         }
@@ -223,7 +224,7 @@ fn scalar(out: &mut ir::Epilogue, value: f32) -> Source {
 /// What an epilogue works on: rows of columns, in batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
-    /// A product's result, of rank 2 or more.
+    /// A matmul's result, of rank 2 or more.
     Matrices(Shape),
     /// A convolution's: `[image][channel][y][x]`. Rows are channels, columns pixels.
     Images(Shape),
@@ -274,7 +275,7 @@ fn per_row(
     target: Target,
     out: &mut ir::Epilogue,
 ) -> Result<Source> {
-    let (value, from, half) = resolve_float(recording, name, operand)?;
+    let (value, from, is_f16) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
     let (rows, what) = match target {
         Target::Matrices(_) => (shape.dims()[shape.rank() - 2], "rows"),
@@ -286,7 +287,7 @@ fn per_row(
     }
     // One row of one element is not walked over.
     let row = u32::from(rows > 1);
-    Ok(source(out, Extra { value, batch: [0, 0], row, column: 0, half }))
+    Ok(source(out, Extra { value, batch: [0, 0], row, column: 0, is_f16 }))
 }
 
 /// An input that is broadcast to the result's shape.
@@ -297,7 +298,7 @@ fn stretched(
     target: Target,
     out: &mut ir::Epilogue,
 ) -> Result<Source> {
-    let (value, from, half) = resolve_float(recording, name, operand)?;
+    let (value, from, is_f16) = resolve_float(recording, name, operand)?;
     let shape = target.shape();
     let refuse = |why: &str| Error::Shapes { op: name, lhs: from, rhs: shape, why: why.to_owned() };
     if broadcast(name, from, shape)? != shape {
@@ -308,7 +309,7 @@ fn stretched(
     all.extend_from_slice(&strides[..shape.rank()]);
     let [first, second, third, last] = [all[0], all[1], all[2], all[3]];
     let extra = match target {
-        Target::Matrices(_) => Extra { value, batch: [first, second], row: third, column: last, half },
+        Target::Matrices(_) => Extra { value, batch: [first, second], row: third, column: last, is_f16 },
         Target::Images(_) => {
             // Pixels are one dimension here, so the operand must have all of them or one for all.
             let (height, width) = (shape.dims()[2], shape.dims()[3]);
@@ -318,7 +319,7 @@ fn stretched(
                 _ if u64::from(third) == u64::from(last) * width as u64 => last,
                 _ => return Err(refuse("an operand has all pixels of a channel, or one for all of them")),
             };
-            Extra { value, batch: [0, first], row: second, column, half }
+            Extra { value, batch: [0, first], row: second, column, is_f16 }
         }
     };
     Ok(source(out, extra))

@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::ir::copy::{CopyBox, Fill, Gather, Indexed};
-use crate::ir::elementwise::{Map, MapInput, OpCode, Operand as MapOperand};
+use crate::ir::elementwise::{Elementwise, ElementwiseInput, OpCode, Operand as ElementwiseOperand};
 use crate::ir::value::ValueId;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
@@ -138,9 +138,15 @@ impl Recording {
         let (_, dtype) = self.kind(input);
         let output = self.produce(op, shape, dtype)?;
         let strides = strides.map(|stride| stride as u32);
-        let inputs = smallvec![MapInput { value: input, strides, offset: offset as u32 }];
-        let map = Map::single(OpCode::Copy, [MapOperand::Input(0); 3], inputs, SmallVec::new(), output);
-        self.push(self.label(op, output), map)?;
+        let inputs = smallvec![ElementwiseInput { value: input, strides, offset: offset as u32 }];
+        let elementwise = Elementwise::single(
+            OpCode::Copy,
+            [ElementwiseOperand::Input(0); 3],
+            inputs,
+            SmallVec::new(),
+            output,
+        );
+        self.push(self.label(op, output), elementwise)?;
         Ok(self.handle(output))
     }
 

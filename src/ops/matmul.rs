@@ -1,17 +1,17 @@
-//! Matrix products.
+//! Matmuls.
 
 use smallvec::SmallVec;
 
 use super::elementwise::{broadcast, broadcast_strides, check_float};
 use super::epilogue::{Epilogue, Target};
 use crate::error::{Error, Result};
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{self, MatrixOperand};
 use crate::ir::value::{Label, LabelName};
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Operand, Recording, Value};
 use crate::shape::{DType, MAX_RANK, Shape};
 
-/// How a matrix product is taken: operands transposed, scaled, added to something, and what is done before the result
+/// How a matmul is taken: operands transposed, scaled, added to something, and what is done before the result
 /// is stored.
 ///
 /// ```
@@ -43,7 +43,7 @@ impl Default for Matmul<'_> {
 }
 
 impl<'a> Matmul<'a> {
-    /// The plain product.
+    /// The plain matmul.
     pub fn new() -> Matmul<'a> {
         Matmul {
             transpose_lhs: false,
@@ -66,7 +66,7 @@ impl<'a> Matmul<'a> {
         self
     }
 
-    /// The product is multiplied with this first.
+    /// The matmul is multiplied with this first.
     pub fn alpha(mut self, alpha: f32) -> Matmul<'a> {
         self.alpha = alpha;
         self
@@ -91,9 +91,9 @@ impl<'a> From<Epilogue<'a>> for Matmul<'a> {
     }
 }
 
-/// # Matrix products
+/// # Matmuls
 impl Recording {
-    /// The matrix product over the last two dimensions; f32 and f16, the result f16 if both operands are. Dimensions before those are batches, broadcast as
+    /// The matmul over the last two dimensions; f32 and f16, the result f16 if both operands are. Dimensions before those are batches, broadcast as
     /// elementwise operations do it. An operand of rank 1 is a row on the left and a column on the right, and the
     /// result has no such dimension then.
     ///
@@ -138,7 +138,7 @@ impl Recording {
         check_float(op, "lhs", lhs_dtype)?;
         check_float(op, "rhs", rhs_dtype)?;
         // Sums are in f32, and are rounded once, in the end.
-        let halves = lhs_dtype == DType::F16 && rhs_dtype == DType::F16;
+        let both_f16 = lhs_dtype == DType::F16 && rhs_dtype == DType::F16;
         let left = Matrix::new(lhs, with.transpose_lhs, true).ok_or(Error::NotMatrix { op, shape: lhs })?;
         let right = Matrix::new(rhs, with.transpose_rhs, false).ok_or(Error::NotMatrix { op, shape: rhs })?;
         if left.columns != right.rows {
@@ -151,7 +151,7 @@ impl Recording {
         })?;
         let extents: SmallVec<[usize; 6]> = batch.dims().iter().copied().chain([m, n]).collect();
         let full = Shape::new(&extents).ok_or(Error::Rank { op, rank: extents.len() })?;
-        // A vector's dimension is there while the product is taken, and gone after.
+        // A vector's dimension is there while the matmul is taken, and gone after.
         let mut visible: SmallVec<[usize; 6]> = SmallVec::from_slice(batch.dims());
         visible.extend((lhs.rank() > 1).then_some(m));
         visible.extend((rhs.rank() > 1).then_some(n));
@@ -164,7 +164,7 @@ impl Recording {
         let output = self.produce(op, shape, DType::F32)?;
         let finished = |r: &Recording| {
             let result = r.handle(output);
-            if halves { r.cast(result, DType::F16) } else { Ok(result) }
+            if both_f16 { r.cast(result, DType::F16) } else { Ok(result) }
         };
         if m == 0 || n == 0 || batch.elements() == 0 {
             return finished(self);
@@ -177,13 +177,13 @@ impl Recording {
             [stride(0), stride(1)]
         };
         let extent = |d: usize| (batch.rank() + d).checked_sub(2).map_or(1, |d| batch.dims()[d] as u32);
-        let product = Product {
+        let recorded = matmul::Matmul {
             m: m as u32,
             n: n as u32,
             k: k as u32,
             batch: [extent(0), extent(1)],
-            lhs: Factor { value: a, along_k: !with.transpose_lhs, batch: strides(&left) },
-            rhs: Factor { value: b, along_k: with.transpose_rhs, batch: strides(&right) },
+            lhs: MatrixOperand { value: a, k_contiguous: !with.transpose_lhs, batch: strides(&left) },
+            rhs: MatrixOperand { value: b, k_contiguous: with.transpose_rhs, batch: strides(&right) },
             alpha: with.alpha,
             epilogue,
             output,
@@ -194,7 +194,7 @@ impl Recording {
         }
         let label =
             Label { op: LabelName::Op(op), shape: Shape::new(&sizes).unwrap_or(shape), dtype: DType::F32 };
-        self.push(label, product)?;
+        self.push(label, recorded)?;
         finished(self)
     }
 }

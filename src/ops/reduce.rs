@@ -203,7 +203,7 @@ impl Recording {
             reduction: Reduction::Dot,
             input: lhs,
             second: Some(rhs),
-            head: None,
+            prologue: None,
             geometry,
             output,
         };
@@ -274,7 +274,7 @@ impl Recording {
             reduction: Reduction::Mean,
             input,
             second: None,
-            head: None,
+            prologue: None,
             geometry,
             output: means,
         };
@@ -314,7 +314,7 @@ impl Recording {
         let input = self.side_by_side_axes(op, input, order)?;
         let indices = matches!(reduction, Reduction::ArgMax | Reduction::ArgMin);
         let output = self.produce(op, result, if indices { DType::U32 } else { dtype })?;
-        self.record([Reduce { op, reduction, input, second: None, head: None, geometry, output }])?;
+        self.record([Reduce { op, reduction, input, second: None, prologue: None, geometry, output }])?;
         Ok(self.handle(output))
     }
 

@@ -5,7 +5,7 @@ use crate::ir::resize::Resize;
 use crate::runtime::operand::IntoOperand;
 use crate::runtime::recording::{Recording, Value};
 use crate::shape::DType;
-use crate::shape::pixels::{Way, resized, squares};
+use crate::shape::pixels::{PixelShuffle, resized, squares};
 use crate::shape::resize::{Coordinates, Interpolation, Resizing};
 
 /// # Resizing
@@ -31,7 +31,7 @@ impl Recording {
     pub fn pixel_shuffle<'a>(&self, operand: impl IntoOperand<'a>, factor: usize) -> Result<Value> {
         let op = "pixel_shuffle";
         let input = self.resolve(op, operand)?;
-        let [outer, c, h, w] = squares(op, self.kind(input).0, factor, Way::ToPixels)?;
+        let [outer, c, h, w] = squares(op, self.kind(input).0, factor, PixelShuffle::ToPixels)?;
         let shape = resized(self.kind(input).0, [c, h * factor, w * factor]);
         self.all_or_nothing(|r| {
             // [n, y, x, h, w] to [n, h, y, w, x]: x behind w first, then y behind h.
@@ -50,7 +50,7 @@ impl Recording {
     pub fn pixel_unshuffle<'a>(&self, operand: impl IntoOperand<'a>, factor: usize) -> Result<Value> {
         let op = "pixel_unshuffle";
         let input = self.resolve(op, operand)?;
-        let [outer, c, h, w] = squares(op, self.kind(input).0, factor, Way::ToChannels)?;
+        let [outer, c, h, w] = squares(op, self.kind(input).0, factor, PixelShuffle::ToChannels)?;
         let shape = resized(self.kind(input).0, [c * factor * factor, h, w]);
         self.all_or_nothing(|r| {
             let by_y = r.reshape(r.handle(input), [outer * c, h, factor, w * factor])?;

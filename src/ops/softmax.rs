@@ -71,7 +71,7 @@ impl Recording {
         let geometry = Geometry::along(&shape, resolve_axis(op, axis, shape.rank())?);
         let output = self.produce(op, shape, dtype)?;
         if shape.elements() > 0 {
-            let softmax = Softmax { op, logarithm, input, head: None, geometry, output };
+            let softmax = Softmax { op, logarithm, input, prologue: None, geometry, output };
             self.push(self.label(op, input), softmax)?;
         }
         Ok(self.handle(output))

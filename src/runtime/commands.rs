@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ir::value::Label;
 use crate::runtime::pool::{Hold, Lease};
 use crate::runtime::profile::ticket::Ticket;
-use crate::schedule::program::Usage;
+use crate::schedule::compiled_graph::Usage;
 use crate::vk::command::CommandSlot;
 use crate::vk::raw::HostSync;
 

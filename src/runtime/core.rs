@@ -28,7 +28,7 @@ use crate::runtime::profile::ticket::Ticket;
 use crate::runtime::quiet::Quiet;
 use crate::runtime::timeline::Timeline;
 use crate::runtime::wakers::Wakers;
-use crate::schedule::program::Amount;
+use crate::schedule::compiled_graph::Amount;
 use crate::vk::buffer::MemoryKind;
 use crate::vk::choice::{DeviceChoice, choose};
 use crate::vk::describe;
@@ -119,7 +119,7 @@ impl Counters {
         self.bytes_moved.fetch_add(amount.bytes, Ordering::Relaxed);
     }
 
-    /// Counts the blocks that a program's temporaries take.
+    /// Counts the blocks that a compiled graph's temporaries take.
     pub(crate) fn took(&self, temporaries: &[Option<u64>]) {
         let taken = temporaries.iter().flatten();
         self.temporaries.fetch_add(taken.clone().count() as u64, Ordering::Relaxed);

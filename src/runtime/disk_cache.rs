@@ -119,10 +119,11 @@ mod tests {
 
     #[test]
     fn a_file_of_winners_is_taken_only_whole_and_for_its_own_device() {
-        let winners: Vec<Winner> = [("matmul", "large", "buffer-tile-64"), ("map", "small", "buffer-64x8")]
-            .into_iter()
-            .filter_map(|(family, class, variant)| find_winner(family, class, variant))
-            .collect();
+        let winners: Vec<Winner> =
+            [("matmul", "large", "buffer-tile-64"), ("elementwise", "small", "buffer-64x8")]
+                .into_iter()
+                .filter_map(|(family, class, variant)| find_winner(family, class, variant))
+                .collect();
         assert_eq!(winners.len(), 2);
         let text = to_text("a|b", &winners);
         assert_eq!(from_text(&text, "a|b", find_winner), Some(winners.clone()));

@@ -20,8 +20,8 @@ use crate::runtime::profile::profiler::trace;
 use crate::runtime::profile::ticket::{RowPlan, Ticket};
 use crate::runtime::state::{LockedStates, Updated};
 use crate::runtime::tensor::{Contents, Storage};
+use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::memory::Home;
-use crate::schedule::program::Program;
 use crate::vk::buffer::{Buffer, MemoryKind};
 use crate::vk::command::{Barrier, Bound, CommandSlot};
 use crate::vk::raw::HostSync;
@@ -37,7 +37,7 @@ pub(crate) struct Submitted {
     pub(crate) ticket: Option<Arc<Ticket>>,
 }
 
-/// The tensors from outside that a program works with.
+/// The tensors from outside that a compiled graph works with.
 pub(crate) struct Outside<'a> {
     /// Of those that it has captured.
     pub(crate) leases: Vec<Lease>,
@@ -45,10 +45,10 @@ pub(crate) struct Outside<'a> {
     pub(crate) states: &'a [Updated],
 }
 
-/// Carries a program out. Kept values become tensors.
+/// Carries a compiled graph out. Kept values become tensors.
 pub(crate) fn execute(
     core: &Arc<Core>,
-    mut program: Program,
+    mut compiled: CompiledGraph,
     kept: &[Arc<Storage>],
     outside: Outside<'_>,
     request: ProfileRequest,
@@ -59,28 +59,28 @@ pub(crate) fn execute(
     let probe = Probe::new(&core.profiler, &core.device, request)?;
     let Outside { leases, states } = outside;
     // Locked until they are handed over, so that no one reads contents that are about to be overwritten.
-    let states = LockedStates::of_recording(core, &program, states, &leases, OnShortage::Wait)?;
+    let states = LockedStates::of_recording(core, &compiled, states, &leases, OnShortage::Wait)?;
     let leases = leases.into_iter().chain(states.tensors.iter().map(|(_, lease)| lease.clone())).collect();
-    let blocks = give_memory(core, &mut program, kept, leases, OnShortage::Wait)?;
+    let blocks = give_memory(core, &mut compiled, kept, leases, OnShortage::Wait)?;
     let mut slot = core.timeline.take_slot()?;
     slot.begin()?;
-    let commands = 0..program.lowered.commands.len();
+    let commands = 0..compiled.lowered.commands.len();
     let built =
-        encode_commands(core, &mut slot, &program, commands, |block| &blocks[block].block().buffer, &probe)?;
+        encode_commands(core, &mut slot, &compiled, commands, |block| &blocks[block].block().buffer, &probe)?;
     finish(&mut slot, &probe)?;
 
-    let labels = last_labels(&program.lowered);
+    let labels = last_labels(&compiled.lowered);
     let ticket = probe.is_on().then(|| {
         Arc::new(probe.ticket(
             &core.profiler,
-            RowPlan::all(&program, probe.isolates()),
+            RowPlan::all(&compiled, probe.isolates()),
             request.begun_ns,
             built,
         ))
     });
-    let uses = blocks.iter().zip(&program.usage);
+    let uses = blocks.iter().zip(&compiled.usage);
     let uses = uses.map(|(lease, usage)| BlockUse::new(lease, probe.usage(*usage))).collect();
-    let amount = program.amount();
+    let amount = compiled.amount();
     let has_barrier = amount.barriers > 0 || probe.isolates();
     let commands = Commands::Once(slot);
     core.move_contents(&states.moved)?;
@@ -94,19 +94,19 @@ pub(crate) fn execute(
         sync,
     })?;
     core.counters.submitted(amount);
-    core.counters.took(&program.temporaries());
+    core.counters.took(&compiled.temporaries());
     for (locked, lease) in states.tensors {
         locked.settle(Some(lease), Contents::Submitted(value));
     }
-    settle(&program, kept, &blocks, Contents::Submitted(value));
+    settle(&compiled, kept, &blocks, Contents::Submitted(value));
     Ok(Submitted { value, ticket })
 }
 
 /// Makes kept values tensors.
-pub(crate) fn settle(program: &Program, kept: &[Arc<Storage>], blocks: &[Lease], contents: Contents) {
-    for (value_info, home) in program.lowered.values.iter().zip(&program.assignment.homes) {
+pub(crate) fn settle(compiled: &CompiledGraph, kept: &[Arc<Storage>], blocks: &[Lease], contents: Contents) {
+    for (value_info, home) in compiled.lowered.values.iter().zip(&compiled.assignment.homes) {
         let block = match *home {
-            Home::Slot(slot) => program.tensors + slot as usize,
+            Home::Slot(slot) => compiled.tensors + slot as usize,
             Home::Tensor(tensor) => tensor as usize,
             // No tensor is a view of one that is updated.
             Home::State(_) | Home::None => continue,
@@ -120,21 +120,21 @@ pub(crate) fn settle(program: &Program, kept: &[Arc<Storage>], blocks: &[Lease],
 /// Blocks for everything: those of the tensors from outside, then one per slot. When memory is short, values share more.
 pub(crate) fn give_memory(
     core: &Core,
-    program: &mut Program,
+    compiled: &mut CompiledGraph,
     kept: &[Arc<Storage>],
     leases: Vec<Lease>,
     on_shortage: OnShortage,
 ) -> Result<Vec<Lease>> {
-    let attempt = |program: &Program| -> Result<Vec<Lease>> {
+    let attempt = |compiled: &CompiledGraph| -> Result<Vec<Lease>> {
         let mut pinned: SmallVec<[Option<Lease>; 16]> =
-            SmallVec::from_elem(None, program.assignment.slots.len());
-        for (value, home) in program.lowered.values.iter().zip(&program.assignment.homes) {
+            SmallVec::from_elem(None, compiled.assignment.slots.len());
+        for (value, home) in compiled.lowered.values.iter().zip(&compiled.assignment.homes) {
             if let (Some(tensor), Home::Slot(slot)) = (value.kept, home) {
                 pinned[*slot as usize] = kept[tensor as usize].wrapped();
             }
         }
         let mut blocks = leases.clone();
-        for (&bytes, pinned) in program.assignment.slots.iter().zip(pinned) {
+        for (&bytes, pinned) in compiled.assignment.slots.iter().zip(pinned) {
             blocks.push(match pinned {
                 Some(lease) => lease,
                 None => core.acquire_with(MemoryKind::Device, bytes, on_shortage)?,
@@ -142,10 +142,10 @@ pub(crate) fn give_memory(
         }
         Ok(blocks)
     };
-    match attempt(program) {
+    match attempt(compiled) {
         Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
-            program.place(true);
-            attempt(program)
+            compiled.place(true);
+            attempt(compiled)
         }
         other => other,
     }
@@ -157,18 +157,18 @@ pub(crate) fn last_labels(lowered: &Lowered) -> Arc<[Label]> {
     lowered.commands[first..].iter().map(|command| command.label.clone()).collect()
 }
 
-/// Encodes some of a program's commands, in blocks that `buffer` tells by their numbers. Says what pipelines that were new
+/// Encodes some of a compiled graph's commands, in blocks that `buffer` tells by their numbers. Says what pipelines that were new
 /// have cost.
 pub(crate) fn encode_commands<'b>(
     core: &Core,
     slot: &mut CommandSlot,
-    program: &Program,
+    compiled: &CompiledGraph,
     commands: Range<usize>,
     buffer: impl Fn(usize) -> &'b Buffer,
     probe: &Probe,
 ) -> Result<PipelineBuildStats> {
-    let barriers = &program.barriers[commands.clone()];
-    let commands = &program.lowered.commands[commands];
+    let barriers = &compiled.barriers[commands.clone()];
+    let commands = &compiled.lowered.commands[commands];
     name_slot(slot, commands);
     core.counters.encoded.fetch_add(1, Ordering::Relaxed);
     let mut bound_pipeline = None;
@@ -179,11 +179,11 @@ pub(crate) fn encode_commands<'b>(
             .iter()
             .filter_map(|access| {
                 let Access { offset, bytes, .. } = *access;
-                program.block_of(access).map(|block| Bound { buffer: buffer(block), offset, bytes })
+                compiled.block_of(access).map(|block| Bound { buffer: buffer(block), offset, bytes })
             })
             .collect();
         begin_dispatch(slot, probe, command, barrier)?;
-        let needed = || needed(&program.lowered);
+        let needed = || needed(&compiled.lowered);
         encode(core, slot, command, &arguments, &mut bound_pipeline, &mut built, needed)?;
         end_dispatch(slot, probe)?;
     }

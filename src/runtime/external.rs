@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::error::Result;
 use crate::runtime::pool::Lease;
-use crate::schedule::program::Usage;
+use crate::schedule::compiled_graph::Usage;
 use crate::vk::command::CommandSlot;
 use crate::vk::raw::SemaphorePoint;
 

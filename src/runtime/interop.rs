@@ -17,7 +17,7 @@ use crate::runtime::recording::{Recording, Value, check_size, discard, foreign_t
 use crate::runtime::state::LockedStates;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
-use crate::schedule::program::{Program, Usage};
+use crate::schedule::compiled_graph::{CompiledGraph, Usage};
 use crate::shape::{DType, Shape};
 use crate::vk::command::{Barrier, CommandSlot};
 use crate::vk::raw::{HostBuffer, HostCommands, HostDevice, SemaphorePoint, TensorBuffer, TimelinePoint};
@@ -260,8 +260,8 @@ impl Recording {
             Err(HostError::NoSubmission { waits, signals }.into())
         } else {
             let outside = Outside { leases, states: &updated };
-            Program::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
-                .and_then(|program| encode_into(&self.core, program, &kept, outside, commands))
+            CompiledGraph::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
+                .and_then(|compiled| encode_into(&self.core, compiled, &kept, outside, commands))
         };
         if recorded.is_err() {
             discard(&kept);
@@ -272,18 +272,18 @@ impl Recording {
 
 fn encode_into(
     core: &Arc<Core>,
-    mut program: Program,
+    mut compiled: CompiledGraph,
     kept: &[Arc<Storage>],
     outside: Outside<'_>,
     commands: HostCommands,
 ) -> Result<()> {
     core.open()?;
     // Whatever can fail comes before anything is put into the host's command buffer.
-    let (_, _pipelines) = make_pipelines(core, &program.lowered)?;
+    let (_, _pipelines) = make_pipelines(core, &compiled.lowered)?;
     let Outside { leases, states } = outside;
-    let states = LockedStates::of_recording(core, &program, states, &leases, OnShortage::Fail)?;
+    let states = LockedStates::of_recording(core, &compiled, states, &leases, OnShortage::Fail)?;
     let leases = leases.into_iter().chain(states.tensors.iter().map(|(_, lease)| lease.clone())).collect();
-    let blocks = give_memory(core, &mut program, kept, leases, OnShortage::Fail)?;
+    let blocks = give_memory(core, &mut compiled, kept, leases, OnShortage::Fail)?;
     core.timeline.check_uploaded(&blocks)?;
     let old: Vec<Lease> = states.moved.iter().map(|(old, _, _)| old.clone()).collect();
     core.timeline.check_uploaded(&old)?;
@@ -295,18 +295,19 @@ fn encode_into(
     let mut slot = CommandSlot::adopt(&core.device, commands);
     slot.barrier(Barrier::Enter);
     states.encode_moves(&mut slot);
-    let range = 0..program.lowered.commands.len();
-    let _ = encode_commands(core, &mut slot, &program, range, |block| &blocks[block].block().buffer, &probe)?;
+    let range = 0..compiled.lowered.commands.len();
+    let _ =
+        encode_commands(core, &mut slot, &compiled, range, |block| &blocks[block].block().buffer, &probe)?;
     slot.barrier(Barrier::Leave);
     let old = old.into_iter().map(|old| (old, Usage { reads: true, ..Usage::default() }));
-    let uses = blocks.iter().cloned().zip(program.usage.iter().copied()).chain(old).collect();
+    let uses = blocks.iter().cloned().zip(compiled.usage.iter().copied()).chain(old).collect();
     core.timeline.host_submits(ExternalCommands { done: commands.done, uses, _commands: slot });
-    core.counters.submitted(program.amount());
-    core.counters.took(&program.temporaries());
+    core.counters.submitted(compiled.amount());
+    core.counters.took(&compiled.temporaries());
     for (locked, lease) in states.tensors {
         locked.settle(Some(lease), Contents::External);
     }
-    settle(&program, kept, &blocks, Contents::External);
+    settle(&compiled, kept, &blocks, Contents::External);
     Ok(())
 }
 

@@ -229,11 +229,11 @@ fn from_text(text: &str) -> Option<Vec<Known>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::modules::{generate, map};
+    use crate::kernels::modules::{elementwise, generate};
     use smallvec::smallvec;
 
     fn module() -> Module {
-        map::Module::Buffer1_1_1All.into()
+        elementwise::Module::BufferInputs1Steps1Outputs1All.into()
     }
 
     fn entries() -> Vec<Known> {

@@ -27,8 +27,8 @@ use crate::runtime::recording::foreign_tensor;
 use crate::runtime::state::place;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, LockedOutput, Standing, Storage, Tensor};
+use crate::schedule::compiled_graph::{Amount, CompiledGraph};
 use crate::schedule::memory::Home;
-use crate::schedule::program::{Amount, Program};
 use crate::shape::Shape;
 use crate::vk::buffer::MemoryKind;
 use crate::vk::pipeline::Pipeline;
@@ -77,7 +77,7 @@ const SEGMENT_COMMANDS: usize = 32;
 /// ```
 pub struct Plan {
     core: Arc<Core>,
-    program: Program,
+    compiled: CompiledGraph,
     /// By the number of their block.
     inputs: Vec<PlanTensor>,
     /// In the order in which their tensors are locked.
@@ -144,7 +144,7 @@ struct Gathered<'a> {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
-            .field("commands", &self.program.lowered.commands.len())
+            .field("commands", &self.compiled.lowered.commands.len())
             .field("inputs", &self.inputs.len())
             .field("outputs", &self.outputs.len())
             .field("copies", &self.copies.len())
@@ -159,31 +159,31 @@ impl Plan {
     /// Decides everything, makes the pipelines and takes memory for temporaries.
     pub(crate) fn new(
         core: &Arc<Core>,
-        mut program: Program,
+        mut compiled: CompiledGraph,
         kept: &[Arc<Storage>],
         (tensors, states, declared): (Vec<Recorded>, Vec<Recorded>, Vec<Declared>),
         profiling: Option<Profiling>,
         sync: HostSync,
     ) -> Result<Plan> {
         core.open()?;
-        let (built, pipelines) = make_pipelines(core, &program.lowered)?;
-        let own = match own_blocks(core, &program) {
+        let (built, pipelines) = make_pipelines(core, &compiled.lowered)?;
+        let own = match own_blocks(core, &compiled) {
             Err(Error::OverCap { .. } | Error::OutOfMemory { .. }) => {
-                program.place(true);
-                own_blocks(core, &program)?
+                compiled.place(true);
+                own_blocks(core, &compiled)?
             }
             other => other?,
         };
-        core.counters.took(&program.temporaries());
+        core.counters.took(&compiled.temporaries());
         let (mut outputs, mut aliases) = (Vec::new(), Vec::new());
-        for (id, value) in program.lowered.values.iter().enumerate() {
+        for (id, value) in compiled.lowered.values.iter().enumerate() {
             let Some(tensor) = value.kept else { continue };
             let storage = &kept[tensor as usize];
-            match program.assignment.homes[id] {
+            match compiled.assignment.homes[id] {
                 Home::Slot(slot) => {
                     let binding = PlanTensor::new(storage.clone(), value.shape);
                     let (block, bytes) =
-                        (program.tensors + slot as usize, program.lowered.values.bytes(id as u32));
+                        (compiled.tensors + slot as usize, compiled.lowered.values.bytes(id as u32));
                     outputs.push(Output { binding, block, bytes, state: None });
                 }
                 Home::Tensor(tensor) => aliases.push((storage.clone(), tensor as usize)),
@@ -192,21 +192,21 @@ impl Plan {
             }
             storage.promise();
         }
-        let captured = program.lowered.values.states().iter().cloned().zip(&program.reads_old);
+        let captured = compiled.lowered.values.states().iter().cloned().zip(&compiled.reads_old);
         for (i, ((storage, shape), (captured, &reads_old))) in states.into_iter().zip(captured).enumerate() {
             let bytes = storage.dtype.storage_bytes(shape.elements());
             let state = Some(StatePlace { captured, reads_old });
             let binding = PlanTensor::new(storage, shape);
-            outputs.push(Output { binding, block: program.captured + i, bytes, state });
+            outputs.push(Output { binding, block: compiled.captured + i, bytes, state });
         }
         sort(&mut outputs);
-        let commands = program.lowered.commands.len();
+        let commands = compiled.lowered.commands.len();
         let segments = (0..commands.div_ceil(SEGMENT_COMMANDS).max(1))
             .map(|i| {
                 let commands = SEGMENT_COMMANDS * i..commands.min(SEGMENT_COMMANDS * (i + 1));
                 let accesses =
-                    program.lowered.commands[commands.clone()].iter().flat_map(|command| &command.accesses);
-                let mut binds: Vec<usize> = accesses.filter_map(|access| program.block_of(access)).collect();
+                    compiled.lowered.commands[commands.clone()].iter().flat_map(|command| &command.accesses);
+                let mut binds: Vec<usize> = accesses.filter_map(|access| compiled.block_of(access)).collect();
                 binds.retain(|&block| own[block].is_none());
                 binds.sort_unstable();
                 binds.dedup();
@@ -224,13 +224,13 @@ impl Plan {
             copies: Vec::new(),
             sets: COPIES,
             rows: [None, None],
-            labels: last_labels(&program.lowered),
-            amount: program.amount(),
+            labels: last_labels(&compiled.lowered),
+            amount: compiled.amount(),
             profiling,
             built,
             _pipelines: pipelines,
             sync,
-            program,
+            compiled,
         })
     }
 
@@ -256,10 +256,10 @@ impl Plan {
             ProfileRequest { mode, host_only: false, begun_ns: None },
         )?;
         let Gathered { uses, mut blocks, outputs, moved } =
-            gather(&self.core, &self.program, (&self.inputs, &self.outputs), &probe)?;
+            gather(&self.core, &self.compiled, (&self.inputs, &self.outputs), &probe)?;
         let encoding = Encoding {
             core: &self.core,
-            program: &self.program,
+            compiled: &self.compiled,
             segments: &self.segments,
             own: &self.own,
             blocks: &blocks,
@@ -270,7 +270,7 @@ impl Plan {
         let replay = encoding.choose(&mut self.copies)?.clone();
         let rows = &mut self.rows[usize::from(probe.isolates())];
         let ticket = probe.is_on().then(|| {
-            let rows = rows.get_or_insert_with(|| RowPlan::all(&self.program, probe.isolates()));
+            let rows = rows.get_or_insert_with(|| RowPlan::all(&self.compiled, probe.isolates()));
             Arc::new(probe.ticket(&self.core.profiler, rows.clone(), None, std::mem::take(&mut self.built)))
         });
         let job = Job {
@@ -404,7 +404,7 @@ impl Plan {
 
     /// What it runs.
     pub(super) fn lowered(&self) -> &Lowered {
-        &self.program.lowered
+        &self.compiled.lowered
     }
 
     /// The accelerator it runs on.
@@ -436,21 +436,21 @@ impl PlanTensor {
 /// that are about to be overwritten.
 fn gather<'a>(
     core: &Core,
-    program: &Program,
+    compiled: &CompiledGraph,
     (inputs, outputs): (&[PlanTensor], &'a [Output]),
     probe: &Probe,
 ) -> Result<Gathered<'a>> {
     let op = "submit";
     let mut uses = Vec::with_capacity(inputs.len() + outputs.len());
-    let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, program.usage.len());
+    let mut blocks: SmallVec<[Option<Lease>; 16]> = SmallVec::from_elem(None, compiled.usage.len());
     let mut note = |block: usize, lease: Lease| {
-        uses.push(BlockUse::new(&lease, probe.usage(program.usage[block])));
+        uses.push(BlockUse::new(&lease, probe.usage(compiled.usage[block])));
         blocks[block] = Some(lease);
     };
     for (block, input) in inputs.iter().enumerate() {
         let (lease, _) = input.storage().settled(op, input.shape)?;
         // What is updated, too, is read in the memory that it has when it is locked.
-        if !is_updated(program, block) {
+        if !is_updated(compiled, block) {
             note(block, lease);
         }
     }
@@ -480,8 +480,8 @@ fn gather<'a>(
 }
 
 /// Whether a tensor that was captured is updated, too.
-fn is_updated(program: &Program, block: usize) -> bool {
-    let states = program.lowered.values.states().iter();
+fn is_updated(compiled: &CompiledGraph, block: usize) -> bool {
+    let states = compiled.lowered.values.states().iter();
     states.flatten().any(|&version| version as usize == block)
 }
 
@@ -523,8 +523,8 @@ fn sort(outputs: &mut [Output]) {
 }
 
 /// By the number of the block: a block for each slot that is not an output's.
-fn own_blocks(core: &Core, program: &Program) -> Result<Vec<Option<Lease>>> {
-    let own = std::iter::repeat_n(None, program.tensors).chain(program.temporaries());
+fn own_blocks(core: &Core, compiled: &CompiledGraph) -> Result<Vec<Option<Lease>>> {
+    let own = std::iter::repeat_n(None, compiled.tensors).chain(compiled.temporaries());
     let lease = |bytes: Option<u64>| bytes.map(|bytes| core.acquire(MemoryKind::Device, bytes)).transpose();
     own.map(lease).collect()
 }

@@ -7,7 +7,7 @@ use crate::runtime::background::prepare;
 use crate::runtime::pipelines::parallel::{PrepareProgress, needed};
 use crate::runtime::plan::Plan;
 use crate::runtime::recording::Recording;
-use crate::schedule::program::Program;
+use crate::schedule::compiled_graph::CompiledGraph;
 
 impl Recording {
     /// Makes the pipelines that the recording needs as it is now, so that [`end_recording`](Recording::end_recording) and
@@ -44,8 +44,8 @@ impl Recording {
             let state = self.state();
             (state.graph.clone(), state.leases.len())
         };
-        let program = Program::new(self.catalog(), self.core.fusion, graph, tensors)?;
-        prepare(&self.core, &needed(&program.lowered), &mut progress)
+        let compiled = CompiledGraph::new(self.catalog(), self.core.fusion, graph, tensors)?;
+        prepare(&self.core, &needed(&compiled.lowered), &mut progress)
     }
 }
 

@@ -26,8 +26,8 @@ use crate::runtime::profile::probe::ProfileRequest;
 use crate::runtime::state::Updated;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
+use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::explain::{ExplainedArgument, Explanation};
-use crate::schedule::program::Program;
 use crate::shape::{DType, Element, Shape};
 use crate::vk::process;
 use crate::vk::raw::HostSync;
@@ -196,8 +196,8 @@ impl Recording {
         let (sync, updated) = (std::mem::take(&mut state.sync), std::mem::take(&mut state.updated));
         self.core.recorded.store(graph.nodes.len(), Ordering::Relaxed);
         let outside = Outside { leases, states: &updated };
-        let submitted = Program::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
-            .and_then(|program| execute(&self.core, program, &kept, outside, request, sync));
+        let submitted = CompiledGraph::new(self.catalog(), self.core.fusion, graph, outside.leases.len())
+            .and_then(|compiled| execute(&self.core, compiled, &kept, outside, request, sync));
         if submitted.is_err() {
             discard(&kept);
         }
@@ -220,9 +220,10 @@ impl Recording {
         let arguments = std::mem::take(&mut state.arguments);
         let updated = std::mem::take(&mut state.updated);
         let updated = updated.into_iter().map(|updated| (updated.storage, updated.shape)).collect();
-        let plan = Program::new(self.catalog(), self.core.fusion, graph, tensors.len()).and_then(|program| {
-            Plan::new(&self.core, program, &kept, (tensors, updated, arguments), profiling, sync)
-        });
+        let plan =
+            CompiledGraph::new(self.catalog(), self.core.fusion, graph, tensors.len()).and_then(|compiled| {
+                Plan::new(&self.core, compiled, &kept, (tensors, updated, arguments), profiling, sync)
+            });
         if plan.is_err() {
             discard(&kept);
         }

@@ -18,7 +18,7 @@ use crate::runtime::core::{Core, OnShortage};
 use crate::runtime::pool::Lease;
 use crate::runtime::recording::{Recording, State, foreign_tensor};
 use crate::runtime::tensor::{LockedOutput, Storage, Tensor};
-use crate::schedule::program::{Amount, Program};
+use crate::schedule::compiled_graph::{Amount, CompiledGraph};
 use crate::shape::Shape;
 use crate::vk::buffer::MemoryKind;
 use crate::vk::command::{Barrier, Bound, CommandSlot};
@@ -204,21 +204,21 @@ impl<'a> LockedStates<'a> {
     /// Locks the tensors that a recording updates. `captured` are the blocks that it reads.
     pub(crate) fn of_recording(
         core: &Core,
-        program: &Program,
+        compiled: &CompiledGraph,
         states: &'a [Updated],
         captured: &[Lease],
         on_shortage: OnShortage,
     ) -> Result<LockedStates<'a>> {
-        let requests: Vec<_> = (states.iter().zip(&program.reads_old))
+        let requests: Vec<_> = (states.iter().zip(&compiled.reads_old))
             .map(|(updated, reads_old)| (&*updated.storage, updated.shape, *reads_old))
             .collect();
         let locked = lock_all("end_recording", &requests)?;
         let mut all = LockedStates { tensors: Vec::with_capacity(states.len()), moved: SmallVec::new() };
         for ((i, updated), locked) in states.iter().enumerate().zip(locked) {
-            let versions = &program.lowered.values.states()[i];
+            let versions = &compiled.lowered.values.states()[i];
             let address = locked.lease().map(Lease::address);
             let own = versions.iter().filter(|&&v| Some(captured[v as usize].address()) == address).count();
-            let (bytes, reads_old) = (updated.bytes(), program.reads_old[i]);
+            let (bytes, reads_old) = (updated.bytes(), compiled.reads_old[i]);
             all.add(core, locked, (bytes, own, reads_old), on_shortage)?;
         }
         Ok(all)

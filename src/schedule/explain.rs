@@ -7,8 +7,8 @@ use crate::fusion::needed::needed;
 use crate::ir::graph::Graph;
 use crate::ir::value::{Label, Origin, TensorVersion, ValueId};
 use crate::kernels::catalog::Catalog;
+use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::memory::Home;
-use crate::schedule::program::Program;
 use crate::shape::{DType, Shape};
 
 /// What a recording will do: as it was recorded and as it will run. Made by
@@ -116,8 +116,8 @@ impl Explanation {
         blocks: &[Option<usize>],
         argument: impl Fn(TensorVersion) -> Option<ExplainedArgument>,
     ) -> Result<Explanation> {
-        let program = Program::new(catalog, fusion, graph.clone(), blocks.len())?;
-        let lowered = &program.lowered;
+        let compiled = CompiledGraph::new(catalog, fusion, graph.clone(), blocks.len())?;
+        let lowered = &compiled.lowered;
         // Values that take part, by their first appearance; lowering has only added to the recorded ones.
         let mut places = vec![None; lowered.values.len()];
         let mut order: Vec<ValueId> = Vec::new();
@@ -148,7 +148,7 @@ impl Explanation {
         let run: Vec<_> = lowered
             .commands
             .iter()
-            .zip(&program.barriers)
+            .zip(&compiled.barriers)
             .map(|(command, &barrier)| {
                 let touched: Vec<_> = command.accesses.iter().map(|a| (a.value, a.write)).collect();
                 let kernel = Some(command.action.name().to_owned());
@@ -156,13 +156,13 @@ impl Explanation {
             })
             .collect();
         let values: Vec<_> =
-            order.iter().map(|&id| explained_value(&program, blocks, &argument, id)).collect();
+            order.iter().map(|&id| explained_value(&compiled, blocks, &argument, id)).collect();
         let sum = |role: Role| values.iter().filter(|v| v.role == role).map(|v| v.bytes).sum();
         let is_read = |place: usize| run.iter().any(|step| step.reads.contains(&place));
         let inputs = values.iter().enumerate().filter(|(place, v)| v.role == Role::Input && is_read(*place));
         let inputs: BTreeMap<_, _> = inputs.map(|(_, v)| (v.block, v.bytes)).collect();
         let output_bytes = sum(Role::Output);
-        let stored: u64 = program.assignment.slots.iter().sum();
+        let stored: u64 = compiled.assignment.slots.iter().sum();
         let unshared = values.iter().enumerate().filter(|(place, value)| {
             let writes = |step: &ExplainedStep| !step.dropped && step.writes.contains(place);
             value.role == Role::Temporary && recorded.iter().any(writes)
@@ -181,12 +181,12 @@ impl Explanation {
 }
 
 fn explained_value(
-    program: &Program,
+    compiled: &CompiledGraph,
     blocks: &[Option<usize>],
     argument: impl Fn(TensorVersion) -> Option<ExplainedArgument>,
     id: ValueId,
 ) -> ExplainedValue {
-    let value = program.lowered.values.value(id);
+    let value = compiled.lowered.values.value(id);
     let argument = match value.origin {
         Origin::Tensor(version) => argument(version),
         Origin::State(_) | Origin::Produced | Origin::Alias(_) => None,
@@ -198,20 +198,20 @@ fn explained_value(
         Origin::Produced | Origin::Alias(_) if value.kept.is_some() => Role::Output,
         Origin::Produced | Origin::Alias(_) => Role::Temporary,
     };
-    let block = match program.assignment.homes[id as usize] {
+    let block = match compiled.assignment.homes[id as usize] {
         Home::Tensor(tensor) => blocks[tensor as usize],
         Home::State(state) => {
-            let captured = program.lowered.values.states()[state as usize].first();
-            captured.map_or(Some(program.captured + state as usize), |version| blocks[*version as usize])
+            let captured = compiled.lowered.values.states()[state as usize].first();
+            captured.map_or(Some(compiled.captured + state as usize), |version| blocks[*version as usize])
         }
-        Home::Slot(slot) => Some(program.tensors + slot as usize),
+        Home::Slot(slot) => Some(compiled.tensors + slot as usize),
         Home::None => None,
     };
     ExplainedValue {
         role,
         shape: value.shape,
         dtype: value.dtype,
-        bytes: program.lowered.values.bytes(id),
+        bytes: compiled.lowered.values.bytes(id),
         block,
         argument,
     }

@@ -12,22 +12,22 @@ use crate::ir::build::Build;
 use crate::ir::command::{Action, Command, Lowered};
 use crate::ir::conv2d::Convolution;
 use crate::ir::copy::{Copy, CopyBox};
-use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
+use crate::ir::elementwise::{Elementwise, ElementwiseInput, OpCode, Operand, dense_strides};
 use crate::ir::epilogue::Epilogue;
 use crate::ir::graph::{Graph, Node};
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::op::Op;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
 use crate::ir::value::{Origin, StateId, ValueId};
-use crate::kernels::axis::span::Geometry;
-use crate::kernels::elementwise::modules::map_fits;
+use crate::kernels::axis::split::Geometry;
+use crate::kernels::elementwise::modules::elementwise_fits;
 use crate::schedule::interpreter::run;
 use crate::schedule::memory::assign;
 use crate::shape::{DType, MAX_RANK, Shape};
 
 /// A graph that grows by random nodes. All its extents are powers of one side, so that shapes meet often and a value can
-/// be read in many layouts by a program of its own shape.
+/// be read in many layouts by an elementwise op of its own shape.
 struct Growing {
     build: Build,
     state: u64,
@@ -128,7 +128,7 @@ impl Growing {
         self.pick(|it, value| it.graph().value(value).dtype == DType::F32 && fits(it, value))
     }
 
-    /// The kernels of everything but programs and products read words.
+    /// The kernels of everything but elementwise ops and matmuls read words.
     fn pick_words(&mut self) -> Option<ValueId> {
         self.pick(|it, value| it.graph().value(value).dtype == DType::F32)
     }
@@ -137,7 +137,7 @@ impl Growing {
         self.build.graph.add_value(shape, dtype, Origin::Produced)
     }
 
-    /// A program of one operation, whose operands stretch to the first one's shape.
+    /// An elementwise op of one operation, whose operands stretch to the first one's shape.
     fn elementwise(&mut self) -> Option<()> {
         let ops = [
             (OpCode::AddF32, 2),
@@ -161,7 +161,10 @@ impl Growing {
             let fits = |it: &Growing, value| stretched(&it.shape(value), &shape).is_some();
             let value = if k == 0 { first } else { self.pick(fits)? };
             let strides = stretched(&self.shape(value), &shape)?;
-            code.push(Operand::Input(position_or_push(&mut inputs, MapInput { value, strides, offset: 0 })));
+            code.push(Operand::Input(position_or_push(
+                &mut inputs,
+                ElementwiseInput { value, strides, offset: 0 },
+            )));
         }
         // Swapped, so that what is joined is not always the first.
         if self.below(2) == 0 {
@@ -170,8 +173,9 @@ impl Growing {
         let operand = |k: usize| code.get(k).copied().unwrap_or(code[0]);
         let dtype = if self.below(8) == 0 { DType::F16 } else { DType::F32 };
         let output = self.produce(shape, dtype);
-        let map = Map::single(op, [operand(0), operand(1), operand(2)], inputs, scalars, output);
-        self.build.push("op", output, map);
+        let elementwise =
+            Elementwise::single(op, [operand(0), operand(1), operand(2)], inputs, scalars, output);
+        self.build.push("op", output, elementwise);
         Some(())
     }
 
@@ -198,9 +202,10 @@ impl Growing {
         let mut strides = [0; MAX_RANK];
         strides[..steps.len()].copy_from_slice(&steps);
         let output = self.produce(Shape::new(&extents)?, self.graph().value(value).dtype);
-        let inputs = smallvec![MapInput { value, strides, offset }];
-        let map = Map::single(OpCode::Copy, [Operand::Input(0); 3], inputs, smallvec![], output);
-        self.build.push("view", output, map);
+        let inputs = smallvec![ElementwiseInput { value, strides, offset }];
+        let elementwise =
+            Elementwise::single(OpCode::Copy, [Operand::Input(0); 3], inputs, smallvec![], output);
+        self.build.push("view", output, elementwise);
         Some(())
     }
 
@@ -216,37 +221,37 @@ impl Growing {
         Some(())
     }
 
-    fn product(&mut self) -> Option<()> {
+    fn matmul(&mut self) -> Option<()> {
         let cube = |rank: std::ops::RangeInclusive<usize>| {
             move |it: &Growing, value| {
                 rank.contains(&it.shape(value).rank()) && it.shape(value) == it.cube(it.shape(value).rank())
             }
         };
         let (a, b) = (self.pick(cube(2..=3))?, self.pick(cube(2..=3))?);
-        let along_k = [self.below(2) == 0, self.below(2) == 0];
-        let mut output = self.product_of([a, b], along_k);
+        let k_contiguous = [self.below(2) == 0, self.below(2) == 0];
+        let mut output = self.matmul_of([a, b], k_contiguous);
         // Often some more behind it, so that all may become one.
         for _ in 0..self.below(4) {
-            let along_k = [self.below(4) > 0, self.below(2) == 0];
-            output = self.product_of([output, b], along_k);
+            let k_contiguous = [self.below(4) > 0, self.below(2) == 0];
+            output = self.matmul_of([output, b], k_contiguous);
         }
         Some(())
     }
 
-    fn product_of(&mut self, [a, b]: [ValueId; 2], along_k: [bool; 2]) -> ValueId {
+    fn matmul_of(&mut self, [a, b]: [ValueId; 2], k_contiguous: [bool; 2]) -> ValueId {
         let rank = self.shape(a).rank().max(self.shape(b).rank());
-        let (n, matrix) = (self.side as u32, (self.side * self.side) as u32);
+        let (n, size) = (self.side as u32, (self.side * self.side) as u32);
         let output = self.produce(self.cube(rank), DType::F32);
-        let factor = |value, along_k| Factor {
+        let matrix = |value, k_contiguous| MatrixOperand {
             value,
-            along_k,
-            batch: [0, if self.shape(value).rank() == 3 { matrix } else { 0 }],
+            k_contiguous,
+            batch: [0, if self.shape(value).rank() == 3 { size } else { 0 }],
         };
-        let (lhs, rhs) = (factor(a, along_k[0]), factor(b, along_k[1]));
+        let (lhs, rhs) = (matrix(a, k_contiguous[0]), matrix(b, k_contiguous[1]));
         let batch = [1, if rank == 3 { n } else { 1 }];
         let epilogue = Epilogue::default();
-        let product = Product { m: n, n, k: n, batch, lhs, rhs, alpha: 1.0, epilogue, output };
-        self.build.push("matmul", output, product);
+        let matmul = Matmul { m: n, n, k: n, batch, lhs, rhs, alpha: 1.0, epilogue, output };
+        self.build.push("matmul", output, matmul);
         output
     }
 
@@ -289,7 +294,7 @@ impl Growing {
         let second = if self.below(6) == 0 { self.pick(|it, value| it.shape(value) == shape) } else { None };
         let output = self.produce(left, DType::F32);
         let reduction = if second.is_some() { Reduction::Dot } else { Reduction::Sum };
-        let reduce = Reduce { op: "sum", reduction, input, second, head: None, geometry, output };
+        let reduce = Reduce { op: "sum", reduction, input, second, prologue: None, geometry, output };
         self.build.push("sum", input, reduce);
         Some(())
     }
@@ -328,8 +333,8 @@ impl Growing {
             *old = graph.add_value(info.shape, info.dtype, Origin::Produced);
         };
         match &mut node.op {
-            Op::Elementwise(map) => map.outputs.iter_mut().for_each(|o| output(&mut o.value)),
-            Op::Matmul(product) => output(&mut product.output),
+            Op::Elementwise(elementwise) => elementwise.outputs.iter_mut().for_each(|o| output(&mut o.value)),
+            Op::Matmul(matmul) => output(&mut matmul.output),
             Op::Conv2d(convolution) => output(&mut convolution.output),
             Op::Reduce(reduce) => output(&mut reduce.output),
             Op::Softmax(softmax) => output(&mut softmax.output),
@@ -346,7 +351,7 @@ impl Growing {
             8..10 => self.again()?,
             10..13 => self.view()?,
             13 => self.reshape()?,
-            14..16 => self.product()?,
+            14..16 => self.matmul()?,
             16 => self.convolution()?,
             17 => self.reduce()?,
             18 => self.softmax()?,
@@ -396,33 +401,33 @@ fn random_graph(seed: u64) -> Graph {
 struct Tally {
     joined: usize,
     several_results: usize,
-    tails: usize,
-    heads: usize,
+    epilogues: usize,
+    prologues: usize,
 }
 
 impl Tally {
     fn count(&mut self, graph: &Graph) {
         for node in &graph.nodes {
             match &node.op {
-                Op::Elementwise(map) => {
-                    assert!(map_fits(map), "no module holds {map:?}");
-                    self.joined += usize::from(map.steps.len() > 1);
-                    self.several_results += usize::from(map.outputs.len() > 1);
+                Op::Elementwise(elementwise) => {
+                    assert!(elementwise_fits(elementwise), "no module holds {elementwise:?}");
+                    self.joined += usize::from(elementwise.steps.len() > 1);
+                    self.several_results += usize::from(elementwise.outputs.len() > 1);
                 }
-                Op::Matmul(product) => {
-                    self.tail(&product.epilogue);
+                Op::Matmul(matmul) => {
+                    self.epilogue(&matmul.epilogue);
                 }
-                Op::Conv2d(convolution) => self.tail(&convolution.epilogue),
-                Op::Reduce(reduce) => self.heads += usize::from(reduce.head.is_some()),
-                Op::Softmax(softmax) => self.heads += usize::from(softmax.head.is_some()),
+                Op::Conv2d(convolution) => self.epilogue(&convolution.epilogue),
+                Op::Reduce(reduce) => self.prologues += usize::from(reduce.prologue.is_some()),
+                Op::Softmax(softmax) => self.prologues += usize::from(softmax.prologue.is_some()),
                 _ => {}
             }
         }
     }
 
-    fn tail(&mut self, epilogue: &Epilogue) {
+    fn epilogue(&mut self, epilogue: &Epilogue) {
         assert!(epilogue.fits(), "no kernel holds {epilogue:?}");
-        self.tails += usize::from(!epilogue.steps.is_empty());
+        self.epilogues += usize::from(!epilogue.steps.is_empty());
     }
 }
 
@@ -432,12 +437,15 @@ fn commands(graph: &Graph) -> Vec<Command> {
         let mut accesses = SmallVec::new();
         node.op.touches(|value, write| accesses.push(graph.values.whole(value, write)));
         let command = Command::new(node.label.clone(), Action::Copy, accesses);
-        let Op::Elementwise(map) = &node.op else { return command };
+        let Op::Elementwise(elementwise) = &node.op else { return command };
         let words = |value| graph.value(value).dtype != DType::F16;
-        let over = |input: &MapInput| {
-            words(input.value) && map.outputs.iter().all(|o| words(o.value)) && reads_whole(graph, map, input)
+        let over = |input: &ElementwiseInput| {
+            words(input.value)
+                && elementwise.outputs.iter().all(|o| words(o.value))
+                && reads_whole(graph, elementwise, input)
         };
-        let in_place = (0..).zip(&map.inputs).filter(|(_, input)| over(input)).map(|(k, _)| 1 << k).sum();
+        let in_place =
+            (0..).zip(&elementwise.inputs).filter(|(_, input)| over(input)).map(|(k, _)| 1 << k).sum();
         command.with_in_place(in_place)
     };
     graph.nodes.iter().map(command).collect()
@@ -519,7 +527,7 @@ fn random_graphs_mean_the_same_after_fusion_and_in_shared_memory() {
     }
     assert!(dropped > 200 && merged > 200, "{dropped} graphs with unneeded nodes, {merged} with equal ones");
     assert!(in_place > 200, "{in_place} graphs with assignments in place");
-    let Tally { joined, several_results, tails, heads } = tally;
-    let least = [joined, several_results, tails, heads].into_iter().min();
+    let Tally { joined, several_results, epilogues, prologues } = tally;
+    let least = [joined, several_results, epilogues, prologues].into_iter().min();
     assert!(least > Some(200), "too little is fused for a test: {tally:?}");
 }

@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 
 use crate::ir::command::Command;
 use crate::ir::copy::CopyBox;
-use crate::ir::elementwise::{Map, MapInput, OpCode, Operand, dense_strides};
+use crate::ir::elementwise::{Elementwise, ElementwiseInput, OpCode, Operand, dense_strides};
 use crate::ir::epilogue::{Epilogue, Source};
 use crate::ir::graph::{Graph, Node};
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, TensorVersion, ValueId};
 use crate::schedule::memory::{Assignment, Home};
@@ -41,14 +41,14 @@ fn hash(words: impl IntoIterator<Item = u32>) -> u32 {
     words.into_iter().fold(0x811c_9dc5, |hash, word| (hash ^ word).wrapping_mul(0x0100_0193).rotate_left(11))
 }
 
-fn narrowed(word: u32) -> u32 {
+fn rounded_to_f16(word: u32) -> u32 {
     word & !0x1fff
 }
 
 fn apply(op: OpCode, operands: [u32; 3]) -> u32 {
     match op {
         OpCode::Copy => operands[0],
-        OpCode::RoundToF16 => narrowed(operands[0]),
+        OpCode::RoundToF16 => rounded_to_f16(operands[0]),
         _ => hash([op as u32].into_iter().chain(operands)),
     }
 }
@@ -146,8 +146,8 @@ impl Interpreter<'_> {
         for (value, element, word) in written {
             let root = self.graph.root(value);
             writes.insert(root);
-            let half = self.graph.value(root).dtype == DType::F16;
-            self.memory_mut(root)[element] = Some((root, if half { narrowed(word) } else { word }));
+            let is_f16 = self.graph.value(root).dtype == DType::F16;
+            self.memory_mut(root)[element] = Some((root, if is_f16 { rounded_to_f16(word) } else { word }));
         }
         if let Some(command) = command {
             for (k, read) in command.accesses.iter().enumerate().filter(|(_, access)| !access.write) {
@@ -174,8 +174,8 @@ impl Interpreter<'_> {
     /// The words that a node writes, with their places.
     fn results(&self, node: &Node) -> Vec<(ValueId, usize, u32)> {
         match &node.op {
-            Op::Elementwise(map) => self.map(map),
-            Op::Matmul(product) => self.product(product),
+            Op::Elementwise(elementwise) => self.elementwise(elementwise),
+            Op::Matmul(matmul) => self.matmul(matmul),
             Op::Conv2d(convolution) => {
                 let [images, channels, pixels] = convolution.extents();
                 let all = [convolution.input, convolution.weights].map(|value| self.read_all(value));
@@ -185,10 +185,10 @@ impl Interpreter<'_> {
                 })
             }
             Op::Reduce(reduce) => {
-                let (geometry, head) = (reduce.geometry, reduce.head.as_ref());
+                let (geometry, prologue) = (reduce.geometry, reduce.prologue.as_ref());
                 let element = |i: usize| {
                     let second = reduce.second.map(|value| self.read(value, i));
-                    hash([self.headed(head, reduce.input, i)].into_iter().chain(second))
+                    hash([self.with_prologue(prologue, reduce.input, i)].into_iter().chain(second))
                 };
                 let (extent, inner) = (geometry.extent as usize, geometry.inner as usize);
                 let result = |i: usize| {
@@ -198,9 +198,9 @@ impl Interpreter<'_> {
                 (0..geometry.results() as usize).map(result).collect()
             }
             Op::Softmax(softmax) => {
-                let (geometry, head) = (softmax.geometry, softmax.head.as_ref());
+                let (geometry, prologue) = (softmax.geometry, softmax.prologue.as_ref());
                 let (extent, inner) = (geometry.extent as usize, geometry.inner as usize);
-                let element = |i: usize| self.headed(head, softmax.input, i);
+                let element = |i: usize| self.with_prologue(prologue, softmax.input, i);
                 let result = |i: usize| {
                     let first = i / (inner * extent) * extent * inner + i % inner;
                     let all = hash((0..extent).map(|k| element(first + k * inner)));
@@ -219,7 +219,8 @@ impl Interpreter<'_> {
                 let all = self.graph.value(copy.output).shape;
                 let strides = dense_strides(&all);
                 let to = |i: usize| {
-                    let at = strided(&copy.shape, &MapInput { value: copy.input, strides, offset: 0 }, i);
+                    let at =
+                        strided(&copy.shape, &ElementwiseInput { value: copy.input, strides, offset: 0 }, i);
                     let corner = copy.corner.iter().zip(strides).map(|(&c, stride)| c * stride as usize);
                     at + corner.sum::<usize>()
                 };
@@ -244,26 +245,26 @@ impl Interpreter<'_> {
         }
     }
 
-    fn map(&self, map: &Map) -> Vec<(ValueId, usize, u32)> {
-        let shape = self.graph.value(map.outputs[0].value).shape;
+    fn elementwise(&self, elementwise: &Elementwise) -> Vec<(ValueId, usize, u32)> {
+        let shape = self.graph.value(elementwise.outputs[0].value).shape;
         let mut written = Vec::new();
         for i in 0..shape.elements() {
-            let results = self.steps(map, |input| strided(&shape, input, i));
-            written.extend(map.outputs.iter().map(|o| (o.value, i, results[usize::from(o.step)])));
+            let results = self.steps(elementwise, |input| strided(&shape, input, i));
+            written.extend(elementwise.outputs.iter().map(|o| (o.value, i, results[usize::from(o.step)])));
         }
         written
     }
 
-    /// The results of a program's steps for one element.
-    fn steps(&self, map: &Map, place: impl Fn(&MapInput) -> usize) -> Vec<u32> {
+    /// The results of an elementwise op's steps for one element.
+    fn steps(&self, elementwise: &Elementwise, place: impl Fn(&ElementwiseInput) -> usize) -> Vec<u32> {
         let mut results = Vec::new();
-        for step in &map.steps {
+        for step in &elementwise.steps {
             let words = step.operands.map(|operand| match operand {
                 Operand::Input(k) => {
-                    let input = &map.inputs[usize::from(k)];
+                    let input = &elementwise.inputs[usize::from(k)];
                     self.read(input.value, place(input))
                 }
-                Operand::Scalar(k) => map.scalars[usize::from(k)],
+                Operand::Scalar(k) => elementwise.scalars[usize::from(k)],
                 Operand::Step(k) => results[usize::from(k)],
             });
             results.push(apply(step.op, words));
@@ -271,26 +272,26 @@ impl Interpreter<'_> {
         results
     }
 
-    /// An element of what a reduction or a softmax reads: it is in memory, or a program makes it.
-    fn headed(&self, head: Option<&Map>, input: ValueId, i: usize) -> u32 {
-        let Some(head) = head else { return self.read(input, i) };
-        let place = |input: &MapInput| if input.strides == [0; MAX_RANK] { 0 } else { i };
-        self.steps(head, place)[usize::from(head.outputs[0].step)]
+    /// An element of what a reduction or a softmax reads: it is in memory, or an elementwise op makes it.
+    fn with_prologue(&self, prologue: Option<&Elementwise>, input: ValueId, i: usize) -> u32 {
+        let Some(prologue) = prologue else { return self.read(input, i) };
+        let place = |input: &ElementwiseInput| if input.strides == [0; MAX_RANK] { 0 } else { i };
+        self.steps(prologue, place)[usize::from(prologue.outputs[0].step)]
     }
 
-    fn product(&self, product: &Product) -> Vec<(ValueId, usize, u32)> {
-        let [outer, inner] = product.batch;
-        let extents = [outer, inner, product.m, product.n];
-        self.rows(&product.epilogue, extents, product.output, |[outer, inner, row, column]| {
-            let read = |factor: Factor, i: u32| {
-                let batch = outer * factor.batch[0] + inner * factor.batch[1];
-                self.read(factor.value, (batch + i) as usize)
+    fn matmul(&self, matmul: &Matmul) -> Vec<(ValueId, usize, u32)> {
+        let [outer, inner] = matmul.batch;
+        let extents = [outer, inner, matmul.m, matmul.n];
+        self.rows(&matmul.epilogue, extents, matmul.output, |[outer, inner, row, column]| {
+            let read = |matrix: MatrixOperand, i: u32| {
+                let batch = outer * matrix.batch[0] + inner * matrix.batch[1];
+                self.read(matrix.value, (batch + i) as usize)
             };
-            hash((0..product.k).flat_map(|k| {
-                let (row_first, column_first) = (row * product.k + k, column * product.k + k);
-                let a = if product.lhs.along_k { row_first } else { k * product.m + row };
-                let b = if product.rhs.along_k { column_first } else { k * product.n + column };
-                [read(product.lhs, a), read(product.rhs, b)]
+            hash((0..matmul.k).flat_map(|k| {
+                let (row_first, column_first) = (row * matmul.k + k, column * matmul.k + k);
+                let a = if matmul.lhs.k_contiguous { row_first } else { k * matmul.m + row };
+                let b = if matmul.rhs.k_contiguous { column_first } else { k * matmul.n + column };
+                [read(matmul.lhs, a), read(matmul.rhs, b)]
             }))
         })
     }
@@ -301,22 +302,22 @@ impl Interpreter<'_> {
         epilogue: &Epilogue,
         extents: [u32; 4],
         output: ValueId,
-        product: impl Fn([u32; 4]) -> u32,
+        matmul: impl Fn([u32; 4]) -> u32,
     ) -> Vec<(ValueId, usize, u32)> {
         let result = |i: u32| {
             let [_, inner, rows, columns] = extents;
             let at =
                 [i / (inner * rows * columns), i / (rows * columns) % inner, i / columns % rows, i % columns];
-            (output, i as usize, self.epilogue(epilogue, at, product(at)))
+            (output, i as usize, self.epilogue(epilogue, at, matmul(at)))
         };
         (0..extents.iter().product()).map(result).collect()
     }
 
-    fn epilogue(&self, epilogue: &Epilogue, [outer, inner, row, column]: [u32; 4], product: u32) -> u32 {
-        let mut results = vec![product];
+    fn epilogue(&self, epilogue: &Epilogue, [outer, inner, row, column]: [u32; 4], matmul: u32) -> u32 {
+        let mut results = vec![matmul];
         for step in &epilogue.steps {
             let words = step.operands.map(|operand| match operand {
-                Source::Product => product,
+                Source::Accumulator => matmul,
                 Source::Scalar(k) => epilogue.scalars[usize::from(k)],
                 Source::Step(k) => results[usize::from(k) + 1],
                 Source::Extra(k) => {
@@ -332,7 +333,7 @@ impl Interpreter<'_> {
 }
 
 /// Where an input's element is for the i-th of a result.
-fn strided(shape: &Shape, input: &MapInput, mut i: usize) -> usize {
+fn strided(shape: &Shape, input: &ElementwiseInput, mut i: usize) -> usize {
     let mut at = input.offset;
     for (extent, stride) in shape.dims().iter().zip(input.strides).rev() {
         at = at.wrapping_add(stride.wrapping_mul((i % extent) as u32));

@@ -133,7 +133,7 @@ fn outer_homes(lowered: &Lowered, lives: &Lives) -> Assignment {
 struct Lives {
     last_use: Vec<usize>,
     /// For each command, the first of those that carry out its operation.
-    program: Vec<usize>,
+    op_start: Vec<usize>,
     /// The one operation that reads a value, and the one that writes it, if there is just one: its first command.
     reader: Vec<Only>,
     writer: Vec<Only>,
@@ -161,14 +161,14 @@ impl Lives {
         let values = lowered.values.len();
         let mut lives = Lives {
             last_use: vec![0; values],
-            program: Vec::with_capacity(lowered.commands.len()),
+            op_start: Vec::with_capacity(lowered.commands.len()),
             reader: vec![Only::None; values],
             writer: vec![Only::None; values],
         };
         let mut first = 0;
         for (i, command) in lowered.commands.iter().enumerate() {
             first = if command.continues { first } else { i };
-            lives.program.push(first);
+            lives.op_start.push(first);
             for access in &command.accesses {
                 let id = access.value as usize;
                 lives.last_use[id] = i;
@@ -193,8 +193,8 @@ impl Lives {
 
     /// A value of the same size that a command's operation may write `result` over: it alone reads it, element for element.
     fn overwritten(&self, lowered: &Lowered, i: usize, result: ValueId) -> Option<ValueId> {
-        let first = self.program[i];
-        let commands = first + self.program[first..].iter().take_while(|program| **program == first).count();
+        let first = self.op_start[i];
+        let commands = first + self.op_start[first..].iter().take_while(|start| **start == first).count();
         let commands = &lowered.commands[first..commands];
         let in_place = |id: ValueId| {
             commands.iter().all(|command| {

@@ -3,6 +3,7 @@
 //! This room owns the order of passes, lowering, the assignment of values to blocks and the place of barriers. It takes a recorded graph and a
 //! catalog, and gives a list of dispatches, copies and fills with a home for every value. All of it is pure functions, tested with no device.
 
+pub(crate) mod compiled_graph;
 pub(crate) mod explain;
 #[cfg(test)]
 mod fusion_properties;
@@ -10,5 +11,4 @@ pub(crate) mod hazard;
 #[cfg(test)]
 mod interpreter;
 pub(crate) mod memory;
-pub(crate) mod program;
 pub(crate) mod size_class;

@@ -29,7 +29,7 @@ impl F16 {
         self.0
     }
 
-    /// The nearest, ties to even; from 65,520 on infinity. As kernels do it, in `glsl/lib/half.glsl`.
+    /// The nearest, ties to even; from 65,520 on infinity. As kernels do it, in `glsl/lib/f16_load.glsl`.
     pub fn from_f32(value: f32) -> F16 {
         let bits = value.to_bits();
         let (sign, magnitude) = ((bits >> 16) as u16 & 0x8000, bits & 0x7fff_ffff);

@@ -7,13 +7,18 @@ use crate::error::{Error, Result};
 
 /// What squares of pixels become, or are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum PixelShuffle {
     ToPixels,
     ToChannels,
 }
 
 /// Images, channels of those with more pixels, and the extents of those with fewer.
-pub(crate) fn squares(op: &'static str, shape: Shape, factor: usize, way: Way) -> Result<[usize; 4]> {
+pub(crate) fn squares(
+    op: &'static str,
+    shape: Shape,
+    factor: usize,
+    way: PixelShuffle,
+) -> Result<[usize; 4]> {
     let refused = |name, value: usize, rule| Err(Error::Parameter { op, name, value: value as f64, rule });
     let [outer @ .., c, h, w] = shape.dims() else {
         return refused(
@@ -27,15 +32,15 @@ pub(crate) fn squares(op: &'static str, shape: Shape, factor: usize, way: Way) -
     }
     let square = factor * factor;
     match way {
-        Way::ToPixels if !c.is_multiple_of(square) => {
+        PixelShuffle::ToPixels if !c.is_multiple_of(square) => {
             refused("the channels' number", *c, format!("be a multiple of {square}, the factor squared"))
         }
-        Way::ToPixels => Ok([product(outer), c / square, *h, *w]),
-        Way::ToChannels if !(h.is_multiple_of(factor) && w.is_multiple_of(factor)) => {
+        PixelShuffle::ToPixels => Ok([product(outer), c / square, *h, *w]),
+        PixelShuffle::ToChannels if !(h.is_multiple_of(factor) && w.is_multiple_of(factor)) => {
             let odd = if h.is_multiple_of(factor) { w } else { h };
             refused("an extent", *odd, format!("be a multiple of the factor, {factor}"))
         }
-        Way::ToChannels => Ok([product(outer), *c, h / factor, w / factor]),
+        PixelShuffle::ToChannels => Ok([product(outer), *c, h / factor, w / factor]),
     }
 }
 

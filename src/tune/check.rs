@@ -3,7 +3,7 @@
 
 use super::numbers::numbers;
 
-/// Columns of a product, or channels of a convolution, that are checked together.
+/// Columns of a matmul, or channels of a convolution, that are checked together.
 const CHECKED_TOGETHER: usize = 16;
 /// Rows and columns of a convolution's kernel.
 pub(super) use crate::kernels::conv2d::family::PROBLEM_TAPS as TAPS;
@@ -32,7 +32,7 @@ fn allowed(depth: usize) -> f64 {
 }
 
 /// Whether `c` is `a` x `b`: with weights w for some columns at a time, C w must be A (B w).
-pub(super) fn is_product([m, n, k]: [usize; 3], a: &[f32], b: &[f32], c: &[f32]) -> bool {
+pub(super) fn is_matmul([m, n, k]: [usize; 3], a: &[f32], b: &[f32], c: &[f32]) -> bool {
     if c.len() != m * n || !c.iter().all(|x| x.is_finite()) {
         return false;
     }
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn a_product_with_one_wrong_element_is_not_right() {
+    fn a_matmul_with_one_wrong_element_is_not_right() {
         let [m, n, k] = [5, 33, 64];
         let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
         let element = |i: usize, j: usize| (0..k).map(|x| a[i * k + x] * b[x * n + j]).sum::<f32>();
         let c = (0..m * n).map(|e| element(e / n, e % n)).collect();
-        shows(c, &[0, n - 1, m * n - 1], |c| is_product([m, n, k], &a, &b, c));
+        shows(c, &[0, n - 1, m * n - 1], |c| is_matmul([m, n, k], &a, &b, c));
     }
 
     #[test]

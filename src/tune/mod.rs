@@ -286,7 +286,7 @@ mod tests {
 
     fn trial(variant: &'static str, is_default: bool, outcome: TrialOutcome) -> Trial {
         let work = String::new();
-        Trial { family: "map", class: "small", work, variant, is_default, outcome, is_winner: false }
+        Trial { family: "elementwise", class: "small", work, variant, is_default, outcome, is_winner: false }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What candidates are measured on: for every family and class a shape in the middle of it, with operands that are the same in
 //! every run, and a check of the result against f64.
 
-use super::check::{Images, TAPS, is_convolution, is_product};
+use super::check::{Images, TAPS, is_convolution, is_matmul};
 use super::numbers::numbers;
 use crate::Shape;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ struct Task {
 /// One for each family.
 static TASKS: &[Task] = &[
     Task {
-        family: "map",
+        family: "elementwise",
         name: |shapes| format!("add {}", shapes[0].elements()),
         prepare: |_, _| Ok(None),
         record: |problem, r| r.add(&problem.tensors[0], &problem.tensors[1]),
@@ -96,13 +96,13 @@ static TASKS: &[Task] = &[
     Task {
         family: "matmul",
         name: |shapes| {
-            let [m, n, k] = product(shapes);
+            let [m, n, k] = matmul(shapes);
             format!("matmul {m}x{n}x{k}")
         },
         prepare: |_, _| Ok(None),
         record: |problem, r| r.matmul(&problem.tensors[0], &problem.tensors[1]),
         is_right: |problem, result| {
-            is_product(product(&problem.shapes), &problem.host[0], &problem.host[1], result)
+            is_matmul(matmul(&problem.shapes), &problem.host[0], &problem.host[1], result)
         },
     },
     Task {
@@ -140,8 +140,8 @@ pub(super) struct Problem {
     weights: Option<PreparedWeights>,
 }
 
-/// Rows, columns and inner extent of a product.
-fn product(shapes: &[Shape]) -> [usize; 3] {
+/// Rows, columns and inner extent of a matmul.
+fn matmul(shapes: &[Shape]) -> [usize; 3] {
     [shapes[0].dims()[0], shapes[1].dims()[1], shapes[0].dims()[1]]
 }
 
@@ -206,8 +206,8 @@ mod tests {
                 let shapes = family.problem(class, software);
                 let found = match family.name() {
                     "matmul" => {
-                        let [m, n, _] = product(&shapes);
-                        Class::of_product(m as u32, n as u32)
+                        let [m, n, _] = matmul(&shapes);
+                        Class::of_matmul(m as u32, n as u32)
                     }
                     "conv2d" => {
                         let Images { groups, rows, size, .. } = images(&shapes);

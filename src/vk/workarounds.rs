@@ -15,7 +15,7 @@ pub(crate) struct Workarounds {
     /// Software drivers. lavapipe loads from storage buffers lane by lane: 66 ns for 8 floats with 22.3.6 and 12 with 25.0.7, where
     /// texel loads take 1.8 and 2.5. `bench elementwise`, `tidemill tune`.
     pub(crate) texel_loads: bool,
-    /// Subgroups store through one uniform address by default (`glsl/lib/together.glsl`).
+    /// Subgroups store through one uniform address by default (`glsl/lib/uniform_store.glsl`).
     ///
     /// lavapipe 22.3: its compiler proves the address uniform and stores whole vectors, 2.4 times as fast in `bench elementwise`. 25.0.7 and
     /// 26.1.6 have no such path, and take 2.4 times as long with it. Vulkan promises nothing here, so only versions that were measured

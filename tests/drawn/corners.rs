@@ -91,19 +91,19 @@ pub const CORNERS: &[Corner] = &[
     corner("narrow, buffers", "columns in windows of blocks", |t| t.sums([1, 131, 1021])),
     corner("narrow, buffers", "columns in windows of rows", |t| t.sums([1, 20, 5000])),
     corner("default variants", "columns whose parts are joined one by one", |t| t.sums([1, 131, 1021])),
-    corner("default variants", "a head of many short rows", |t| {
+    corner("default variants", "a prologue of many short rows", |t| {
         let x = t.tensor(&[2000, 10])?;
         let x = t.unary("neg", &x)?;
         t.reduce("sum", &x, 1)
     }),
-    corner("default variants", "a head of two", |t| {
+    corner("default variants", "a prologue of two", |t| {
         let x = t.tensor(&[8, 300])?;
         let x = t.unary("neg", &x)?;
         let sums = t.reduce("sum", &x, 1)?;
         t.keep(&sums)?;
         t.softmax(&x, 1, false)
     }),
-    corner("default variants", "a head of a dot product", |t| {
+    corner("default variants", "a prologue of a dot product", |t| {
         let (a, b) = (t.tensor(&[300])?, t.tensor(&[300])?);
         let a = t.unary("neg", &a)?;
         t.dot(&a, &b)
@@ -112,57 +112,57 @@ pub const CORNERS: &[Corner] = &[
         let x = t.tensor(&[8, 300])?;
         t.reduce("variance", &x, 1)
     }),
-    corner("default variants", "a head that is dear", |t| {
+    corner("default variants", "a prologue that is dear", |t| {
         let x = t.tensor(&[8, 100])?;
         let x = t.unary("sigmoid", &x)?;
         t.softmax(&x, 1, false)
     }),
-    corner("default variants", "a product of nothing", |t| t.times_plain([4, 5, 0])),
+    corner("default variants", "a matmul of nothing", |t| t.times_plain([4, 5, 0])),
     corner("default variants", "few columns in place", |t| t.times_plain([20, 3, 8])),
     corner("default variants", "batches of odd rows", |t| t.times_each(3, [20, 21, 8])),
     corner("texels, cramped", "batches that can not be made aside", |t| t.times_each(2, [40, 33, 8])),
-    corner("narrow", "a result that has no room aside", |t| t.times_plain([256, 257, 4])),
+    corner("narrow", "a result that has no room for padding", |t| t.times_plain([256, 257, 4])),
     corner("buffers, cramped", "long steps for one", |t| t.times_plain([40, 33, 44])),
     corner("buffers, cramped", "one panel", |t| t.times_plain([40, 32, 128])),
     corner("buffers, cramped", "long steps for both", |t| t.times_plain([40, 70, 36])),
     corner("texels, cramped", "a sum beyond what the driver runs", |t| t.times_plain([13, 1, 260_001])),
     corner("default variants", "panels", |t| t.times_plain([385, 404, 1312])),
-    corner("default variants", "a tail in another shape", |t| {
-        let product = t.times_plain([6, 4, 5])?;
-        let seen = t.reshape(&product, &[4, 6])?;
+    corner("default variants", "an epilogue in another shape", |t| {
+        let matmul = t.times_plain([6, 4, 5])?;
+        let seen = t.reshape(&matmul, &[4, 6])?;
         let row = t.tensor(&[6])?;
         t.binary("add", &seen, &row)
     }),
-    corner("default variants", "a product added to more matrices than it is", |t| {
-        let product = t.times_plain([6, 4, 5])?;
+    corner("default variants", "a matmul added to more matrices than it is", |t| {
+        let matmul = t.times_plain([6, 4, 5])?;
         let others = t.tensor(&[3, 6, 4])?;
-        t.binary("add", &others, &product)
+        t.binary("add", &others, &matmul)
     }),
-    corner("default variants", "columns of a tail that lie apart", |t| {
-        let product = t.times_plain([40, 36, 5])?;
+    corner("default variants", "columns of an epilogue that lie apart", |t| {
+        let matmul = t.times_plain([40, 36, 5])?;
         let other = t.tensor(&[36, 40])?;
         let other = t.permute(&other, &[1, 0])?;
-        t.diamond(product, other)
+        t.diamond(matmul, other)
     }),
-    corner("default variants", "a tail with a part of a tensor", |t| {
-        let product = t.times_plain([40, 36, 5])?;
+    corner("default variants", "an epilogue with a part of a tensor", |t| {
+        let matmul = t.times_plain([40, 36, 5])?;
         let other = t.tensor(&[41, 36])?;
         let other = t.slice(&other, &[1..41, 0..36])?;
-        t.diamond(product, other)
+        t.diamond(matmul, other)
     }),
-    corner("default variants", "a tail with halves", |t| {
-        let product = t.times_plain([40, 36, 5])?;
+    corner("default variants", "an epilogue with halves", |t| {
+        let matmul = t.times_plain([40, 36, 5])?;
         let other = t.tensor_of(&[40, 36], true)?;
         let other = t.unary("to_float", &other)?;
-        t.diamond(product, other)
+        t.diamond(matmul, other)
     }),
-    corner("default variants", "a tail that modules of products lack", |t| {
-        let product = t.times_plain([6, 4, 5])?;
-        t.unary("atan", &product)
+    corner("default variants", "an epilogue that modules of matmuls lack", |t| {
+        let matmul = t.times_plain([6, 4, 5])?;
+        t.unary("atan", &matmul)
     }),
-    corner("default variants", "a tail with pieces of rows", |t| {
-        let product = t.times_plain([6, 20, 5])?;
-        let seen = t.reshape(&product, &[6, 4, 5])?;
+    corner("default variants", "an epilogue with pieces of rows", |t| {
+        let matmul = t.times_plain([6, 20, 5])?;
+        let seen = t.reshape(&matmul, &[6, 4, 5])?;
         let piece = t.tensor(&[5])?;
         t.binary("add", &seen, &piece)
     }),
@@ -173,13 +173,13 @@ pub const CORNERS: &[Corner] = &[
             t.unary("clip", &x)
         })
     }),
-    corner("default variants", "one product twice", |t| {
+    corner("default variants", "one matmul twice", |t| {
         let (a, b) = (t.tensor(&[20, 8])?, t.tensor(&[8, 12])?);
         let (once, again) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [false; 2])?);
         let once = t.unary("relu", &once)?;
         t.binary("add", &once, &again)
     }),
-    corner("default variants", "one product twice, with two tails", |t| {
+    corner("default variants", "one matmul twice, with two epilogues", |t| {
         let (a, b) = (t.tensor(&[20, 8])?, t.tensor(&[8, 12])?);
         let (once, again) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [false; 2])?);
         let once = t.unary("relu", &once)?;
@@ -205,12 +205,12 @@ pub const CORNERS: &[Corner] = &[
         let whole = t.unary("to_float", &whole)?;
         t.binary("add", &sum, &whole)
     }),
-    corner("narrow, buffers", "rows in windows, with a tail that is too large", |t| {
-        let product = t.times_plain([200, 101, 4])?;
-        t.keep(&product)?;
-        let product = t.times_plain([200, 101, 4])?;
+    corner("narrow, buffers", "rows in windows, with an epilogue that is too large", |t| {
+        let matmul = t.times_plain([200, 101, 4])?;
+        t.keep(&matmul)?;
+        let matmul = t.times_plain([200, 101, 4])?;
         let other = t.tensor(&[200, 101])?;
-        t.binary("add", &product, &other)
+        t.binary("add", &matmul, &other)
     }),
     corner("narrow, buffers", "a small part of a large tensor", |t| {
         let x = t.tensor(&[1000, 100])?;
@@ -229,11 +229,11 @@ pub const CORNERS: &[Corner] = &[
     corner("for GPUs", "a right-hand side of halves", |t| {
         // The left-hand side's rows are no fours, so that it is packed, and widened by that.
         let (a, b) = (t.tensor_of(&[20, 5], true)?, t.tensor_of(&[5, 32], true)?);
-        let product = t.matmul(&a, &b, [false; 2])?;
-        t.unary("to_float", &product)
+        let matmul = t.matmul(&a, &b, [false; 2])?;
+        t.unary("to_float", &matmul)
     }),
     corner("narrow", "no image that fits a binding", |t| t.images([1, 1, 130, 130], [1, 1, 1, 1], |_| ())),
-    corner("default variants", "more products twice than are tried one by one", |t| {
+    corner("default variants", "more matmuls twice than are tried one by one", |t| {
         for n in 1..=9 {
             let (a, b) = (t.tensor(&[20, 8])?, t.tensor(&[8, 4 * n])?);
             let (once, again) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [false; 2])?);
@@ -248,7 +248,7 @@ pub const CORNERS: &[Corner] = &[
         let (sum, largest) = (t.reduce("sum", &once, 0)?, t.reduce("amax", &again, 0)?);
         t.binary("add", &sum, &largest)
     }),
-    corner("default variants", "a product, and with its left-hand side transposed", |t| {
+    corner("default variants", "a matmul, and with its left-hand side transposed", |t| {
         let (a, b) = (t.tensor(&[8, 8])?, t.tensor(&[8, 8])?);
         let (plain, turned) = (t.matmul(&a, &b, [false; 2])?, t.matmul(&a, &b, [true, false])?);
         t.binary("sub", &plain, &turned)
@@ -378,7 +378,7 @@ impl Twin<'_> {
         self.binary("sub", &left, &right)
     }
 
-    /// So many products.
+    /// So many matmuls.
     fn times_each(&mut self, batch: usize, [m, n, k]: [usize; 3]) -> Made {
         let (a, b) = (self.tensor(&[batch, m, k])?, self.tensor(&[batch, k, n])?);
         self.matmul(&a, &b, [false; 2])

@@ -22,11 +22,11 @@ impl Device {
         self.poorer.is_some()
     }
 
-    /// Whether problems of this family run there: where only products have another variant, only products do.
+    /// Whether problems of this family run there: where only matmuls have another variant, only matmuls do.
     pub fn takes(&self, family: &str) -> bool {
-        const OF_PRODUCTS: [&str; 5] = ["product", "vector", "aside", "batches", "deep product"];
-        let only_products = matches!(self.variants, [("matmul", _)]);
-        !only_products || OF_PRODUCTS.contains(&family)
+        const OF_MATMULS: [&str; 5] = ["matmul", "vector", "padded output", "batches", "deep matmul"];
+        let only_matmuls = matches!(self.variants, [("matmul", _)]);
+        !only_matmuls || OF_MATMULS.contains(&family)
     }
 
     pub fn open(&mut self) {
@@ -77,7 +77,7 @@ fn narrow(seam: &Seam) {
 /// All of them. Each variant of each family is there: `every_variant_is_there` asks the accelerator for more.
 pub fn all() -> Vec<Device> {
     const BUFFERS: &[(&str, &str)] = &[
-        ("map", "buffer-64x8"),
+        ("elementwise", "buffer-64x8"),
         ("reduce", "buffer-shuffle"),
         ("softmax", "buffer-shuffle"),
         ("norm", "buffer-shuffle"),
@@ -85,7 +85,7 @@ pub fn all() -> Vec<Device> {
         ("conv2d", "buffer-direct"),
     ];
     const GPUS: &[(&str, &str)] = &[
-        ("map", "buffer-256x1"),
+        ("elementwise", "buffer-256x1"),
         ("reduce", "buffer-shared"),
         ("softmax", "buffer-shared"),
         ("norm", "buffer-shared"),
@@ -99,7 +99,7 @@ pub fn all() -> Vec<Device> {
         device(
             "texels, cramped",
             &[
-                ("map", "texel-64x8"),
+                ("elementwise", "texel-64x8"),
                 ("softmax", "texel-shuffle"),
                 ("norm", "texel-shuffle"),
                 ("matmul", "texel-rows-4"),

@@ -1,5 +1,5 @@
 //! Problems of each family, on both sides of the constants that steer it. The numbers are those of `src/kernels`: tiles and rules of
-//! `product/schemes.rs` and `convolution/schemes.rs`, habits of `reduce` and `softmax`, what a workgroup of `map` walks over.
+//! `matmul/schemes.rs` and `convolution/schemes.rs`, habits of `reduce` and `softmax`, what a workgroup of `map` walks over.
 
 use tidemill::Result;
 use tidemill_cases::reference::convolution::Convolution;
@@ -10,11 +10,11 @@ use crate::twin::{Known, Made, Twin};
 pub type Family = (&'static str, for<'a, 'b> fn(&'b mut Twin<'a>) -> Made);
 
 pub const FAMILIES: [Family; 14] = [
-    ("product", |t| t.product()),
-    ("vector", |t| t.product_with_vector()),
-    ("aside", |t| t.large_product()),
+    ("matmul", |t| t.matmul_problem()),
+    ("vector", |t| t.matmul_with_vector()),
+    ("padded output", |t| t.large_matmul()),
     ("batches", |t| t.batches()),
-    ("deep product", |t| t.deep_product()),
+    ("deep matmul", |t| t.deep_matmul()),
     ("convolution", |t| t.convolution()),
     ("odd convolution", |t| t.odd_convolution()),
     ("reduction", |t| t.reduction()),
@@ -26,7 +26,7 @@ pub const FAMILIES: [Family; 14] = [
     ("indexed", |t| t.indexed()),
 ];
 
-/// Tiles of rows and columns, and what makes a product thin.
+/// Tiles of rows and columns, and what makes a matmul thin.
 const ROWS: [usize; 7] = [1, 4, 8, 16, 32, 64, 130];
 const COLUMNS: [usize; 7] = [1, 4, 16, 32, 64, 128, 512];
 /// Steps along k, chunks, the least part that is worth splitting, rows that are packed longer.
@@ -52,13 +52,13 @@ impl Twin<'_> {
         if c.half { self.unary("to_float", &c) } else { Ok(c) }
     }
 
-    fn product(&mut self) -> Made {
+    fn matmul_problem(&mut self) -> Made {
         let (m, n) = (self.random.near_one_of(&ROWS), self.random.near_one_of(&COLUMNS));
         let k = if self.random.once_in(24) { 0 } else { self.random.near_one_of(&INNER) };
         self.times([m, n, k], [&[], &[]])
     }
 
-    fn product_with_vector(&mut self) -> Made {
+    fn matmul_with_vector(&mut self) -> Made {
         let (n, k) = (self.random.near_one_of(&[1, 16, 128, 2048]), self.random.near_one_of(&INNER));
         match self.random.below(3) {
             0 => {
@@ -77,7 +77,7 @@ impl Twin<'_> {
     }
 
     /// Results of about 65,536 elements, which are made aside from there on where rows are no fours.
-    fn large_product(&mut self) -> Made {
+    fn large_matmul(&mut self) -> Made {
         let n = self.random.pick(&[1, 3, 5, 16, 17, 63, 130, 257, 1025]);
         let m = (65_536usize).div_ceil(n);
         let (m, k) = (self.random.near(m), self.random.pick(&[1, 3, 4, 8, 13]));
@@ -106,7 +106,7 @@ impl Twin<'_> {
     }
 
     /// Sums that are split to keep a device busy.
-    fn deep_product(&mut self) -> Made {
+    fn deep_matmul(&mut self) -> Made {
         let (mnk, transposed) = match self.random.below(2) {
             0 => ([60, 70, self.random.near(2048)], [self.flip(), self.flip()]),
             _ => ([self.random.near(4), self.random.near(128), self.random.near(4096)], [false, self.flip()]),

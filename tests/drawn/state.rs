@@ -23,9 +23,9 @@ const PROBLEMS: &[Problem] = &[
     (
         "read before",
         |r, t, x| {
-            let product = r.matmul(x, x)?;
-            let shares = r.softmax(product, -1)?;
-            r.assign(t, product).map(|()| Some(shares))
+            let matmul = r.matmul(x, x)?;
+            let shares = r.softmax(matmul, -1)?;
+            r.assign(t, matmul).map(|()| Some(shares))
         },
         SIDE as f32,
     ),

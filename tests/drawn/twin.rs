@@ -10,7 +10,7 @@ use tidemill::{
 };
 use tidemill_cases::reference;
 use tidemill_cases::reference::convolution::Convolution;
-use tidemill_cases::reference::product::Product;
+use tidemill_cases::reference::matmul::MatmulReference;
 use tidemill_cases::reference::reduce::{self, View};
 
 use crate::random::Random;
@@ -237,10 +237,10 @@ impl<'a> Twin<'a> {
         how = if transposed[0] { how.transpose_lhs() } else { how };
         how = if transposed[1] { how.transpose_rhs() } else { how };
         let value = self.r.matmul_with(a.value, b.value, how)?;
-        let product = Product::new(&a.dims, &b.dims, transposed);
-        let data = product.of(&a.data, &b.data).into_iter().map(|x| x as f32).collect();
+        let matmul = MatmulReference::new(&a.dims, &b.dims, transposed);
+        let data = matmul.of(&a.data, &b.data).into_iter().map(|x| x as f32).collect();
         let what = format!("matmul(%{}, %{}, transposed {transposed:?})", a.number, b.number);
-        Ok(self.known(what, value, product.visible.clone(), data))
+        Ok(self.known(what, value, matmul.visible.clone(), data))
     }
 
     pub fn conv2d(&mut self, x: &Known, w: &Known, how: &Convolution) -> Made {

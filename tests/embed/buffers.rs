@@ -34,18 +34,18 @@ fn a_buffer_of_the_hosts_is_read_and_written_in_place() {
     let shared = gpu.wrap(buffer.range(OFFSET, BYTES), [ELEMENTS], DType::F32).unwrap();
     assert_eq!(shared.read::<f32>().unwrap(), data);
 
-    // As an operand of several kinds of kernels: elementwise, a reduction, a product.
+    // As an operand of several kinds of kernels: elementwise, a reduction, a matmul.
     let r = gpu.begin_recording().unwrap();
     let twice = r.add(&shared, &shared).unwrap();
     let sum = r.sum(&shared, 0).unwrap();
     let matrix = r.reshape(&shared, [10, 100]).unwrap();
-    let product = r.matmul(matrix, &gpu.upload(&[1.0f32; 100], [100, 1]).unwrap()).unwrap();
+    let matmul = r.matmul(matrix, &gpu.upload(&[1.0f32; 100], [100, 1]).unwrap()).unwrap();
     let (twice, sum) = (r.keep(twice).unwrap(), r.keep(sum).unwrap());
-    let product = r.keep(product).unwrap();
+    let matmul = r.keep(matmul).unwrap();
     r.end_recording().unwrap().wait().unwrap();
     assert_eq!(twice.read::<f32>().unwrap()[999], 1998.0);
     assert_eq!(sum.read::<f32>().unwrap(), [499_500.0]);
-    assert_eq!(product.read::<f32>().unwrap()[1], (100..200).sum::<i32>() as f32);
+    assert_eq!(matmul.read::<f32>().unwrap()[1], (100..200).sum::<i32>() as f32);
 
     // A result in its place, after a chain that fuses.
     let r = gpu.begin_recording().unwrap();
@@ -80,7 +80,7 @@ fn a_buffer_of_the_hosts_is_read_and_written_in_place() {
     assert_eq!(shared.read::<f32>().unwrap(), [6.0; ELEMENTS]);
 
     assert_eq!(gpu.stats().pool.guard_bytes_touched, 0);
-    drop((shared, twice, sum, product, kept, before, after));
+    drop((shared, twice, sum, matmul, kept, before, after));
     gpu.close().unwrap();
     check(&buffer.read(), &[6.0; ELEMENTS]);
 }

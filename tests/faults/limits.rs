@@ -10,18 +10,18 @@ fn whole(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7 + i / 11 + seed) % 5) as f32 - 2.0).collect()
 }
 
-fn product([m, n, k]: [usize; 3], a: &[f32], b: &[f32]) -> Vec<f32> {
+fn matmul([m, n, k]: [usize; 3], a: &[f32], b: &[f32]) -> Vec<f32> {
     let element = |i: usize| (0..k).map(|x| a[i / n * k + x] * b[x * n + i % n]).sum();
     (0..m * n).map(element).collect()
 }
 
-/// A product of whole numbers with a bias, checked; the kernels that it took.
+/// A matmul of whole numbers with a bias, checked; the kernels that it took.
 fn multiply(gpu: &Accelerator, [m, n, k]: [usize; 3]) -> Vec<String> {
     let (a, b, bias) = (whole(m * k, 1), whole(k * n, 2), whole(n, 3));
     let (ta, tb) = (gpu.upload(&a, [m, k]).unwrap(), gpu.upload(&b, [k, n]).unwrap());
     let t_bias = gpu.upload(&bias, [n]).unwrap();
     let (got, kernels) = run(gpu, |r| r.matmul_with(&ta, &tb, Epilogue::bias(&t_bias)));
-    let mut expected = product([m, n, k], &a, &b);
+    let mut expected = matmul([m, n, k], &a, &b);
     expected.iter_mut().enumerate().for_each(|(i, e)| *e += bias[i % n]);
     assert_eq!(got, expected, "{m}x{n}x{k} by {kernels:?}");
     kernels
@@ -65,28 +65,28 @@ fn run(gpu: &Accelerator, record: impl Fn(&Recording) -> Result<Value>) -> (Vec<
     (kept.read().unwrap(), kernels)
 }
 
-/// For products and for convolutions.
-fn with_variants(config: Config, product: &str, convolution: &str) -> Gpu {
-    gpu_with(config.variant("matmul", product).variant("conv2d", convolution))
+/// For matmuls and for convolutions.
+fn with_variants(config: Config, matmul: &str, convolution: &str) -> Gpu {
+    gpu_with(config.variant("matmul", matmul).variant("conv2d", convolution))
 }
 
 #[test]
 fn results_larger_than_a_binding_are_written_in_windows() {
     let seam = Seam::take();
     seam.edit_properties(|p| p.limits.max_storage_buffer_range = 600_064);
-    for (product, convolution) in [
+    for (matmul, convolution) in [
         ("texel-rows", "texel-direct"),
         ("buffer-rows", "buffer-direct"),
         ("buffer-tile-32", "buffer-tile-64"),
     ] {
-        let gpu = with_variants(seam.config(), product, convolution);
+        let gpu = with_variants(seam.config(), matmul, convolution);
         // In windows of rows; with operands packed first; and split along k in each window.
         assert!(multiply(&gpu, [700, 300, 16]).len() > 1);
         assert!(multiply(&gpu, [417, 371, 19]).len() > 2);
         let kernels = multiply(&gpu, [288, 288, 512]);
-        if product == "buffer-tile-32" {
+        if matmul == "buffer-tile-32" {
             assert_eq!(
-                kernels.iter().filter(|kernel| kernel.starts_with("product_sum")).count(),
+                kernels.iter().filter(|kernel| kernel.starts_with("matmul_sum")).count(),
                 2,
                 "{kernels:?}"
             );
@@ -95,7 +95,7 @@ fn results_larger_than_a_binding_are_written_in_windows() {
         let kernels = convolve(&gpu, [7, 3, 33], [40, 41], 1);
         assert!(kernels.iter().filter(|kernel| kernel.starts_with("conv_")).count() > 1, "{kernels:?}");
         // An operand that no binding spans is refused by the operation, and the recording goes on.
-        if product != "texel-rows" {
+        if matmul != "texel-rows" {
             let a = gpu.upload(&vec![1.0f32; 200_000], [2, 100_000]).unwrap();
             let x = a.reshape([1, 2, 250, 400]).unwrap();
             let thin = gpu.prepare_weights(&gpu.upload(&[1.0f32; 2], [1, 2, 1, 1]).unwrap(), 1).unwrap();
@@ -154,7 +154,7 @@ fn tiles_that_a_workgroup_can_not_hold_are_not_taken() {
     );
     // Asked for by name, they are carried out with what fits.
     let gpu = with_variants(seam.config(), "buffer-tile-128", "buffer-tile-64");
-    assert!(multiply(&gpu, [130, 140, 40])[0].starts_with("product_tile.buffer"));
+    assert!(multiply(&gpu, [130, 140, 40])[0].starts_with("matmul_tile.buffer"));
     assert!(convolve(&gpu, [1, 3, 70], [9, 10], 1)[0].starts_with("conv_tile.buffer"));
 }
 
@@ -168,7 +168,7 @@ fn few_texel_bindings_leave_storage_buffers() {
     kernels.extend(multiply(&gpu, [5, 9, 2000]));
     kernels.extend(convolve(&gpu, [2, 3, 9], [9, 11], 1));
     assert!(kernels.iter().all(|kernel| !kernel.contains(".texel")), "{kernels:?}");
-    assert!(kernels.iter().any(|kernel| kernel.starts_with("product_rows.buffer")), "{kernels:?}");
+    assert!(kernels.iter().any(|kernel| kernel.starts_with("matmul_rows.buffer")), "{kernels:?}");
 }
 
 /// Everything that has kernels which shuffle; the kernels that were taken.
@@ -191,9 +191,8 @@ fn everything_that_shuffles(gpu: &Accelerator) -> Vec<String> {
 
 /// Whether a kernel, or a variant's kernels, count on the size of subgroups.
 fn shuffles(kernel: &str) -> bool {
-    let shuffling =
-        ["product_rows", "product_dot", "conv_direct"].iter().any(|name| kernel.starts_with(name));
-    shuffling || kernel.contains("shuffle") || kernel.contains("together")
+    let shuffling = ["matmul_rows", "matmul_dot", "conv_direct"].iter().any(|name| kernel.starts_with(name));
+    shuffling || kernel.contains("shuffle") || kernel.contains("uniform")
 }
 
 #[test]

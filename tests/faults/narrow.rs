@@ -16,11 +16,14 @@ const NARROW: Narrow = Narrow { groups: [7, 65_535, 65_535], storage_range_bytes
 /// load from buffers, and those of GPUs.
 const VARIANTS: [(&str, &[(&str, &str)]); 3] = [
     ("software", &[]),
-    ("buffers", &[("map", "buffer-64x8"), ("reduce", "buffer-shuffle"), ("softmax", "buffer-shuffle")]),
+    (
+        "buffers",
+        &[("elementwise", "buffer-64x8"), ("reduce", "buffer-shuffle"), ("softmax", "buffer-shuffle")],
+    ),
     (
         "GPUs",
         &[
-            ("map", "buffer-256x1"),
+            ("elementwise", "buffer-256x1"),
             ("reduce", "buffer-shared"),
             ("softmax", "buffer-shared"),
             ("matmul", "buffer-shared"),
@@ -133,7 +136,7 @@ fn large_tensors_are_put_together_from_pieces() {
     assert_eq!(seam.violations(), Vec::<String>::new());
 }
 
-/// Apart, what is added is bound in windows. As a part of the product all of it would be bound at once.
+/// Apart, what is added is bound in windows. As a part of the matmul all of it would be bound at once.
 #[test]
 fn what_only_fusion_makes_too_large_runs_apart() {
     let seam = Seam::take();
@@ -144,8 +147,8 @@ fn what_only_fusion_makes_too_large_runs_apart() {
         let b = gpu.upload(&[0.25f32; 8 * 100], [8, 100]).unwrap();
         let large = gpu.upload(&vec![2.0f32; 40_000], [400, 100]).unwrap();
         let sum = |r: &Recording| {
-            let product = r.matmul(&a, &b)?;
-            r.add(product, &large)
+            let matmul = r.matmul(&a, &b)?;
+            r.add(matmul, &large)
         };
         assert!(gpu.run(sum).unwrap().read::<f32>().unwrap().iter().all(|x| *x == 3.0), "{name}");
     }

@@ -239,13 +239,13 @@ fn what_meets_is_seen_where_barriers_are_left_out() {
     }
 }
 
-/// Products, convolutions, reductions, plans and writes in between, fused and not.
+/// Matmuls, convolutions, reductions, plans and writes in between, fused and not.
 fn a_bit_of_everything(gpu: &Accelerator) -> tidemill::Result<()> {
     let a = gpu.upload(&[0.5f32; 48 * 33], [48, 33])?;
     let b = gpu.upload(&[0.25f32; 33 * 21], [33, 21])?;
     let r = gpu.begin_recording()?;
-    let product = r.matmul(&a, &b)?;
-    let soft = r.softmax(product, -1)?;
+    let matmul = r.matmul(&a, &b)?;
+    let soft = r.softmax(matmul, -1)?;
     let total = r.sum(soft, Axes::ALL)?;
     let low = r.slice(soft, [0..24, 0..21])?;
     let high = r.slice(soft, [24..48, 0..21])?;

@@ -22,7 +22,7 @@ pub struct Workload {
 /// Uploads, recordings, waits and reads with one kernel only: compiling it is most of the time that this takes.
 pub const SMALL: Workload = Workload { run: small, expected: expected_of_small };
 
-/// A stream, a product with an epilogue, a plan that others are bound to, imported memory, a session, and tuning.
+/// A stream, a matmul with an epilogue, a plan that others are bound to, imported memory, a session, and tuning.
 pub const LARGE: Workload = Workload { run: large, expected: expected_of_large };
 
 const N: usize = 300;
@@ -54,18 +54,18 @@ fn expected_of_small() -> Vec<f32> {
     ramp(N).iter().map(|x| 3.0 * x).collect()
 }
 
-/// Rows and columns of the product's factors.
+/// Rows and columns of the matmul's factors.
 const SIDE: usize = 8;
 
 fn large(gpu: &Accelerator) -> Result<Vec<f32>> {
     let session = gpu.begin_profiling("faults", Profiling::Timeline)?;
     let mut found = stream(gpu)?;
-    found.extend(product(gpu)?);
+    found.extend(matmul(gpu)?);
     found.extend(plan(gpu)?);
     found.extend(imported(gpu)?);
     session.finish()?;
     // One candidate is enough: each is tried in the same way.
-    gpu.tune(&TuneOptions::new().family("map"), |_| ControlFlow::Break(()))?;
+    gpu.tune(&TuneOptions::new().family("elementwise"), |_| ControlFlow::Break(()))?;
     Ok(found)
 }
 
@@ -104,7 +104,7 @@ fn stream(gpu: &Accelerator) -> Result<Vec<f32>> {
     Ok(found)
 }
 
-fn product(gpu: &Accelerator) -> Result<Vec<f32>> {
+fn matmul(gpu: &Accelerator) -> Result<Vec<f32>> {
     let ones = gpu.upload(&[1.0f32; SIDE * SIDE], [SIDE, SIDE])?;
     let matrix = gpu.upload(&ramp(SIDE * SIDE), [SIDE, SIDE])?;
     let bias = gpu.upload(&[-230.0f32; SIDE], [SIDE])?;

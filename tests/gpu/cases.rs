@@ -14,9 +14,9 @@ use tidemill_cases as table;
 
 /// The kernels of operations: all but `peak`, which `profile.rs` runs.
 const KERNELS: [&str; 16] = [
-    "product_",
+    "matmul_",
     "conv_",
-    "map.",
+    "elementwise.",
     "reduce_",
     "softmax_",
     "norm_",
@@ -73,12 +73,12 @@ fn every_case_passes_on_every_variant() {
     // workgroups only, is compared elsewhere.
     let mut kernels = report.kernels;
     kernels.extend(crate::fused_modules::run());
-    kernels.extend(crate::together::run_elementwise_and_softmax());
+    kernels.extend(crate::uniform_store::run_elementwise_and_softmax());
     // Where the driver stores them otherwise, these are never chosen.
     let chosen = |module: &str| {
-        let together =
-            ["product_", "conv_"].iter().any(|of| module.starts_with(of)) && module.contains(".together.");
-        !together || crate::together::stores_together(&crate::harness::gpu())
+        let uniform =
+            ["matmul_", "conv_"].iter().any(|of| module.starts_with(of)) && module.contains(".uniform.");
+        !uniform || crate::uniform_store::stores_uniformly(&crate::harness::gpu())
     };
     let idle = |module: &String| !kernels.contains(module) && chosen(module);
     let idle: Vec<_> = modules_of(&KERNELS).into_iter().filter(idle).collect();

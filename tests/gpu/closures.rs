@@ -106,7 +106,7 @@ fn a_panic_while_a_batch_is_filled_or_consumed() {
 #[test]
 fn a_panic_while_something_is_measured() {
     let gpu = gpu();
-    let options = TuneOptions::new().family("map");
+    let options = TuneOptions::new().family("elementwise");
     let mut told = 0;
     assert!(panics(|| gpu.tune(&options, |_| {
         told += 1;

@@ -4,8 +4,8 @@ use crate::harness::{config, gpu, gpu_with};
 
 #[test]
 fn parts_begin_where_the_device_says_on_every_variant() {
-    for variant in gpu().variants().into_iter().filter(|variant| variant.family == "map") {
-        let gpu = gpu_with(config().variant("map", variant.name));
+    for variant in gpu().variants().into_iter().filter(|variant| variant.family == "elementwise") {
+        let gpu = gpu_with(config().variant("elementwise", variant.name));
         // Single elements, rows of fours and others, whole workgroups, and one row of several.
         for [outer, extent, inner, length] in
             [[1, 9, 1, 4], [3, 7, 5, 2], [2, 40, 64, 33], [1, 3, 4096, 1], [5, 2, 8, 2]]

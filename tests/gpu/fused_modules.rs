@@ -88,12 +88,12 @@ fn masked(gpu: &Accelerator, r: &Recording, shape: [usize; 2], length: usize, ou
     r.mask_from(r.scale(&noise(gpu, 1, shape), 0.125)?, 1, length, outside)
 }
 
-/// Runs fused programs on every variant of elementwise programs, reductions, softmax and products; the modules that this took.
+/// Runs fused programs on every variant of elementwise programs, reductions, softmax and matmuls; the modules that this took.
 pub(crate) fn run() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    for (name, gpus) in each_variant("map") {
+    for (name, gpus) in each_variant("elementwise") {
         for (program, module) in PROGRAMS {
-            let kernels = compare(&format!("map {name}, {module}"), &gpus, |gpu, r| {
+            let kernels = compare(&format!("elementwise {name}, {module}"), &gpus, |gpu, r| {
                 SIZES.iter().map(|n| program(gpu, r, *n)).collect::<Result<Vec<_>>>().map(|all| all.concat())
             });
             assert!(
@@ -155,15 +155,15 @@ pub(crate) fn run() -> BTreeSet<String> {
 fn fused_programs_give_the_same_bits_on_every_variant() {
     let modules = run();
     for module in [
-        "map.buffer.4.4.1.plain",
-        "map.buffer.4.4.1.all",
-        "map.buffer.4.4.1.every",
-        "map.texel.4.4.1.every",
-        "map.buffer.4.16.4.light",
-        "map.texel.4.4.1.plain",
-        "map.texel.4.4.1.all",
-        "map.texel.4.16.4.light",
-        "map.texel.together.4.4.1.plain",
+        "elementwise.buffer.inputs4-steps4-outputs1.plain",
+        "elementwise.buffer.inputs4-steps4-outputs1.all",
+        "elementwise.buffer.inputs4-steps4-outputs1.every",
+        "elementwise.texel.inputs4-steps4-outputs1.every",
+        "elementwise.buffer.inputs4-steps16-outputs4.light",
+        "elementwise.texel.inputs4-steps4-outputs1.plain",
+        "elementwise.texel.inputs4-steps4-outputs1.all",
+        "elementwise.texel.inputs4-steps16-outputs4.light",
+        "elementwise.texel.uniform.inputs4-steps4-outputs1.plain",
     ] {
         assert!(modules.contains(module), "{module} is not among {modules:?}");
     }

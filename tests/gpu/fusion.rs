@@ -60,30 +60,30 @@ pub(crate) fn noise(gpu: &Accelerator, seed: u64, shape: impl Into<tidemill::Sha
     gpu.upload(&data, shape).unwrap()
 }
 
-pub(crate) type Tail = fn(&Accelerator, &Recording, Value) -> Result<Value>;
+pub(crate) type EpilogueOps = fn(&Accelerator, &Recording, Value) -> Result<Value>;
 
 #[test]
-fn tails_of_products_give_the_same_bits_in_the_epilogue() {
-    let bias_relu: Tail = |gpu, r, h| {
+fn epilogues_of_matmuls_give_the_same_bits_in_the_epilogue() {
+    let bias_relu: EpilogueOps = |gpu, r, h| {
         let h = r.add(h, &noise(gpu, 3, [20]))?;
         r.relu(h)
     };
-    let column: Tail = |gpu, r, h| r.mul(h, &noise(gpu, 4, [13, 1]));
-    let residual: Tail = |gpu, r, h| {
+    let column: EpilogueOps = |gpu, r, h| r.mul(h, &noise(gpu, 4, [13, 1]));
+    let residual: EpilogueOps = |gpu, r, h| {
         let h = r.scale(h, 0.25)?;
         let h = r.add(h, &noise(gpu, 5, [13, 20]))?;
         r.sub(&noise(gpu, 6, [1]), h)
     };
-    let swish: Tail = |_, r, h| {
+    let swish: EpilogueOps = |_, r, h| {
         let s = r.sigmoid(h)?;
         r.mul(h, s)
     };
-    let transposed: Tail = |gpu, r, h| {
+    let transposed: EpilogueOps = |gpu, r, h| {
         let t = r.transpose(&noise(gpu, 7, [20, 13]))?;
         let t = r.add(h, t)?;
         r.neg(t)
     };
-    for (tail, saved, name) in [
+    for (epilogue, saved, name) in [
         (bias_relu, 2, "bias and relu"),
         (column, 1, "a factor for each row"),
         (residual, 3, "scaled, added, taken from"),
@@ -94,7 +94,7 @@ fn tails_of_products_give_the_same_bits_in_the_epilogue() {
             let shape = |dims: [usize; 2]| tidemill::Shape::new(&[batch, &dims].concat()).unwrap();
             let [(fused, few), (unfused, many)] = both(|gpu, r| {
                 let h = r.matmul(&noise(gpu, 1, shape([13, 9])), &noise(gpu, 2, [9, 20]))?;
-                Ok(vec![tail(gpu, r, h)?])
+                Ok(vec![epilogue(gpu, r, h)?])
             });
             assert_eq!(fused, unfused, "{name}, batch {batch:?}");
             assert_eq!(many - few, saved, "{name}, batch {batch:?}");
@@ -131,7 +131,7 @@ fn what_is_read_in_two_layouts_gives_the_same_bits() {
 }
 
 #[test]
-fn products_that_are_read_in_two_layouts_give_the_same_bits() {
+fn matmuls_that_are_read_in_two_layouts_give_the_same_bits() {
     let [(fused, few), (unfused, many)] = both(|gpu, r| {
         let (a, b) = (noise(gpu, 1, [6, 6, 8]), noise(gpu, 2, [8, 12]));
         let h = r.matmul(&a, &b)?;
@@ -151,7 +151,7 @@ fn products_that_are_read_in_two_layouts_give_the_same_bits() {
 }
 
 #[test]
-fn a_product_that_others_need_is_stored_as_it_is() {
+fn a_matmul_that_others_need_is_stored_as_it_is() {
     let [(fused, _), (unfused, _)] = both(|gpu, r| {
         let h = r.matmul(&noise(gpu, 1, [8, 8]), &noise(gpu, 2, [8, 8]))?;
         let (activated, total) = (r.relu(h)?, r.sum(h, -1)?);
@@ -163,28 +163,28 @@ fn a_product_that_others_need_is_stored_as_it_is() {
 }
 
 #[test]
-fn tails_of_convolutions_give_the_same_bits_in_the_epilogue() {
-    let bias_relu: Tail = |gpu, r, h| {
+fn epilogues_of_convolutions_give_the_same_bits_in_the_epilogue() {
+    let bias_relu: EpilogueOps = |gpu, r, h| {
         let h = r.add(h, &noise(gpu, 3, [5, 1, 1]))?;
         r.relu(h)
     };
-    let per_image: Tail = |gpu, r, h| r.mul(h, &noise(gpu, 4, [2, 1, 1, 1]));
-    let residual: Tail = |gpu, r, h| {
+    let per_image: EpilogueOps = |gpu, r, h| r.mul(h, &noise(gpu, 4, [2, 1, 1, 1]));
+    let residual: EpilogueOps = |gpu, r, h| {
         let h = r.scale(h, 0.25)?;
         let h = r.add(h, &noise(gpu, 5, [2, 5, 6, 7]))?;
         r.sub(&noise(gpu, 6, [1]), h)
     };
-    let mask: Tail = |gpu, r, h| r.mul(h, &noise(gpu, 7, [6, 7]));
-    let swish: Tail = |_, r, h| {
+    let mask: EpilogueOps = |gpu, r, h| r.mul(h, &noise(gpu, 7, [6, 7]));
+    let swish: EpilogueOps = |_, r, h| {
         let s = r.sigmoid(h)?;
         r.mul(h, s)
     };
-    let columns: Tail = |gpu, r, h| {
+    let columns: EpilogueOps = |gpu, r, h| {
         let h = r.add(h, &noise(gpu, 8, [7]))?;
         r.neg(h)
     };
-    let rows: Tail = |gpu, r, h| r.add(h, &noise(gpu, 9, [6, 1]));
-    let tails = [
+    let rows: EpilogueOps = |gpu, r, h| r.add(h, &noise(gpu, 9, [6, 1]));
+    let epilogues = [
         (bias_relu, 2, "bias and relu"),
         (per_image, 1, "a factor for each image"),
         (residual, 3, "scaled, added, taken from"),
@@ -196,11 +196,11 @@ fn tails_of_convolutions_give_the_same_bits_in_the_epilogue() {
     // Two images by two kernels, in sums that are split and that are not.
     for variant in ["texel-direct", "buffer-direct", "texel-tile", "buffer-tile-64"] {
         let gpus = [true, false].map(|fusion| gpu_with(config().variant("conv2d", variant).fusion(fusion)));
-        for (tail, saved, name) in tails {
+        for (epilogue, saved, name) in epilogues {
             let [(fused, few), (unfused, many)] = on_each(&gpus, |gpu, r| {
                 let (x, w) = (noise(gpu, 1, [2, 8, 6, 7]), noise(gpu, 2, [5, 8, 3, 3]));
                 let h = r.conv2d_with(&x, &w, Conv2d::new().padding([1, 1]))?;
-                Ok(vec![tail(gpu, r, h)?])
+                Ok(vec![epilogue(gpu, r, h)?])
             });
             assert_eq!(fused, unfused, "{name}, {variant}");
             assert_eq!(many - few, saved, "{name}, {variant}");
@@ -208,10 +208,10 @@ fn tails_of_convolutions_give_the_same_bits_in_the_epilogue() {
     }
 }
 
-type Head = fn(&Recording, &Tensor, &Tensor, &Tensor) -> Result<Value>;
+type PrologueOps = fn(&Recording, &Tensor, &Tensor, &Tensor) -> Result<Value>;
 
 /// Programs on two tensors of one shape and one of one element.
-const HEADS: [Head; 6] = [
+const PROLOGUES: [PrologueOps; 6] = [
     |r, x, _, _| {
         let h = r.scale(x, 1.7)?;
         r.add_scalar(h, 0.3)
@@ -263,10 +263,10 @@ fn heads_of_reductions_give_the_same_bits() {
                 let shape = tidemill::Shape::new(dims).unwrap();
                 let (x, y, one) = (noise(gpu, 1, shape), noise(gpu, 2, shape), noise(gpu, 3, [1]));
                 // All of them for one shape: each is a pipeline.
-                let (heads, reductions) =
-                    if i == 0 { (&HEADS[..], &REDUCTIONS[..]) } else { (&HEADS[..1], &[][..]) };
-                for head in heads {
-                    let h = head(r, &x, &y, &one)?;
+                let (prologues, reductions) =
+                    if i == 0 { (&PROLOGUES[..], &REDUCTIONS[..]) } else { (&PROLOGUES[..1], &[][..]) };
+                for prologue in prologues {
+                    let h = prologue(r, &x, &y, &one)?;
                     values.push(r.sum(h, axes)?);
                 }
                 for reduction in reductions {
@@ -286,7 +286,7 @@ fn heads_of_reductions_give_the_same_bits() {
 fn heads_of_softmax_give_the_same_bits() {
     // Rows that a subgroup stores together, rows with ends under masks, short ones, and rows that are swept.
     let shapes = [[16, 512], [7, 1003], [40, 6], [3, 3001]];
-    for variant in ["texel-together", "texel-shuffle", "buffer-shared", "buffer-shuffle"] {
+    for variant in ["texel-uniform", "texel-shuffle", "buffer-shared", "buffer-shuffle"] {
         let config = config().variant("softmax", variant);
         let [(fused, few), (unfused, many)] = both_with(config, |gpu, r| {
             let mut values = Vec::new();

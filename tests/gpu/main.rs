@@ -35,7 +35,7 @@ mod reduce;
 mod sizes;
 mod softmax;
 mod stream;
-mod together;
 mod transfers;
 mod tune;
+mod uniform_store;
 mod views;

@@ -1,4 +1,4 @@
-//! Matrix products: what the table of cases does not say.
+//! Matmuls: what the table of cases does not say.
 
 use crate::harness::{config, gpu, gpu_with};
 use tidemill::{Epilogue, Matmul};
@@ -41,7 +41,7 @@ fn mistakes_are_named_and_leave_the_recording_usable() {
 }
 
 #[test]
-fn products_feed_products_and_elementwise_operations() {
+fn matmuls_feed_matmuls_and_elementwise_operations() {
     let gpu = gpu();
     let x = gpu.upload(&[1.0f32, -1.0, 2.0, 0.5, 0.0, -3.0], [2, 3]).unwrap();
     let w1 = gpu.upload(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0], [3, 2]).unwrap();
@@ -72,8 +72,8 @@ fn an_epilogue_gives_the_bits_of_the_operations() {
     let (fused, apart) = gpu
         .run(|r| {
             let fused = r.matmul_with(&a, &b, Epilogue::bias(&bias).gelu().scale(0.5))?;
-            let product = r.matmul(&a, &b)?;
-            let sum = r.add(product, &bias)?;
+            let matmul = r.matmul(&a, &b)?;
+            let sum = r.add(matmul, &bias)?;
             let active = r.gelu(sum)?;
             Ok((fused, r.scale(active, 0.5f32)?))
         })
@@ -90,7 +90,7 @@ fn large_results_of_odd_rows_have_every_element_and_epilogue() {
         (0..count).map(|i| ((i * 7 + i / 11 + salt) % 5) as f32 - 2.0).collect()
     };
     let (a, b, c, bias) = (whole(m * k, 1), whole(k * n, 2), whole(m * n, 3), whole(n, 4));
-    let product = |i: usize| -> f32 { (0..k).map(|j| a[i / n * k + j] * b[j * n + i % n]).sum() };
+    let matmul = |i: usize| -> f32 { (0..k).map(|j| a[i / n * k + j] * b[j * n + i % n]).sum() };
     let (x, y) = (gpu.upload(&a, [m, k]).unwrap(), gpu.upload(&b, [k, n]).unwrap());
     let (residual, row) = (gpu.upload(&c, [m, n]).unwrap(), gpu.upload(&bias, [n]).unwrap());
     let r = gpu.begin_recording().unwrap();
@@ -101,7 +101,7 @@ fn large_results_of_odd_rows_have_every_element_and_epilogue() {
     r.end_recording().unwrap().wait().unwrap();
     let [plain, with_row, with_both] = kept.map(|tensor| tensor.read::<f32>().unwrap());
     for i in 0..m * n {
-        let sum = product(i);
+        let sum = matmul(i);
         let expected = [sum, sum + bias[i % n], sum + bias[i % n] + c[i]];
         assert_eq!([plain[i], with_row[i], with_both[i]], expected, "element {i}");
     }
@@ -144,8 +144,8 @@ fn large_results_of_odd_rows_keep_their_elements_in_other_shapes() {
             let zero = gpu.upload(&[0.0f32], [1]).unwrap();
             let got = gpu
                 .run(|r| {
-                    let product = r.matmul(&x, &y)?;
-                    let seen = r.reshape(product, shape)?;
+                    let matmul = r.matmul(&x, &y)?;
+                    let seen = r.reshape(matmul, shape)?;
                     r.sub(&zero, seen)
                 })
                 .unwrap();

@@ -25,8 +25,8 @@ fn what_nothing_needs_does_not_run() {
         let unread = gpu.upload(&[1.0f32; 100], [100]).unwrap();
         let r = gpu.begin_recording().unwrap();
         let twice = r.add(&x, &x).unwrap();
-        let product = r.matmul(twice, &x).unwrap();
-        let _shares = r.softmax(product, -1).unwrap();
+        let matmul = r.matmul(twice, &x).unwrap();
+        let _shares = r.softmax(matmul, -1).unwrap();
         let run = Dispatch::new(&scale).input(&unread).output([100], DType::F32).push(&[1.0f32]);
         let _scaled = r.dispatch(run.specialize(0, 64u32).groups([2, 1, 1])).unwrap();
         let kept = r.neg(twice).unwrap();

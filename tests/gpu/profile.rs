@@ -34,7 +34,7 @@ fn a_timeline_marks_what_may_overlap_and_gives_no_speeds() {
     assert_eq!(overlaps, [(false, true), (false, true), (true, false)]);
     assert!(profile.rows.iter().all(|row| row.figure == Figure::None));
     assert!(profile.rows.iter().all(|row| row.bytes == Some(12 * N as u64) && row.flops == Some(N as u64)));
-    assert!(profile.rows.iter().all(|row| row.kernel.starts_with("map.") && row.groups[0] > 0));
+    assert!(profile.rows.iter().all(|row| row.kernel.starts_with("elementwise.") && row.groups[0] > 0));
     assert!(profile.rows.iter().all(|row| row.end_ns > row.start_ns));
     assert!(profile.rows[2].start_ns >= profile.rows[0].end_ns.max(profile.rows[1].end_ns));
     assert!(profile.busy_ns() <= profile.span_ns());

@@ -45,13 +45,14 @@ fn check_all(gpu: &Gpu, n: usize) {
 
 #[test]
 fn every_variant_at_small_sizes() {
-    let names: Vec<_> = gpu().variants().into_iter().filter(|v| v.family == "map").map(|v| v.name).collect();
+    let names: Vec<_> =
+        gpu().variants().into_iter().filter(|v| v.family == "elementwise").map(|v| v.name).collect();
     assert!(
         names.iter().any(|name| name.starts_with("buffer"))
             && names.iter().any(|name| name.starts_with("texel"))
     );
     for name in names {
-        let gpu = gpu_with(config().variant("map", name));
+        let gpu = gpu_with(config().variant("elementwise", name));
         assert!(gpu.variants().iter().any(|v| v.name == name && v.in_use));
         for n in [0, 1, 2, 3, 4, 5, 7, 255, 256, 257, 2047, 2048, 2049] {
             check_all(&gpu, n);
@@ -62,7 +63,7 @@ fn every_variant_at_small_sizes() {
 #[test]
 fn what_does_not_fill_a_workgroup_runs_apart() {
     for name in ["texel-64x8", "buffer-64x8"] {
-        let gpu = gpu_with(config().variant("map", name));
+        let gpu = gpu_with(config().variant("elementwise", name));
         // Whole workgroups alone, and a few elements more.
         for (n, dispatches) in [(1 << 18, 1), ((1 << 18) + 1, 2), ((1 << 18) + 2047, 2)] {
             let before = gpu.stats();
@@ -78,7 +79,7 @@ fn what_does_not_fill_a_workgroup_runs_apart() {
 fn beyond_65535_workgroups_of_256() {
     let n = 65_535 * 256 + 1;
     for name in ["texel-64x8", "buffer-256x1"] {
-        let gpu = gpu_with(config().memory_checks(false).variant("map", name));
+        let gpu = gpu_with(config().memory_checks(false).variant("elementwise", name));
         let (a, b) = (data(n, 3), data(n, 4));
         let (ta, tb) = (gpu.upload(&a, [n]).unwrap(), gpu.upload(&b, [n]).unwrap());
         let sum = gpu.run(|r| r.add(&ta, &tb)).unwrap().read::<f32>().unwrap();
@@ -89,7 +90,7 @@ fn beyond_65535_workgroups_of_256() {
 #[test]
 fn beyond_one_binding() {
     for name in ["texel-64x8", "buffer-64x8"] {
-        let gpu = gpu_with(config().memory_checks(false).variant("map", name));
+        let gpu = gpu_with(config().memory_checks(false).variant("elementwise", name));
         // One window and a bit, and an odd number of elements.
         let limit = gpu.device().limits.storage_range_bytes;
         let n = ((limit / 4) as usize).min(40_000_000 - 4_001) + 4_001;
@@ -114,11 +115,11 @@ fn beyond_one_binding() {
 
 #[test]
 fn an_unknown_variant_is_named_with_those_there_are() {
-    let error = tidemill::Accelerator::new(&config().variant("map", "abacus")).unwrap_err();
+    let error = tidemill::Accelerator::new(&config().variant("elementwise", "abacus")).unwrap_err();
     assert!(matches!(error, Error::NoSuchVariant { .. }));
     let text = error.to_string();
-    assert!(text.starts_with("no kernel variant map abacus; there are: "), "{text}");
-    assert!(text.contains("map texel-64x8"), "{text}");
+    assert!(text.starts_with("no kernel variant elementwise abacus; there are: "), "{text}");
+    assert!(text.contains("elementwise texel-64x8"), "{text}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn candidates_are_measured_and_winners_are_used_and_kept() {
     assert!(tuning.file.as_ref().unwrap().exists());
     // The next start takes them up.
     let next = gpu_with(folder.config());
-    for family in ["map", "reduce", "softmax", "norm", "matmul", "conv2d"] {
+    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d"] {
         assert_eq!(used(&next, family), used(&gpu, family));
     }
 }
@@ -190,7 +190,7 @@ fn nothing_is_begun_when_time_is_out() {
         ControlFlow::Continue(())
     });
     let tuning = tuning.unwrap();
-    // Products and convolutions take longer than that.
+    // Matmuls and convolutions take longer than that.
     let (tried, total) = told.unwrap();
     assert!(tuning.out_of_time && !tuning.cancelled);
     assert!(tried == tuning.trials.len() && tried < total, "{tried} of {total}");
@@ -218,7 +218,7 @@ fn no_time_is_no_trial() {
 #[test]
 fn every_family_has_something_to_try() {
     let gpu = gpu();
-    for family in ["map", "reduce", "softmax", "norm", "matmul", "conv2d"] {
+    for family in ["elementwise", "reduce", "softmax", "norm", "matmul", "conv2d"] {
         let mut seen = None;
         // The default of the first class alone.
         let tuning = gpu.tune(&TuneOptions::new().family(family), |progress| {
@@ -269,7 +269,7 @@ fn prepared_weights_serve_every_way_of_convolving() {
 }
 
 #[test]
-fn a_winner_of_a_file_changes_the_kernels_of_products() {
+fn a_winner_of_a_file_changes_the_kernels_of_matmuls() {
     let folder = Folder::new("matmul");
     let first = gpu_with(folder.config());
     let file = tune(&first, &TuneOptions::new().family("softmax")).file.unwrap();
@@ -286,8 +286,8 @@ fn a_winner_of_a_file_changes_the_kernels_of_products() {
         assert!(c.read::<f32>().unwrap().iter().all(|c| *c == 8.0));
         kernel
     };
-    assert_eq!(kernel(&gpu, [96, 96]), "product_tile.buffer.plain");
-    assert_eq!(kernel(&gpu, [2, 96]), "product_rows.buffer.plain");
+    assert_eq!(kernel(&gpu, [96, 96]), "matmul_tile.buffer.plain");
+    assert_eq!(kernel(&gpu, [2, 96]), "matmul_rows.buffer.plain");
     let default = crate::harness::gpu();
     for shape in [[96, 96], [2, 96]] {
         assert!(!kernel(&default, shape).contains(".buffer"));

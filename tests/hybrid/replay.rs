@@ -175,7 +175,7 @@ fn elementwise() -> Vec<(Op, usize)> {
 }
 
 #[test]
-fn the_discrete_card_gets_large_products_and_no_small_elementwise_operation() {
+fn the_discrete_card_gets_large_matmuls_and_no_small_elementwise_operation() {
     let [card, ..] = machines::all();
     let placement = Placement::new(card.calibration.clone(), Policy::Auto);
     let mut noise = Noise(0);

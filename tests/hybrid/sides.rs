@@ -150,7 +150,7 @@ fn arithmetic_is_the_cpus_on_both_sides_for_integers_too() {
 }
 
 #[test]
-fn products_with_choices_are_the_cpus_on_both_sides_alone_and_in_chains() {
+fn matmuls_with_choices_are_the_cpus_on_both_sides_alone_and_in_chains() {
     let (_gpu, sides) = both_sides();
     // Small whole numbers: every order of summation gives the same exact result.
     let whole = |n: i32| -> Vec<f32> { (0..n).map(|i| (i * 7 % 5 - 2) as f32).collect() };
@@ -161,18 +161,18 @@ fn products_with_choices_are_the_cpus_on_both_sides_alone_and_in_chains() {
     let mut expected = vec![0.0; 12];
     tidemill::cpu::matmul_with(lhs, rhs, how(), &mut expected).unwrap();
     for hybrid in &sides {
-        let (mut product, mut dot) = (vec![0.0; 12], [0.0]);
+        let (mut matmul, mut dot) = (vec![0.0; 12], [0.0]);
         hybrid
             .chain(|chain| {
                 let (x, y) = (chain.input(lhs)?, chain.input(rhs)?);
                 let z = chain.matmul_with(x, y, how())?;
-                chain.output(z, &mut product)?;
+                chain.output(z, &mut matmul)?;
                 let v = chain.input(&b)?;
                 let d = chain.dot(v, v)?;
                 chain.output(d, &mut dot)
             })
             .unwrap();
-        assert_eq!((&product, dot[0]), (&expected, b.iter().map(|b| b * b).sum::<f32>()));
+        assert_eq!((&matmul, dot[0]), (&expected, b.iter().map(|b| b * b).sum::<f32>()));
         let alone = hybrid.dot(&a, &b, &mut [0.0]).unwrap_err().to_string();
         let chained = hybrid.chain(|chain| {
             let (x, y) = (chain.input(&a)?, chain.input(&b)?);

@@ -111,12 +111,12 @@ impl Cell {
             Op::Conv2d => (n + cells::WEIGHTS.len(), n),
             _ => (n, n),
         };
-        let products = match self.op {
+        let multiply_adds = match self.op {
             Op::Matmul => (n as f64).powf(1.5),
             // Nine taps of each of the channels.
             _ => (n * cells::KERNEL[1] * 9) as f64,
         };
-        let work = Work::on_host(self.op, inputs, output, products);
+        let work = Work::on_host(self.op, inputs, output, multiply_adds);
         if resident { Work { host_bytes: 0, device_bytes: work.host_bytes, ..work } } else { work }
     }
 }

@@ -1,6 +1,6 @@
-//! Which products there are.
+//! Which matmuls there are.
 
-use super::{Case, Spec, Then, product};
+use super::{Case, Spec, Then, matmul};
 use crate::elementwise::STEPS;
 
 /// Adds the cases.
@@ -23,16 +23,16 @@ const EDGES: [usize; 20] = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 
 fn edges(out: &mut Vec<Case>) {
     for e in EDGES {
         for (x, y) in [(33, 20), (24, 9), (8, 64)] {
-            out.push(product(e, x, y).case());
-            out.push(product(x, e, y).case());
-            out.push(product(x, y, e).case());
+            out.push(matmul(e, x, y).case());
+            out.push(matmul(x, e, y).case());
+            out.push(matmul(x, y, e).case());
         }
     }
     for n in [0, 1, 2, 4, 5, 16, 17, 63, 64, 65, 100, 130] {
-        out.push(product(n, n, n).case());
+        out.push(matmul(n, n, n).case());
     }
     for n in [255, 256, 257, 300] {
-        out.push(product(n, n, n).case().large());
+        out.push(matmul(n, n, n).case().large());
     }
 }
 
@@ -41,31 +41,31 @@ fn primes(out: &mut Vec<Case>) {
     for (i, &m) in PRIMES.iter().enumerate() {
         for step in [1, 2, 4] {
             let (n, k) = (PRIMES[(i + step) % 9], PRIMES[(i + 2 * step) % 9]);
-            out.push(product(m, n, k).case());
+            out.push(matmul(m, n, k).case());
         }
     }
 }
 
 fn vectors(out: &mut Vec<Case>) {
     for n in [1, 2, 3, 4, 5, 17, 64, 100, 257, 1000, 1023] {
-        out.push(product(1, n, 37).case());
-        out.push(product(n, 1, 37).case());
-        out.push(product(1, 1, n).case());
-        out.push(product(n, 33, 1).case());
-        out.push(product(1, n, 40).transposed(false, true).case());
-        out.push(product(n, 2, 40).transposed(true, false).case());
-        out.push(product(n.min(100), 35, 0).case());
+        out.push(matmul(1, n, 37).case());
+        out.push(matmul(n, 1, 37).case());
+        out.push(matmul(1, 1, n).case());
+        out.push(matmul(n, 33, 1).case());
+        out.push(matmul(1, n, 40).transposed(false, true).case());
+        out.push(matmul(n, 2, 40).transposed(true, false).case());
+        out.push(matmul(n.min(100), 35, 0).case());
     }
     for columns in [1, 2, 3, 4, 5, 10, 16] {
-        out.push(product(50, columns, 130).case());
-        out.push(product(50, columns, 132).then(&[Then::Bias, Then::Residual]).case());
-        out.push(product(50, columns, 131).transposed(false, true).case());
-        out.push(product(columns, 50, 131).case());
-        out.push(product(columns, 52, 132).transposed(true, true).case());
+        out.push(matmul(50, columns, 130).case());
+        out.push(matmul(50, columns, 132).then(&[Then::Bias, Then::Residual]).case());
+        out.push(matmul(50, columns, 131).transposed(false, true).case());
+        out.push(matmul(columns, 50, 131).case());
+        out.push(matmul(columns, 52, 132).transposed(true, true).case());
     }
     // Vectors as such.
     let spec =
-        |lhs: &[usize], rhs: &[usize]| Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..product(1, 1, 1) };
+        |lhs: &[usize], rhs: &[usize]| Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..matmul(1, 1, 1) };
     for (lhs, rhs) in [
         (&[19][..], &[19, 8][..]),
         (&[8, 19], &[19]),
@@ -79,23 +79,23 @@ fn vectors(out: &mut Vec<Case>) {
 
 /// More of k than one invocation's loops may take on lavapipe (65,535 iterations), in one go or in all.
 fn long(out: &mut Vec<Case>) {
-    out.push(product(5, 5, 65_537).whole().case());
+    out.push(matmul(5, 5, 65_537).whole().case());
     for (m, n, k) in [(3, 5, 65_537), (1, 1, 65_537), (5, 3, 70_000), (17, 33, 65_536), (2, 64, 70_001)] {
-        out.push(product(m, n, k).whole().case().large());
+        out.push(matmul(m, n, k).whole().case().large());
     }
     // Past the limit for shared tiles, and on every variant: the largest that fits a binding where one column is packed as a panel.
-    out.push(product(4, 8, 1_041_004).whole().case());
+    out.push(matmul(4, 8, 1_041_004).whole().case());
     for (m, n, k) in [(1, 8, 530_000), (3, 4, 600_001), (1, 1, 2_200_000), (20, 1, 300_000)] {
-        out.push(product(m, n, k).whole().case().large());
+        out.push(matmul(m, n, k).whole().case().large());
     }
     // Just so much that a part of k is longer than a loop may be, for kernels that own 4, 16 and 32 rows.
     for (m, n, k) in [(5, 8, 1_041_004), (33, 8, 521_004)] {
-        out.push(product(m, n, k).whole().case().large());
+        out.push(matmul(m, n, k).whole().case().large());
     }
     // Split among workgroups, and not evenly.
     for k in [127, 128, 129, 255, 500, 513, 1000, 1023, 2047] {
-        out.push(product(7, 10, k).case());
-        out.push(product(16, 64, k).then(&[Then::Bias, Then::Unary("relu", [0.0; 2])]).case());
+        out.push(matmul(7, 10, k).case());
+        out.push(matmul(16, 64, k).then(&[Then::Bias, Then::Unary("relu", [0.0; 2])]).case());
     }
 }
 
@@ -122,15 +122,15 @@ fn batches(out: &mut Vec<Case>) {
         (&[9, 1, 64], &[9, 64, 33]),
         (&[6, 40, 12], &[6, 12, 2]),
     ] {
-        let spec = Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..product(1, 1, 1) };
+        let spec = Spec { lhs: lhs.to_vec(), rhs: rhs.to_vec(), ..matmul(1, 1, 1) };
         out.push(spec.clone().case());
         for then in [&[Then::Residual][..], &[Then::Bias, Then::Scale(0.5)]] {
             out.push(spec.clone().then(then).case().large());
         }
     }
-    let spec = Spec { lhs: vec![9, 33, 20], rhs: vec![9, 20, 36], ..product(1, 1, 1) };
+    let spec = Spec { lhs: vec![9, 33, 20], rhs: vec![9, 20, 36], ..matmul(1, 1, 1) };
     out.push(spec.then(&[Then::Bias, Then::Residual]).case());
-    let spec = Spec { lhs: vec![70_000, 1, 3], rhs: vec![70_000, 3, 2], ..product(1, 1, 1) };
+    let spec = Spec { lhs: vec![70_000, 1, 3], rhs: vec![70_000, 3, 2], ..matmul(1, 1, 1) };
     out.push(spec.case());
 }
 
@@ -150,10 +150,10 @@ fn transposes(out: &mut Vec<Case>) {
             (129, 131, 21),
             (3, 2, 500),
         ] {
-            out.push(product(m, n, k).transposed(lhs, rhs).case());
+            out.push(matmul(m, n, k).transposed(lhs, rhs).case());
         }
         for (lhs_shape, rhs_shape) in [(&[3, 8, 12][..], &[3, 12, 16][..]), (&[2, 3, 5, 7], &[3, 7, 9])] {
-            let spec = Spec { lhs: lhs_shape.to_vec(), rhs: rhs_shape.to_vec(), ..product(1, 1, 1) };
+            let spec = Spec { lhs: lhs_shape.to_vec(), rhs: rhs_shape.to_vec(), ..matmul(1, 1, 1) };
             out.push(spec.transposed(lhs, rhs).case());
         }
     }
@@ -162,14 +162,14 @@ fn transposes(out: &mut Vec<Case>) {
 fn accumulations(out: &mut Vec<Case>) {
     for (alpha, beta) in [(2.0, None), (-0.5, Some(1.0)), (1.0, Some(0.25)), (0.0, Some(3.0))] {
         for (m, n, k) in [(16, 64, 16), (33, 36, 9), (1, 40, 24), (8, 8, 0)] {
-            out.push(Spec { alpha, beta, ..product(m, n, k) }.case());
+            out.push(Spec { alpha, beta, ..matmul(m, n, k) }.case());
         }
         for (m, n, k) in [(33, 35, 9), (40, 1, 24)] {
-            out.push(Spec { alpha, beta, ..product(m, n, k) }.case().large());
+            out.push(Spec { alpha, beta, ..matmul(m, n, k) }.case().large());
         }
     }
     let then = [Then::Bias, Then::Unary("relu", [0.0; 2]), Then::Scale(0.5)];
-    out.push(Spec { alpha: 0.5, beta: Some(2.0), ..product(33, 35, 21) }.then(&then).case().large());
+    out.push(Spec { alpha: 0.5, beta: Some(2.0), ..matmul(33, 35, 21) }.then(&then).case().large());
 }
 
 fn epilogues(out: &mut Vec<Case>) {
@@ -177,23 +177,23 @@ fn epilogues(out: &mut Vec<Case>) {
     let relu = plain("relu");
     // New constants are new pipelines: one epilogue with all ways of indexing is enough for most variants.
     for (m, n, k) in [(33, 64, 17), (17, 35, 12), (50, 3, 20), (1, 70, 9)] {
-        out.push(product(m, n, k).then(&[Then::ColumnBias, relu, Then::Residual]).case());
+        out.push(matmul(m, n, k).then(&[Then::ColumnBias, relu, Then::Residual]).case());
         for then in
             [&[Then::Bias][..], &[Then::ColumnBias], &[Then::Residual], &[Then::Bias, relu, Then::Residual]]
         {
-            out.push(product(m, n, k).then(then).case().large());
+            out.push(matmul(m, n, k).then(then).case().large());
         }
     }
     // The module with every operation, of every kernel: a whole sum, one in parts, and few columns.
     let gelu = plain("gelu");
-    out.push(product(33, 36, 17).then(&[Then::Bias, gelu]).case());
-    out.push(product(7, 10, 600).then(&[Then::Bias, gelu, Then::Residual]).case());
-    out.push(product(50, 3, 20).then(&[Then::Plus(-1.0), gelu]).case());
-    out.push(product(3, 50, 20).then(&[Then::Plus(-1.0), gelu]).case());
+    out.push(matmul(33, 36, 17).then(&[Then::Bias, gelu]).case());
+    out.push(matmul(7, 10, 600).then(&[Then::Bias, gelu, Then::Residual]).case());
+    out.push(matmul(50, 3, 20).then(&[Then::Plus(-1.0), gelu]).case());
+    out.push(matmul(3, 50, 20).then(&[Then::Plus(-1.0), gelu]).case());
     // A bias of each kind.
     for (m, n, k) in [(33, 64, 17), (17, 35, 300), (50, 3, 20)] {
-        out.push(product(m, n, k).then(&[Then::Bias, Then::ColumnBias, relu]).case().large());
-        out.push(product(m, n, k).then(&[Then::ColumnBias, Then::Bias]).case().large());
+        out.push(matmul(m, n, k).then(&[Then::Bias, Then::ColumnBias, relu]).case().large());
+        out.push(matmul(m, n, k).then(&[Then::ColumnBias, Then::Bias]).case().large());
     }
     // Every function once: the same code on every variant, so the others need not compile it.
     let with = |name, a, b| Then::Unary(name, [a, b]);
@@ -203,8 +203,8 @@ fn epilogues(out: &mut Vec<Case>) {
     for function in functions.chain(parameters).chain([relu]) {
         // Around zero, where activations are themselves.
         let shift = Then::Plus(-1.0);
-        out.push(product(20, 70, 8).then(&[shift, function]).case().large());
-        out.push(product(19, 33, 7).then(&[Then::Bias, shift, function]).case().large());
+        out.push(matmul(20, 70, 8).then(&[shift, function]).case().large());
+        out.push(matmul(19, 33, 7).then(&[Then::Bias, shift, function]).case().large());
     }
     for then in [
         &[plain("abs"), plain("sqrt")][..],
@@ -214,25 +214,25 @@ fn epilogues(out: &mut Vec<Case>) {
         &[Then::Bias, Then::Residual, Then::Residual],
         &[Then::Scale(2.0), Then::Plus(1.0), Then::Bias, relu, Then::Residual, Then::Scale(0.5)],
     ] {
-        out.push(product(20, 68, 8).then(then).case().large());
-        out.push(product(19, 33, 40).then(then).case().large());
+        out.push(matmul(20, 68, 8).then(then).case().large());
+        out.push(matmul(19, 33, 40).then(then).case().large());
     }
 }
 
 /// The same bits every time.
 fn repeatable(out: &mut Vec<Case>) {
     for (m, n, k) in [(100, 100, 1000), (3, 3, 5000), (1, 200, 3000)] {
-        out.push(product(m, n, k).case().repeated());
+        out.push(matmul(m, n, k).case().repeated());
     }
 }
 
 /// Those that benches time.
 fn timed(out: &mut Vec<Case>) {
     for n in [512, 1000, 1023, 1024, 2048] {
-        out.push(product(n, n, n).case().bench(format!("matmul_{n}")));
+        out.push(matmul(n, n, n).case().bench(format!("matmul_{n}")));
     }
     for (m, n, k) in [(64, 4096, 4096), (4096, 64, 4096)] {
-        out.push(product(m, n, k).case().bench(format!("matmul_{m}x{n}x{k}")));
+        out.push(matmul(m, n, k).case().bench(format!("matmul_{m}x{n}x{k}")));
     }
-    out.push(product(4096, 1, 4096).case().bench("matvec_4096"));
+    out.push(matmul(4096, 1, 4096).case().bench("matvec_4096"));
 }

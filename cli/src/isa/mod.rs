@@ -162,7 +162,7 @@ impl<'a> Row<'a> {
 
     /// Of kernels that are made of multiply-adds.
     fn instructions_per_mac(&self) -> Option<f64> {
-        let of = ["product_tile", "product_rows", "product_dot", "conv_"];
+        let of = ["matmul_tile", "matmul_rows", "matmul_dot", "conv_"];
         let is_product = of.iter().any(|name| self.kernel.kernel.starts_with(name));
         self.main.instructions_per_mac().filter(|_| is_product)
     }

@@ -221,10 +221,10 @@ fn name_of(object: &Value) -> String {
         pairs.find(|(known, _)| *known == id).map_or("?", |(_, value)| value)
     };
     let tile = match kernel.split('.').next() {
-        Some("product_tile" | "conv_tile" | "product_rows" | "conv_direct") => {
+        Some("matmul_tile" | "conv_tile" | "matmul_rows" | "conv_direct") => {
             format!(" {}x{}", constant("1"), constant("2"))
         }
-        Some("product_dot") => format!(" {}x{}", constant("2"), constant("3")),
+        Some("matmul_dot") => format!(" {}x{}", constant("2"), constant("3")),
         _ => String::new(),
     };
     format!("{kernel}{tile} {variant}").trim_end().to_owned()
@@ -242,7 +242,7 @@ mod tests {
     fn object(constants: &str, default: bool, figures: [u64; 3]) -> String {
         let [registers, spills, occupancy] = figures;
         serde_json::json!({
-            "kernel": "product_tile.buffer.plain", "variant": "buffer-shared", "constants": constants,
+            "kernel": "matmul_tile.buffer.plain", "variant": "buffer-shared", "constants": constants,
             "default": default, "registers": registers, "spills": spills, "occupancy": occupancy,
             "driver": "Intel open-source Mesa driver Mesa 25.0.7-2~bpo12+1",
         })
@@ -263,9 +263,9 @@ mod tests {
         assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), ["Mesa", "25.0.7", "25.0.7"]);
         let cells: Vec<Vec<&str>> =
             lines[2..4].iter().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(cells[0], ["product_tile", "64x64", "shared", "70/2/8*", "-"]);
-        assert_eq!(cells[1], ["product_tile", "128x128", "shared", "-", "200/126/8"]);
-        assert!(table.ends_with("how often:\n  product_tile 64x64 shared: dg2 2\n"), "{table}");
+        assert_eq!(cells[0], ["matmul_tile", "64x64", "shared", "70/2/8*", "-"]);
+        assert_eq!(cells[1], ["matmul_tile", "128x128", "shared", "-", "200/126/8"]);
+        assert!(table.ends_with("how often:\n  matmul_tile 64x64 shared: dg2 2\n"), "{table}");
     }
 
     #[test]

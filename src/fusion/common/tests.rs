@@ -29,16 +29,18 @@ fn result(node: &Node) -> ValueId {
 }
 
 #[test]
-fn equal_steps_of_a_program_are_one() {
+fn equal_steps_of_an_elementwise_op_are_one() {
     let mut b = Build::default();
     let x = tensor(&mut b);
     let (first, second) = (b.op(OpCode::ExpF32, &[x]), b.op(OpCode::ExpF32, &[x]));
     let sum = b.op(OpCode::AddF32, &[first, second]);
     b.keep(sum);
     let graph = merged(&b);
-    let [Node { op: Op::Elementwise(map), .. }] = &graph.nodes[..] else { panic!("{:?}", graph.nodes) };
-    assert_eq!(map.steps.len(), 2);
-    assert_eq!(map.steps[1].operands[..2], [Operand::Step(0); 2]);
+    let [Node { op: Op::Elementwise(elementwise), .. }] = &graph.nodes[..] else {
+        panic!("{:?}", graph.nodes)
+    };
+    assert_eq!(elementwise.steps.len(), 2);
+    assert_eq!(elementwise.steps[1].operands[..2], [Operand::Step(0); 2]);
 }
 
 #[test]
@@ -83,7 +85,7 @@ fn two_that_are_kept_stay_two() {
 }
 
 #[test]
-fn what_two_programs_make_in_passing_is_not_stored_for_both() {
+fn what_two_elementwise_ops_make_in_passing_is_not_stored_for_both() {
     let mut b = Build::default();
     let x = tensor(&mut b);
     for op in [OpCode::NegF32, OpCode::AbsF32] {
@@ -98,7 +100,7 @@ fn what_two_programs_make_in_passing_is_not_stored_for_both() {
 }
 
 #[test]
-fn products_are_merged_where_that_adds_nothing() {
+fn matmuls_are_merged_where_that_adds_nothing() {
     // A sum of both, which one epilogue can be.
     let mut b = Build::default();
     let (x, y) = (tensor(&mut b), tensor(&mut b));
@@ -111,8 +113,8 @@ fn products_are_merged_where_that_adds_nothing() {
 
     // Two that each have an epilogue of their own: merged, they would be three.
     let (first, second) = (b.matmul(x, sum), b.matmul(x, sum));
-    for (op, product) in [(OpCode::ReluF32, first), (OpCode::NegF32, second)] {
-        let last = b.op(op, &[product]);
+    for (op, matmul) in [(OpCode::ReluF32, first), (OpCode::NegF32, second)] {
+        let last = b.op(op, &[matmul]);
         b.keep(last);
     }
     let graph = merged(&b);
@@ -120,8 +122,8 @@ fn products_are_merged_where_that_adds_nothing() {
 }
 
 #[test]
-fn products_stay_two_where_one_would_have_to_be_stored() {
-    // Each has an epilogue: the second reads the result of the first. As one, the product itself would be stored for a program that
+fn matmuls_stay_two_where_one_would_have_to_be_stored() {
+    // Each has an epilogue: the second reads the result of the first. As one, the matmul itself would be stored for an elementwise op that
     // makes both results.
     let mut b = Build::default();
     let (x, y) = (tensor(&mut b), tensor(&mut b));

@@ -8,17 +8,17 @@ use crate::ir::command::{Action, Command};
 use crate::ir::norm::Norm;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::cutting::Reads;
-use crate::kernels::axis::span::{Cut, Geometry, Layout, Slab, input_window, output_window};
-use crate::kernels::axis::team::Team;
+use crate::kernels::axis::split::{AxisSplit, DispatchRange, Geometry, Layout, input_window, output_window};
+use crate::kernels::axis::split_heuristics::Reads;
+use crate::kernels::axis::threads_per_row::ThreadsPerRow;
 use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Family, Load};
 use crate::kernels::division::division;
 use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, norm_rows};
-use crate::kernels::together::OCTAL;
-use crate::kernels::variant::{Class, Suits, Tree, Variant};
+use crate::kernels::uniform_store::DIGITS;
+use crate::kernels::variant::{Class, DefaultFor, Tree, Variant};
 use crate::shape::norm::Weights;
 use crate::shape::{DType, Shape};
 
@@ -27,22 +27,23 @@ pub(crate) static FAMILY: Family<Variant> = Family {
     name: "norm",
     classes: Class::BY_ELEMENTS,
     variants: &[
-        Variant::new("texel-together", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software).together(),
-        Variant::new("texel-shuffle", Load::Texel, Tree::Shuffle, 64, 40, Suits::Software),
-        Variant::new("buffer-shared", Load::Buffer, Tree::Shared, 256, 8, Suits::Gpu),
-        Variant::new("buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 40, Suits::Candidate),
+        Variant::new("texel-uniform", Load::Texel, Tree::Shuffle, 64, 40, DefaultFor::Software)
+            .uniform_store(),
+        Variant::new("texel-shuffle", Load::Texel, Tree::Shuffle, 64, 40, DefaultFor::Software),
+        Variant::new("buffer-shared", Load::Buffer, Tree::Shared, 256, 8, DefaultFor::Gpu),
+        Variant::new("buffer-shuffle", Load::Buffer, Tree::Shuffle, 64, 40, DefaultFor::Candidate),
     ],
     problem: |class, _| {
         let weights = Shape::from([1024]);
         vec![Shape::from([if class == Class::Large { 1024 } else { 16 }, 1024]), weights, weights]
     },
-    // What is made ahead is little, and few programs normalise.
+    // What is made ahead is little, and few applications normalise.
     prewarm: |_| Ok(Vec::new()),
     inspected,
 };
 
 /// Rows up to this many texels get one invocation each.
-const NARROW: u64 = 4;
+const ONE_LANE_TEXELS: u64 = 4;
 
 /// How the elements of a texel find their weights; numbers as in the shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ struct Rows {
     load: Load,
     layout: Layout,
     rows_per_group: u64,
-    together: bool,
+    uniform_store: bool,
 }
 
 impl Norm {
@@ -92,7 +93,7 @@ impl Norm {
         let (layout, limits) = (self.layout(), &catalog.limits);
         layout.check(windowed, label.shape, self.op, limits)?;
         // Results are bound in windows in any case.
-        if branch!("norm: a row beyond a binding", layout.out_bytes > Layout::range(limits)) {
+        if branch!("norm: a row beyond a binding", layout.out_bytes > Layout::most_bytes(limits)) {
             let (op, shape, bytes) = (self.op, label.shape, layout.out_bytes);
             return Err(Error::BindingTooLarge { op, shape, bytes, limit: limits.storage_range_bytes });
         }
@@ -109,35 +110,37 @@ impl Norm {
     ) -> Result<()> {
         let (variant, limits, layout) = (self.variant(catalog), &catalog.limits, self.layout());
         let (load, windowed) = self.load(variant, values, catalog);
-        let slabs = layout.slabs(windowed, label.shape, self.op, limits)?;
-        let team = Team::new(variant, catalog, self.rows, self.extent.div_ceil(4), NARROW);
+        let ranges = layout.dispatch_ranges(windowed, label.shape, self.op, limits)?;
+        let threads =
+            ThreadsPerRow::new(variant, catalog, self.rows, self.extent.div_ceil(4), ONE_LANE_TEXELS);
         // Texels of other rows are none that a lane may hold.
-        let held = team.vecs.filter(|_| branch!("norm: rows of fours", self.extent.is_multiple_of(4)));
+        let held = threads.vec4s.filter(|_| branch!("norm: rows of fours", self.extent.is_multiple_of(4)));
         branch!("norm: in registers", held.is_some());
-        let full = held.is_some_and(|vecs| self.extent == 4 * u64::from(vecs * team.lanes));
-        let together = load == Load::Texel && branch!("norm: full", full);
-        let together = if together { team.storing_together(variant, &slabs, limits) } else { None };
-        branch!("norm: together", together.is_some());
-        let local_size = together.unwrap_or(team.local_size);
+        let full = held.is_some_and(|vec4s| self.extent == 4 * u64::from(vec4s * threads.lanes));
+        let uniform_store = load == Load::Texel && branch!("norm: full", full);
+        let uniform_store =
+            if uniform_store { threads.with_uniform_stores(variant, &ranges, limits) } else { None };
+        branch!("norm: uniform store", uniform_store.is_some());
+        let local_size = uniform_store.unwrap_or(threads.local_size);
         let mut constants = Constants::<norm_rows::File>::new(local_size)
-            .with(lanes::LANES, team.lanes)
-            .with(norm_rows::VECS, held.unwrap_or(1))
+            .with(lanes::LANES, threads.lanes)
+            .with(norm_rows::VEC4S, held.unwrap_or(1))
             .with(norm_rows::FULL, full)
             .with(norm_rows::CENTRED, self.centred)
             .with(norm_rows::WEIGHTS, self.find_weights() as u32)
             .with(norm_rows::SHIFTED, self.beta.is_some());
-        if together.is_none() {
+        if uniform_store.is_none() {
             constants.set(norm_rows::SWEEPS, held.is_none());
         }
-        let module = module(load, variant.tree, together.is_some(), self.residual.is_some());
+        let module = module(load, variant.tree, uniform_store.is_some(), self.residual.is_some());
         let rows = Rows {
             pipeline: catalog.pipeline(constants.of(module))?,
             load,
             layout,
-            rows_per_group: u64::from(local_size / team.lanes),
-            together: together.is_some(),
+            rows_per_group: u64::from(local_size / threads.lanes),
+            uniform_store: uniform_store.is_some(),
         };
-        commands.extend(slabs.into_iter().map(|slab| self.dispatch(&rows, slab, label, values, catalog)));
+        commands.extend(ranges.into_iter().map(|range| self.dispatch(&rows, range, label, values, catalog)));
         Ok(())
     }
 
@@ -148,7 +151,7 @@ impl Norm {
     /// Rows are never cut.
     fn layout(&self) -> Layout {
         let geometry = Geometry { outer: self.rows, extent: self.extent, inner: 1 };
-        Layout { geometry, cut: Cut { chunk: self.extent, parts: 1 }, out_bytes: 4 * self.extent }
+        Layout { geometry, split: AxisSplit { chunk: self.extent, parts: 1 }, out_bytes: 4 * self.extent }
     }
 
     /// What a kernel binds and reads. Where there is no beta, gamma stands for it.
@@ -181,13 +184,13 @@ impl Norm {
     fn dispatch(
         &self,
         rows: &Rows,
-        slab: Slab,
+        range: DispatchRange,
         label: &Label,
         values: &Values,
         catalog: &Catalog,
     ) -> Command {
         let limits = &catalog.limits;
-        let Slab { begin, units, .. } = slab;
+        let DispatchRange { begin, units, .. } = range;
         let words = rows.layout.elements(begin).start..rows.layout.elements(begin + units - 1).end;
         let elements = words.end - words.start;
         let first = input_window(values, self.input, words.clone(), rows.load, limits);
@@ -224,8 +227,8 @@ impl Norm {
             epsilon: self.epsilon,
         };
         let mut push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
-        if rows.together {
-            push.extend_from_slice(bytemuck::bytes_of(&OCTAL));
+        if rows.uniform_store {
+            push.extend_from_slice(bytemuck::bytes_of(&DIGITS));
         }
         let groups = grid(units.div_ceil(rows.rows_per_group), limits);
         let action = Action::Dispatch { pipeline: rows.pipeline.clone(), push, groups };
@@ -235,16 +238,16 @@ impl Norm {
     }
 }
 
-fn module(load: Load, tree: Tree, together: bool, adds: bool) -> norm_rows::Module {
-    match (load, tree, together, adds) {
-        (Load::Texel, Tree::Shuffle, true, false) => norm_rows::Module::TexelTogetherShuffle3,
-        (Load::Texel, Tree::Shuffle, true, true) => norm_rows::Module::TexelTogetherShuffle4,
-        (Load::Texel, Tree::Shuffle, false, false) => norm_rows::Module::TexelShuffle3,
-        (Load::Texel, Tree::Shuffle, false, true) => norm_rows::Module::TexelShuffle4,
-        (Load::Buffer, Tree::Shuffle, _, false) => norm_rows::Module::BufferShuffle3,
-        (Load::Buffer, Tree::Shuffle, _, true) => norm_rows::Module::BufferShuffle4,
-        (_, _, _, false) => norm_rows::Module::BufferShared3,
-        (_, _, _, true) => norm_rows::Module::BufferShared4,
+fn module(load: Load, tree: Tree, uniform_store: bool, adds: bool) -> norm_rows::Module {
+    match (load, tree, uniform_store, adds) {
+        (Load::Texel, Tree::Shuffle, true, false) => norm_rows::Module::TexelUniformShuffleInputs3,
+        (Load::Texel, Tree::Shuffle, true, true) => norm_rows::Module::TexelUniformShuffleInputs4,
+        (Load::Texel, Tree::Shuffle, false, false) => norm_rows::Module::TexelShuffleInputs3,
+        (Load::Texel, Tree::Shuffle, false, true) => norm_rows::Module::TexelShuffleInputs4,
+        (Load::Buffer, Tree::Shuffle, _, false) => norm_rows::Module::BufferShuffleInputs3,
+        (Load::Buffer, Tree::Shuffle, _, true) => norm_rows::Module::BufferShuffleInputs4,
+        (_, _, _, false) => norm_rows::Module::BufferSharedInputs3,
+        (_, _, _, true) => norm_rows::Module::BufferSharedInputs4,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `glsl/conv_direct.comp`.
 
 use super::schemes::Scheme;
-use super::{Lowering, OP, Way};
+use super::{ConvKernel, Lowering, OP};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
@@ -11,7 +11,7 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::conv_direct;
 use crate::kernels::pack::Pack;
-use crate::kernels::together::{MOST_SUBGROUPS, whole_subgroups};
+use crate::kernels::uniform_store::{MOST_SUBGROUPS, whole_subgroups};
 use crate::vk::physical::Limits;
 
 /// Invocations of a workgroup that hands nothing round.
@@ -94,7 +94,7 @@ impl<'a> Direct<'a> {
         let launch = lowering.launch;
         let value =
             pack.lower(launch.load, launch.label, lowering.values, launch.catalog, lowering.commands)?;
-        let Pack { panel_rows, panel_vecs: width, .. } = pack;
+        let Pack { panel_rows, panel_vec4s: width, .. } = pack;
         self.pitches = [width, panel_rows * width, channels * panel_rows * width];
         Ok(value)
     }
@@ -114,8 +114,8 @@ impl Convolution {
     /// What the kernel reads of a padded image: rows, and groups of four in a row.
     fn padded_size(&self) -> [u32; 2] {
         let reach = |d: usize| (self.taps[d] - 1) * self.dilation[d] + 1;
-        let vecs = (3 * self.stride[1] + reach(1) - 1) / 4 + 1;
-        let width = (self.result[1].div_ceil(4) - 1) * self.stride[1] + vecs;
+        let vec4s = (3 * self.stride[1] + reach(1) - 1) / 4 + 1;
+        let width = (self.result[1].div_ceil(4) - 1) * self.stride[1] + vec4s;
         [(self.result[0] - 1) * self.stride[0] + reach(0), width]
     }
 
@@ -131,7 +131,7 @@ impl Convolution {
             top: self.padding[0],
             left: self.padding[1],
             panels: 1,
-            panel_vecs: width,
+            panel_vec4s: width,
             panel_rows,
             batch: [1, self.images * self.groups * self.channels],
             strides: [0, height * row],
@@ -158,7 +158,7 @@ impl Convolution {
     }
 }
 
-impl Way for Direct<'_> {
+impl ConvKernel for Direct<'_> {
     type Push = Push;
     type Kernel = conv_direct::File;
 
@@ -171,7 +171,7 @@ impl Way for Direct<'_> {
         }
     }
 
-    fn module_together(
+    fn uniform_module(
         &self,
         images: u32,
         result: &PushResult,
@@ -185,17 +185,18 @@ impl Way for Direct<'_> {
         let alone = images == 1 && result.first_batch == 0 && result.c_base == 0 && c.groups == 1;
         // The grid is a line: there may be no subgroup too many.
         let fits = self.tiles(1) <= u64::from(limits.groups[0]).min(MOST_SUBGROUPS);
-        let able =
-            catalog.together && self.lanes == limits.subgroup_size && whole_subgroups(self.lanes, limits);
+        let able = catalog.uniform_store
+            && self.lanes == limits.subgroup_size
+            && whole_subgroups(self.lanes, limits);
         (whole
             && branch!("direct: alone", alone)
             && branch!("direct: line of tiles", fits)
-            && branch!("direct: together", self.rows > 4)
+            && branch!("direct: uniform store", self.rows > 4)
             && able)
-            .then_some(conv_direct::Module::TexelTogetherPlain)
+            .then_some(conv_direct::Module::TexelUniformPlain)
     }
 
-    fn constants(&self, half: bool) -> Constants<conv_direct::File> {
+    fn constants(&self, is_f16: bool) -> Constants<conv_direct::File> {
         let c = self.convolution;
         Constants::new(self.local_size())
             .with(conv_direct::LANES, self.lanes)
@@ -204,7 +205,7 @@ impl Way for Direct<'_> {
             .with(conv_direct::STRIDE, c.stride[1])
             .with(conv_direct::DILATION, c.dilation[1])
             .with(conv_direct::UNROLL, self.unroll)
-            .with(conv_direct::IS_HALF, half)
+            .with(conv_direct::IS_F16, is_f16)
     }
 
     fn tiles(&self, images: u32) -> u64 {

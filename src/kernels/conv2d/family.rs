@@ -3,7 +3,7 @@
 use super::inspected::inspected;
 use super::schemes::{SCHEMES, Scheme};
 use crate::kernels::catalog::Family;
-use crate::kernels::variant::{Abilities, AnyVariant, Class, Suits};
+use crate::kernels::variant::{Abilities, AnyVariant, Class, DefaultFor};
 use crate::shape::Shape;
 
 pub(crate) static FAMILY: Family<Scheme> = Family {
@@ -24,8 +24,8 @@ impl AnyVariant for Scheme {
         self.name
     }
 
-    fn suits(&self) -> Suits {
-        self.suits
+    fn default_for(&self) -> DefaultFor {
+        self.default_for
     }
 
     fn runs_with(&self, device: &Abilities<'_>) -> bool {

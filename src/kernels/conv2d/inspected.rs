@@ -37,7 +37,7 @@ pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
         dtype: DType::F32,
         epilogue: Epilogue::default(),
     };
-    let gelu = Step { op: OpCode::GeluF32, operands: [Source::Product; 3] };
+    let gelu = Step { op: OpCode::GeluF32, operands: [Source::Accumulator; 3] };
     let heavy = Epilogue { steps: smallvec![gelu], ..Epilogue::default() };
     let examples = [
         common(1, 3),

@@ -25,7 +25,7 @@ use crate::kernels::matmul::sum::Parts;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::epilogue;
 use crate::kernels::pack::Pack;
-use crate::kernels::together::one_batch;
+use crate::kernels::uniform_store::one_batch;
 use crate::kernels::variant::Class;
 use crate::shape::{DType, Shape, product};
 use crate::vk::physical::Limits;
@@ -45,7 +45,7 @@ impl PackWeights {
             top: 0,
             left: 0,
             panels: 1,
-            panel_vecs: self.rows.div_ceil(4),
+            panel_vec4s: self.rows.div_ceil(4),
             panel_rows: self.depth,
             batch: [1, self.groups],
             strides: [0, self.rows * self.depth],
@@ -94,7 +94,7 @@ pub(crate) fn check_result(result: Shape, limits: &Limits) -> Result<()> {
 }
 
 /// A kernel with its tile and its share of the sums, for one dispatch of some images.
-trait Way {
+trait ConvKernel {
     /// The kernel's own push constants.
     type Push: bytemuck::NoUninit;
 
@@ -102,9 +102,9 @@ trait Way {
     type Kernel: KernelFile + Includes<epilogue::File>;
 
     fn module(&self, load: Load, plain: bool) -> <Self::Kernel as KernelFile>::Module;
-    /// The module with texel loads and the commonest operations whose subgroups store together, if there is one for so many
+    /// The module with texel loads and the commonest operations whose subgroups use uniform stores, if there is one for so many
     /// images of this result.
-    fn module_together(
+    fn uniform_module(
         &self,
         images: u32,
         result: &PushResult,
@@ -114,7 +114,7 @@ trait Way {
         None
     }
     /// Constants of the kernel, for an input that is f16 or not.
-    fn constants(&self, half: bool) -> Constants<Self::Kernel>;
+    fn constants(&self, is_f16: bool) -> Constants<Self::Kernel>;
     /// Tiles of one image's result at least; images may share tiles.
     fn tiles(&self, images: u32) -> u64;
     /// The third dimension of the grid, for so many parts.
@@ -168,16 +168,16 @@ impl Convolution {
         let load = self.load(scheme, values, catalog);
         let mut input = values.binding(self.input);
         match direct::Direct::new(self, scheme, catalog) {
-            Some(way) => {
+            Some(conv) => {
                 if let Some(pack) = self.copy() {
                     pack.check(load, values, catalog)?;
                     input = (pack.shape(), 4 * pack.shape().elements() as u64);
                 }
-                self.cut(scheme, &way, values, catalog)?;
+                self.dispatch_split(scheme, &conv, values, catalog)?;
             }
             None => {
-                let way = tile::Tiles::new(self, scheme, catalog);
-                self.cut(scheme, &way, values, catalog)?;
+                let conv = tile::Tiles::new(self, scheme, catalog);
+                self.dispatch_split(scheme, &conv, values, catalog)?;
             }
         }
         let others = [self.weights].into_iter().chain(self.epilogue.extras.iter().map(|extra| extra.value));
@@ -185,9 +185,15 @@ impl Convolution {
     }
 
     /// How the work is cut.
-    fn cut(&self, scheme: &Scheme, way: &impl Way, values: &Values, catalog: &Catalog) -> Result<Cut> {
+    fn dispatch_split(
+        &self,
+        scheme: &Scheme,
+        conv: &impl ConvKernel,
+        values: &Values,
+        catalog: &Catalog,
+    ) -> Result<DispatchSplit> {
         let limits = &catalog.limits;
-        let (parts, chunk) = self.split(scheme, way, catalog);
+        let (parts, chunk) = self.split(scheme, conv, catalog);
         // Parts lie in rows of whole vectors, results do not.
         let split = branch!("convolution: split", parts > 1);
         let pitch = if split { self.pixels().next_multiple_of(4) } else { self.pixels() };
@@ -204,14 +210,14 @@ impl Convolution {
                 limit: window_bytes(limits),
             });
         }
-        Ok(Cut { parts, chunk, pitch, images })
+        Ok(DispatchSplit { parts, chunk, pitch, images })
     }
 
     /// Into how many parts sums are split, and how many units each but the last has: several where tiles are fewer than
     /// what keeps the device busy and the parts of an image fit a binding, or where a loop would be longer than it may be.
-    fn split(&self, scheme: &Scheme, way: &impl Way, catalog: &Catalog) -> (u32, u32) {
-        let (units, step) = way.units();
-        let tiles = way.tiles(self.images) * u64::from(way.depth(self.images, 1));
+    fn split(&self, scheme: &Scheme, conv: &impl ConvKernel, catalog: &Catalog) -> (u32, u32) {
+        let (units, step) = conv.units();
+        let tiles = conv.tiles(self.images) * u64::from(conv.depth(self.images, 1));
         let worth = u64::from(self.depth() / scheme.least_part);
         let part_bytes = 4 * u64::from(self.all_rows()) * u64::from(self.pixels().next_multiple_of(4));
         let room = window_bytes(&catalog.limits) / part_bytes;
@@ -241,10 +247,10 @@ impl Convolution {
         let direct = direct::Direct::new(self, scheme, catalog);
         branch!("convolution: direct", direct.is_some());
         let first = match direct {
-            Some(mut way) => {
-                let input = way.padded(self, &mut lowering)?;
+            Some(mut conv) => {
+                let input = conv.padded(self, &mut lowering)?;
                 let first = lowering.commands.len();
-                lowering.dispatches(&way, input)?;
+                lowering.dispatches(&conv, input)?;
                 first
             }
             None => {
@@ -261,7 +267,7 @@ impl Convolution {
 }
 
 /// How a convolution is cut.
-struct Cut {
+struct DispatchSplit {
     /// Parts of each sum, and units in each but the last.
     parts: u32,
     chunk: u32,
@@ -280,12 +286,12 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    fn dispatches(&mut self, way: &impl Way, input: ValueId) -> Result<()> {
+    fn dispatches(&mut self, conv: &impl ConvKernel, input: ValueId) -> Result<()> {
         let limits = self.launch.catalog.limits;
         let c = self.convolution;
         let (rows, n) = (c.all_rows(), c.pixels());
-        let Cut { parts: count, chunk, pitch, images: most } =
-            c.cut(self.scheme, way, self.values, self.launch.catalog)?;
+        let DispatchSplit { parts: count, chunk, pitch, images: most } =
+            c.dispatch_split(self.scheme, conv, self.values, self.launch.catalog)?;
         let mut first = 0;
         while first < c.images {
             branch!("convolution: later window", first > 0);
@@ -308,32 +314,34 @@ impl Lowering<'_> {
             let result = result.with(&c.epilogue);
             if branch!("convolution: one part", count == 1) {
                 let [x0, x1] = c.epilogue.inputs(c.weights).map(|value| self.values.whole(value, false));
-                let push = way.push(images, chunk, result);
+                let push = conv.push(images, chunk, result);
                 let plain_texels = c.epilogue.is_plain() && self.launch.load == Load::Texel;
-                let together = way.module_together(images, &result, self.launch.catalog);
-                let together = together.filter(|_| branch!("convolution: plain texels", plain_texels));
-                let module = together.unwrap_or_else(|| way.module(self.launch.load, c.epilogue.is_plain()));
-                branch!("convolution: together", together.is_some());
-                let push: SmallVec<[u8; 128]> = match together {
+                let uniform_store = conv.uniform_module(images, &result, self.launch.catalog);
+                let uniform_store =
+                    uniform_store.filter(|_| branch!("convolution: plain texels", plain_texels));
+                let module =
+                    uniform_store.unwrap_or_else(|| conv.module(self.launch.load, c.epilogue.is_plain()));
+                branch!("convolution: uniform store", uniform_store.is_some());
+                let push: SmallVec<[u8; 128]> = match uniform_store {
                     Some(_) => {
                         let operands = bytemuck::bytes_of(&push);
                         one_batch(&operands[..operands.len() - size_of::<PushResult>()], &result)
                     }
                     None => SmallVec::from_slice(bytemuck::bytes_of(&push)),
                 };
-                let kernel = (module, way.stores(pitch));
-                self.dispatch(way, input, &c.epilogue, &push, (images, 1), kernel, [x0, x1, target])?;
+                let kernel = (module, conv.stores(pitch));
+                self.dispatch(conv, input, &c.epilogue, &push, (images, 1), kernel, [x0, x1, target])?;
             } else {
                 let shape = Shape::from([(count * images * rows) as usize, pitch as usize]);
                 let value = self.values.add_value(shape, DType::F32, Origin::Produced);
                 let spare = self.values.whole(c.weights, false);
                 let to = self.values.whole(value, true);
                 let of_part = PushResult { c_row: pitch, c_batch: rows * pitch, c_base: 0, ..result };
-                let push = way.push(images, chunk, of_part);
+                let push = conv.push(images, chunk, of_part);
                 let plain = Epilogue::default();
-                let kernel = (way.module(self.launch.load, true), way.stores(pitch));
+                let kernel = (conv.module(self.launch.load, true), conv.stores(pitch));
                 let push = bytemuck::bytes_of(&push);
-                self.dispatch(way, input, &plain, push, (images, count), kernel, [spare, spare, to])?;
+                self.dispatch(conv, input, &plain, push, (images, count), kernel, [spare, spare, to])?;
                 let parts = Parts { value, count, batches: images, rows, pitch };
                 self.commands.push(parts.sum(&self.launch, self.values, result, &c.epilogue, target)?);
             }
@@ -344,9 +352,9 @@ impl Lowering<'_> {
 
     /// One dispatch of the kernel, a module and how it stores; `others` are the epilogue's inputs and the output.
     #[allow(clippy::too_many_arguments, reason = "all of it describes one dispatch")]
-    fn dispatch<W: Way>(
+    fn dispatch<W: ConvKernel>(
         &mut self,
-        way: &W,
+        conv: &W,
         input: ValueId,
         epilogue: &Epilogue,
         push: &[u8],
@@ -354,13 +362,13 @@ impl Lowering<'_> {
         (module, (wide, aligned)): (<W::Kernel as KernelFile>::Module, (bool, bool)),
         others: [Access; 3],
     ) -> Result<()> {
-        let mut constants = way.constants(self.values.value(input).dtype == DType::F16);
+        let mut constants = conv.constants(self.values.value(input).dtype == DType::F16);
         set_constants(epilogue, (wide, aligned), &mut constants);
         let kernel = constants.of(module);
         let mut accesses: SmallVec<[Access; 4]> =
             smallvec![self.values.whole(input, false), self.values.whole(self.convolution.weights, false)];
         accesses.extend(others);
-        let grid = (way.tiles(images), way.depth(images, parts));
+        let grid = (conv.tiles(images), conv.depth(images, parts));
         self.commands.push(self.launch.command(self.values, kernel, push, grid, accesses)?);
         Ok(())
     }

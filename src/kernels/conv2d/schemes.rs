@@ -2,7 +2,7 @@
 
 use crate::kernels::matmul::shape::shared_tile_fits;
 use crate::kernels::modules::Load;
-use crate::kernels::variant::Suits;
+use crate::kernels::variant::DefaultFor;
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
@@ -52,7 +52,7 @@ pub(crate) struct Scheme {
     pub(crate) busy_groups: Option<u64>,
     /// The fewest products that a part of a sum is worth.
     pub(crate) least_part: u32,
-    pub(crate) suits: Suits,
+    pub(crate) default_for: DefaultFor,
 }
 
 // Rows and what is unrolled as `bench conv` likes them on lavapipe; 32 iterations is the most that Mesa unrolls.
@@ -76,7 +76,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[TILE_32],
         busy_groups: Some(4),
         least_part: 256,
-        suits: Suits::Software,
+        default_for: DefaultFor::Software,
     },
     Scheme {
         name: "buffer-tile",
@@ -86,7 +86,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[TILE_64, TILE_32],
         busy_groups: None,
         least_part: 256,
-        suits: Suits::Gpu,
+        default_for: DefaultFor::Gpu,
     },
     // For software drivers whose texel loads are not the faster ones.
     Scheme {
@@ -97,7 +97,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[TILE_32],
         busy_groups: Some(4),
         least_part: 256,
-        suits: Suits::Candidate,
+        default_for: DefaultFor::Candidate,
     },
     Scheme {
         name: "buffer-tile-64",
@@ -107,7 +107,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[Tile { least_busy: 0, ..TILE_64 }],
         busy_groups: None,
         least_part: 256,
-        suits: Suits::Candidate,
+        default_for: DefaultFor::Candidate,
     },
     // Splits from small sums on, so that tests come to it.
     Scheme {
@@ -118,7 +118,7 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         tiles: &[TILE_32],
         busy_groups: Some(4),
         least_part: 16,
-        suits: Suits::Tests,
+        default_for: DefaultFor::Tests,
     },
 ];
 

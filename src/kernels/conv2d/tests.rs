@@ -115,10 +115,10 @@ fn images_are_written_in_windows() {
 fn split(c: &Convolution, catalog: &Catalog) -> (u32, u32, u32) {
     let scheme = catalog.variant(&FAMILY, Class::of_convolution(c.rows, 1));
     let ((count, chunk), (_, step)) = match direct::Direct::new(c, scheme, catalog) {
-        Some(way) => (c.split(scheme, &way, catalog), way.units()),
+        Some(conv) => (c.split(scheme, &conv, catalog), conv.units()),
         None => {
-            let way = tile::Tiles::new(c, scheme, catalog);
-            (c.split(scheme, &way, catalog), way.units())
+            let conv = tile::Tiles::new(c, scheme, catalog);
+            (c.split(scheme, &conv, catalog), conv.units())
         }
     };
     (count, chunk, step)
@@ -161,7 +161,7 @@ fn what_would_be_copied_mostly_as_zeros_goes_to_tiles() {
         let commands = lower(&c, &mut values, &catalog).expect("fits");
         modules(&commands).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
     };
-    assert_eq!(kernel([1, 1], [1, 1]), ["product_pack.buffer", "conv_direct.buffer.plain"]);
+    assert_eq!(kernel([1, 1], [1, 1]), ["matmul_pack.buffer", "conv_direct.buffer.plain"]);
     // Three rows of the result, of which two see zeros alone: 120,000 rows would be copied.
     assert_eq!(kernel([60_000, 1], [60_000, 1]), ["conv_tile.buffer.plain"]);
 }

@@ -1,6 +1,6 @@
 //! `glsl/conv_tile.comp`.
 
-use super::Way;
+use super::ConvKernel;
 use super::schemes::{Scheme, TILE_32, Tile};
 use crate::ir::branches::branch;
 use crate::ir::conv2d::Convolution;
@@ -39,16 +39,16 @@ impl<'a> Tiles<'a> {
     pub(super) fn new(c: &'a Convolution, scheme: &Scheme, catalog: &Catalog) -> Tiles<'a> {
         let busy = scheme.busy_groups(&catalog.architecture);
         let with = |tile: &Tile| Tiles { convolution: c, tile: *tile };
-        let enough = |way: &Tiles<'_>| {
-            let tiles = way.tiles(1) * u64::from(c.images);
-            branch!("convolution: tiles enough", 100 * tiles >= way.tile.least_busy * busy)
+        let enough = |conv: &Tiles<'_>| {
+            let tiles = conv.tiles(1) * u64::from(c.images);
+            branch!("convolution: tiles enough", 100 * tiles >= conv.tile.least_busy * busy)
         };
         let mut fitting = scheme.tiles.iter().filter(|tile| tile.fits(&catalog.limits)).map(with);
         fitting.find(enough).unwrap_or(with(&TILE_32))
     }
 }
 
-impl Way for Tiles<'_> {
+impl ConvKernel for Tiles<'_> {
     type Push = Push;
     type Kernel = conv_tile::File;
 
@@ -61,7 +61,7 @@ impl Way for Tiles<'_> {
         }
     }
 
-    fn constants(&self, half: bool) -> Constants<conv_tile::File> {
+    fn constants(&self, is_f16: bool) -> Constants<conv_tile::File> {
         let Tile { m, n, k, frame, .. } = self.tile;
         let [taps_y, taps_x] = self.convolution.taps;
         Constants::new((m / frame) * (n / frame))
@@ -72,7 +72,7 @@ impl Way for Tiles<'_> {
             .with(tile::FRAME_N, frame)
             .with(conv_tile::TAPS_Y, taps_y)
             .with(conv_tile::TAPS_X, taps_x)
-            .with(conv_tile::IS_HALF, half)
+            .with(conv_tile::IS_F16, is_f16)
     }
 
     fn tiles(&self, _images: u32) -> u64 {

@@ -1,4 +1,4 @@
-//! Dense tensors copied into boxes of larger ones, for concatenation, stacking and padding: dispatches of `glsl/place.comp`,
+//! Dense tensors copied into boxes of larger ones, for concatenation, stacking and padding: dispatches of `glsl/copy_box.comp`,
 //! and copies where a box is one run of bytes.
 
 use smallvec::{SmallVec, smallvec};
@@ -13,8 +13,8 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::Divisions;
 use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
-use crate::kernels::modules::place;
-use crate::kernels::together::MOST_SUBGROUPS;
+use crate::kernels::modules::copy_box;
+use crate::kernels::uniform_store::MOST_SUBGROUPS;
 use crate::shape::layout::dense_strides;
 use crate::shape::{MAX_RANK, Shape};
 
@@ -65,7 +65,7 @@ impl Piece {
         for d in (0..shape.rank()).rev().filter(|&d| shape.dims()[d] != 1) {
             let (extent, stride) = (shape.dims()[d] as u32, strides[d] as u32);
             match (piece.extents.last_mut(), piece.steps.last()) {
-                (Some(inner), Some(step)) if branch!("place: merges", stride == step * *inner) => {
+                (Some(inner), Some(step)) if branch!("copy_box: merges", stride == step * *inner) => {
                     *inner *= extent
                 }
                 _ => {
@@ -116,17 +116,17 @@ impl Piece {
         }
     }
 
-    /// Cuts off pieces for the kernel that stores together, and gives back what is left: pieces of rows that subgroups walk over
+    /// Cuts off pieces for the kernel that uses uniform stores, and gives back what is left: pieces of rows that subgroups walk over
     /// in whole, of so many that workgroups do, with room and in reach of its look-up. A small rest is no dispatch of its own: then it is all
     /// left.
-    fn cut_together(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
+    fn split_off_uniform(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
         let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
-        let fits = branch!("place: together", linear.together)
-            && branch!("place: rows", self.extents.len() > 1)
-            && branch!("place: neighbours", self.steps[0] == 1)
-            && branch!("place: rows walked in whole", whole_walks(self.extents[0]))
-            && branch!("place: begins at eight", self.to.is_multiple_of(8))
-            && branch!("place: rows at eights", self.steps[1..].iter().all(|step| step.is_multiple_of(8)));
+        let fits = branch!("copy_box: uniform store", linear.uniform_store)
+            && branch!("copy_box: rows", self.extents.len() > 1)
+            && branch!("copy_box: neighbours", self.steps[0] == 1)
+            && branch!("copy_box: rows walked in whole", whole_walks(self.extents[0]))
+            && branch!("copy_box: begins at eight", self.to.is_multiple_of(8))
+            && branch!("copy_box: rows at eights", self.steps[1..].iter().all(|step| step.is_multiple_of(8)));
         if !fits {
             return Some(self);
         }
@@ -135,11 +135,11 @@ impl Piece {
         // So many rows are whole workgroups.
         let unit = linear.per_group() >> row.trailing_zeros().min(linear.per_group().trailing_zeros());
         let output = room.output.min(8 * MOST_SUBGROUPS);
-        let at_once = self.rows_at_once(Room { input: linear.most_together(), output }) / unit * unit;
+        let at_once = self.rows_at_once(Room { input: linear.most_uniform(), output }) / unit * unit;
         let whole = rows / unit * unit;
-        if branch!("place: no room together", at_once == 0)
-            || (branch!("place: rows left", whole < rows)
-                && branch!("place: few together", whole * row < TAIL_APART_ELEMENTS))
+        if branch!("copy_box: no room uniform store", at_once == 0)
+            || (branch!("copy_box: rows left", whole < rows)
+                && branch!("copy_box: few uniform store", whole * row < TAIL_APART_ELEMENTS))
         {
             return Some(self);
         }
@@ -150,20 +150,20 @@ impl Piece {
     }
 
     /// Appends pieces that have room; runs always do, since copies need no bindings.
-    fn cut(self, room: Room, pieces: &mut Vec<Piece>) {
-        if branch!("place: run", self.is_run())
-            || (branch!("place: room for input", self.elements() <= room.input)
-                && branch!("place: room for output", self.span() <= room.output))
+    fn split(self, room: Room, pieces: &mut Vec<Piece>) {
+        if branch!("copy_box: run", self.is_run())
+            || (branch!("copy_box: room for input", self.elements() <= room.input)
+                && branch!("copy_box: room for output", self.span() <= room.output))
         {
             pieces.push(self);
             return;
         }
         let rows = u64::from(self.extents[self.extents.len() - 1]);
         let at_once = self.rows_at_once(room);
-        branch!("place: a row is too long", at_once == 0);
+        branch!("copy_box: a row is too long", at_once == 0);
         for begin in (0..rows).step_by(at_once.max(1) as usize) {
             let n = at_once.max(1).min(rows - begin);
-            self.rows(begin, n).cut(room, pieces);
+            self.rows(begin, n).split(room, pieces);
         }
     }
 }
@@ -178,7 +178,7 @@ impl CopyBox {
         commands: &mut Vec<Command>,
     ) -> Result<()> {
         let elements = self.shape.elements() as u64;
-        if branch!("place: nothing", elements == 0) {
+        if branch!("copy_box: nothing", elements == 0) {
             return Ok(());
         }
         let (from, to) = (values.whole(self.input, false), values.whole(self.output, true));
@@ -189,16 +189,20 @@ impl CopyBox {
         let input_windowed = linear.load == Load::Buffer && from.bytes > limits.storage_range_bytes;
         let most = linear.most_elements();
         let room = Room {
-            input: if branch!("place: input in windows", input_windowed) { most.min(window) } else { most },
+            input: if branch!("copy_box: input in windows", input_windowed) {
+                most.min(window)
+            } else {
+                most
+            },
             output: if to.bytes > limits.storage_range_bytes { window } else { u64::MAX },
         };
-        let (mut together, mut pieces) = (Vec::new(), Vec::new());
+        let (mut uniform_store, mut pieces) = (Vec::new(), Vec::new());
         let piece = Piece::new(&self.shape, &values.value(self.output).shape, &self.corner);
-        if let Some(rest) = piece.cut_together(&linear, room, &mut together) {
-            rest.cut(room, &mut pieces);
+        if let Some(rest) = piece.split_off_uniform(&linear, room, &mut uniform_store) {
+            rest.split(room, &mut pieces);
         }
-        let together = together.into_iter().map(|piece| (piece, true));
-        for (piece, together) in together.chain(pieces.into_iter().map(|piece| (piece, false))) {
+        let uniform_store = uniform_store.into_iter().map(|piece| (piece, true));
+        for (piece, uniform_store) in uniform_store.chain(pieces.into_iter().map(|piece| (piece, false))) {
             let count = piece.elements();
             if piece.is_run() {
                 let from = Access { offset: 4 * piece.from, bytes: 4 * count, ..from };
@@ -228,22 +232,22 @@ impl CopyBox {
             let whole_groups = [piece.extents[0], first, corner].iter().all(|n| n % 4 == 0)
                 && piece.steps[1..].iter().all(|step| step % 4 == 0);
             let fit = match (piece.steps[0], piece.extents[0]) {
-                (1, _) if branch!("place: whole groups", whole_groups) => Fit::Aligned,
-                (1, extent) if branch!("place: rows of four", extent >= 4) => Fit::Rows,
+                (1, _) if branch!("copy_box: whole groups", whole_groups) => Fit::Aligned,
+                (1, extent) if branch!("copy_box: rows of four", extent >= 4) => Fit::Rows,
                 _ => Fit::Single,
             };
             let module = match linear.load {
-                _ if branch!("linear: placed together", together) => place::Module::TexelTogether,
-                Load::Buffer => place::Module::Buffer,
-                Load::Texel => place::Module::Texel,
+                _ if branch!("linear: placed uniform store", uniform_store) => copy_box::Module::TexelUniform,
+                Load::Buffer => copy_box::Module::Buffer,
+                Load::Texel => copy_box::Module::Texel,
             };
             let constants = linear
-                .constants::<place::File>()
-                .with(place::FIT, fit as u32)
-                .with(place::DIMS, piece.extents.len() as u32);
+                .constants::<copy_box::File>()
+                .with(copy_box::FIT, fit as u32)
+                .with(copy_box::DIMS, piece.extents.len() as u32);
             // A first group of four may begin before the first element.
             let walked = count + u64::from(first % 4);
-            let action = linear.dispatch(catalog, (constants.of(module), together), &push, walked)?;
+            let action = linear.dispatch(catalog, (constants.of(module), uniform_store), &push, walked)?;
             let command = Command::new(label.clone(), action, smallvec![source, target]);
             commands.push(command.with_bytes(8 * count));
         }
@@ -290,7 +294,7 @@ mod tests {
             for input in [1, 2, 3, 5, 16, 1000] {
                 for output in [1, 2, 7, 20, 1000] {
                     let (room, mut pieces) = (Room { input, output }, Vec::new());
-                    piece.clone().cut(room, &mut pieces);
+                    piece.clone().split(room, &mut pieces);
                     assert_eq!(moved(&pieces, shape.elements()), expected, "{shape} into {whole}: {room:?}");
                     let fits = |p: &Piece| p.is_run() || (p.elements() <= input && p.span() <= output);
                     assert!(pieces.iter().all(fits), "{shape} into {whole}: {room:?}");

@@ -89,11 +89,11 @@ impl Gather {
         let push = Push { count: 0, first: 0, width, magic, shift, height, slots, slots_magic, slots_shift };
         let each = branch!("gather: by element", self.indexed == copy::Indexed::Elements);
         let aligned = branch!("gather: aligned", width.is_multiple_of(4)) && !each;
-        for (first, count, together) in linear.windows_together(elements, aligned) {
+        for (first, count, uniform_store) in linear.windows_with_uniform_stores(elements, aligned) {
             let push = Push { count: count as u32, first: first as u32, ..push };
             let single = branch!("gather: single", width == 1);
             let module = match linear.load {
-                _ if branch!("linear: gathered together", together) => gather::Module::TexelTogether,
+                _ if branch!("linear: gathered uniform store", uniform_store) => gather::Module::TexelUniform,
                 Load::Buffer => gather::Module::Buffer,
                 Load::Texel => gather::Module::Texel,
             };
@@ -102,7 +102,7 @@ impl Gather {
                 .with(gather::ALIGNED, aligned)
                 .with(gather::SINGLE, single)
                 .with(gather::INDEXED, indexed as u32);
-            let action = linear.dispatch(catalog, (constants.of(module), together), &push, count)?;
+            let action = linear.dispatch(catalog, (constants.of(module), uniform_store), &push, count)?;
             let mut accesses: SmallVec<[Access; 4]> = SmallVec::from_slice(&inputs);
             accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });
             // Each element, the one it comes from (a table's element once, however often it is named), the row's number.

@@ -11,7 +11,7 @@ use crate::kernels::elementwise::TAIL_APART_ELEMENTS;
 use crate::kernels::elementwise::family::FAMILY;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
 use crate::kernels::modules::linear;
-use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::kernels::uniform_store::{DIGITS, MOST_SUBGROUPS, whole_subgroups};
 use crate::kernels::variant::{Class, Variant};
 use crate::shape::Shape;
 use crate::vk::physical::Limits;
@@ -21,8 +21,8 @@ use crate::vk::physical::Limits;
 pub(crate) struct Linear {
     variant: &'static Variant,
     pub(crate) load: Load,
-    /// Whether whole workgroups may store together: `glsl/lib/together.glsl`.
-    pub(crate) together: bool,
+    /// Whether whole workgroups may use uniform stores: `glsl/lib/uniform_store.glsl`.
+    pub(crate) uniform_store: bool,
     limits: Limits,
 }
 
@@ -36,9 +36,9 @@ impl Linear {
         let texels = branch!("linear: texels wanted", variant.load == Load::Texel)
             && branch!("linear: texels fit", fits);
         let load = if texels { Load::Texel } else { Load::Buffer };
-        let together =
-            variant.together && load == Load::Texel && whole_subgroups(variant.local_size, &limits);
-        Linear { variant, load, together, limits }
+        let uniform_store =
+            variant.uniform_store && load == Load::Texel && whole_subgroups(variant.local_size, &limits);
+        Linear { variant, load, uniform_store, limits }
     }
 
     /// Refuses inputs that no single binding can span.
@@ -56,7 +56,7 @@ impl Linear {
 
     /// Elements that a workgroup walks over.
     pub(crate) fn per_group(&self) -> u64 {
-        u64::from(self.variant.local_size * self.variant.vecs * 4)
+        u64::from(self.variant.local_size * self.variant.vec4s * 4)
     }
 
     /// Elements that one dispatch can walk over; some groups of four are left for what lies before the first.
@@ -78,57 +78,59 @@ impl Linear {
         (0..elements.div_ceil(window)).map(move |i| (i * window, window.min(elements - i * window)))
     }
 
-    /// The same, and whether a part is stored together, if that is wanted: whole workgroups are, and the elements behind them have a
+    /// The same, and whether a part is stored by uniform stores, if that is wanted: whole workgroups are, and the elements behind them have a
     /// dispatch of their own.
-    pub(crate) fn windows_together(
+    pub(crate) fn windows_with_uniform_stores(
         &self,
         elements: u64,
         wanted: bool,
     ) -> impl Iterator<Item = (u64, u64, bool)> + use<> {
-        let (per_group, most) = (self.per_group(), self.most_together());
-        let together = branch!("linear: able", self.together) && branch!("linear: wanted", wanted);
-        self.windows_of(elements, if together { most } else { u64::MAX }).flat_map(move |(first, count)| {
-            let whole = count / per_group * per_group;
-            let apart = branch!("linear: tail apart", count >= TAIL_APART_ELEMENTS)
-                || branch!("linear: whole workgroups", whole == count);
-            let whole = if branch!("linear: together", together) && apart { whole } else { 0 };
-            [(first, whole, true), (first + whole, count - whole, false)]
-                .into_iter()
-                .filter(|part| part.1 > 0)
-        })
+        let (per_group, most) = (self.per_group(), self.most_uniform());
+        let uniform_store = branch!("linear: able", self.uniform_store) && branch!("linear: wanted", wanted);
+        self.windows_of(elements, if uniform_store { most } else { u64::MAX }).flat_map(
+            move |(first, count)| {
+                let whole = count / per_group * per_group;
+                let apart = branch!("linear: tail apart", count >= TAIL_APART_ELEMENTS)
+                    || branch!("linear: whole workgroups", whole == count);
+                let whole = if branch!("linear: uniform store", uniform_store) && apart { whole } else { 0 };
+                [(first, whole, true), (first + whole, count - whole, false)]
+                    .into_iter()
+                    .filter(|part| part.1 > 0)
+            },
+        )
     }
 
-    /// Elements that one dispatch can store together: its workgroups are in a line, so that there is none too many.
-    pub(crate) fn most_together(&self) -> u64 {
+    /// Elements that one dispatch can write by uniform stores: its workgroups are in a line, so that there is none too many.
+    pub(crate) fn most_uniform(&self) -> u64 {
         let line = self.per_group() * u64::from(self.limits.groups[0]);
         line.min(MOST_SUBGROUPS * self.per_subgroup())
     }
 
     /// Elements that a subgroup walks over.
     pub(crate) fn per_subgroup(&self) -> u64 {
-        4 * u64::from(self.limits.subgroup_size * self.variant.vecs)
+        4 * u64::from(self.limits.subgroup_size * self.variant.vec4s)
     }
 
     /// The constants that all such kernels have.
     pub(crate) fn constants<K: KernelFile + Includes<linear::File>>(&self) -> Constants<K> {
-        let Variant { local_size, vecs, .. } = *self.variant;
-        let span = self.limits.subgroup_size.clamp(1, local_size);
-        Constants::new(local_size).with(linear::VECS, vecs).with(linear::SPAN, span)
+        let Variant { local_size, vec4s, .. } = *self.variant;
+        let subgroup_width = self.limits.subgroup_size.clamp(1, local_size);
+        Constants::new(local_size).with(linear::VEC4S, vec4s).with(linear::SUBGROUP, subgroup_width)
     }
 
     /// A dispatch over `count` elements; one that stores `together`, over whole workgroups.
     pub(crate) fn dispatch(
         &self,
         catalog: &Catalog,
-        (kernel, together): (Specialized, bool),
+        (kernel, uniform_store): (Specialized, bool),
         push: &impl bytemuck::NoUninit,
         count: u64,
     ) -> Result<Action> {
         let pipeline = catalog.pipeline(kernel)?;
         let groups = grid(count.div_ceil(self.per_group()), &self.limits);
         let mut push = SmallVec::from_slice(bytemuck::bytes_of(push));
-        if branch!("linear: digits", together) {
-            push.extend_from_slice(bytemuck::bytes_of(&OCTAL));
+        if branch!("linear: digits", uniform_store) {
+            push.extend_from_slice(bytemuck::bytes_of(&DIGITS));
         }
         Ok(Action::Dispatch { pipeline, push, groups })
     }

@@ -1,4 +1,4 @@
-//! Elementwise programs become dispatches of `glsl/map.comp`.
+//! Elementwise ops become dispatches of `glsl/elementwise.comp`.
 
 pub(crate) mod family;
 pub(crate) mod modules;
@@ -11,20 +11,22 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
-use crate::ir::elementwise::{MAX_INPUTS, MAX_SCALARS, Map, MapInput, OpCode, Operand, dense_strides};
+use crate::ir::elementwise::{
+    Elementwise, ElementwiseInput, MAX_INPUTS, MAX_SCALARS, OpCode, Operand, dense_strides,
+};
 use crate::ir::op_code::OpSet;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::value::{Access, Label, LabelName, Origin, Values};
 use crate::kernels::bindings::{grid, texel_fits, window};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::Divisions;
-use crate::kernels::elementwise::modules::{map_module, map_module_together};
+use crate::kernels::elementwise::modules::{elementwise_module, elementwise_uniform_module};
 use crate::kernels::elementwise::space::{Mode, Space};
 use crate::kernels::launch::pipelines_of;
 use crate::kernels::modules::constants::Constants;
-use crate::kernels::modules::map::{self, Module};
-use crate::kernels::modules::{linear, program};
-use crate::kernels::together::{MOST_SUBGROUPS, OCTAL, whole_subgroups};
+use crate::kernels::modules::elementwise::{self, Module};
+use crate::kernels::modules::{linear, op_list};
+use crate::kernels::uniform_store::{DIGITS, MOST_SUBGROUPS, whole_subgroups};
 use crate::kernels::variant::{Class, Variant};
 use crate::shape::{DType, MAX_RANK, Shape};
 use crate::vk::physical::Limits;
@@ -36,7 +38,7 @@ fn binding(whole: Access, elements: Range<u64>, size: u64, limits: &Limits) -> A
     Access { bytes: access.bytes.next_multiple_of(4), ..access }
 }
 
-/// The push constants of `glsl/map.comp`, before those of the inputs.
+/// The push constants of `glsl/elementwise.comp`, before those of the inputs.
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct Push {
@@ -59,7 +61,7 @@ struct PushInput {
 
 impl PushInput {
     fn append(self, module: Module, bytes: &mut SmallVec<[u8; 128]>) {
-        if branch!("map: pushes strides", module.ops() != OpSet::Plain) {
+        if branch!("elementwise: pushes strides", module.ops() != OpSet::Plain) {
             bytes.extend_from_slice(bytemuck::bytes_of(&self.strides));
         }
         bytes.extend_from_slice(bytemuck::bytes_of(&self.offset));
@@ -73,14 +75,14 @@ const WINDOW_ELEMENTS: u64 = 1 << 30;
 /// some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
 pub(crate) const TAIL_APART_ELEMENTS: u64 = 1 << 18;
 
-impl Map {
+impl Elementwise {
     /// What so many elements count as: see `Cost`.
     pub(super) fn flops(&self, dtype: DType, elements: u64) -> u64 {
         let steps = self.steps.iter().filter(|step| step.op != OpCode::Copy).count() as u64;
         if matches!(dtype, DType::F32 | DType::F16) { elements * steps } else { 0 }
     }
 
-    /// Appends the dispatches that carry the program out: one, or more where an output is larger than a binding.
+    /// Appends the dispatches that carry the elementwise op out: one, or more where an output is larger than a binding.
     pub(crate) fn lower(
         &self,
         label: &Label,
@@ -91,7 +93,7 @@ impl Map {
         let shape =
             self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
         let elements = shape.elements() as u64;
-        if branch!("map: nothing", elements == 0) {
+        if branch!("elementwise: nothing", elements == 0) {
             return Ok(());
         }
         let limits = &catalog.limits;
@@ -99,66 +101,81 @@ impl Map {
         let space = Space::collapse(&shape, &self.inputs);
         let modes = space.modes(&self.inputs);
         let load = self.load_path(label.op.known(), values, catalog, variant, (&space, &modes))?;
-        let strided =
-            branch!("map: strided", modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar)));
-        let halves = self.halves(values);
-        let any_size = map_module(load, self, strided || halves != 0);
-        let together = variant.together && load == Load::Texel && halves == 0;
-        let together = branch!("map: together", together && whole_subgroups(variant.local_size, limits));
-        let together = together.then(|| map_module_together(self, strided)).flatten();
+        let strided = branch!(
+            "elementwise: strided",
+            modes.iter().any(|mode| !matches!(mode, Mode::Dense | Mode::Scalar))
+        );
+        let f16_mask = self.f16_mask(values);
+        let any_size = elementwise_module(load, self, strided || f16_mask != 0);
+        let uniform_store = variant.uniform_store && load == Load::Texel && f16_mask == 0;
+        let uniform_store = branch!(
+            "elementwise: uniform store",
+            uniform_store && whole_subgroups(variant.local_size, limits)
+        );
+        let uniform_store = uniform_store.then(|| elementwise_uniform_module(self, strided)).flatten();
         let mut constants = self.constants(catalog, variant, &space, &modes);
-        if branch!("map: halves", halves != 0) {
-            constants.set(map::HALVES, halves);
+        if branch!("elementwise: f16", f16_mask != 0) {
+            constants.set(elementwise::F16_MASK, f16_mask);
         }
         let size = |value| values.value(value).dtype.size_bytes() as u64;
         let sizes: SmallVec<[u64; MAX_INPUTS]> = self.inputs.iter().map(|input| size(input.value)).collect();
-        let [window, unit] = self.window(variant, limits, &sizes, together.is_some());
+        let [window, unit] = self.window(variant, limits, &sizes, uniform_store.is_some());
         // Operations are held up by looking where the end is. A pipeline of dear ones costs more to make, so that small
         // sizes share one.
-        let cheap = branch!("map: cheap", any_size.ops() < OpSet::All);
+        let cheap = branch!("elementwise: cheap", any_size.ops() < OpSet::All);
         let unguarded_from = if cheap { 0 } else { TAIL_APART_ELEMENTS };
         let divisions = Divisions::new(&space.extents);
-        let lowering =
-            Lowering { map: self, label, values, catalog, variant, space, modes, sizes, load, divisions };
+        let lowering = Lowering {
+            elementwise: self,
+            label,
+            values,
+            catalog,
+            variant,
+            space,
+            modes,
+            sizes,
+            load,
+            divisions,
+        };
         let mut first = 0;
         while first < elements {
             let rest = window.min(elements - first);
             let without_tail = rest / unit * unit;
-            let tail_apart = branch!("map: several", variant.vecs > 1)
-                && branch!("map: tail apart", rest >= TAIL_APART_ELEMENTS);
+            let tail_apart = branch!("elementwise: several", variant.vec4s > 1)
+                && branch!("elementwise: tail apart", rest >= TAIL_APART_ELEMENTS);
             let count = if tail_apart { without_tail } else { rest };
-            let whole = variant.vecs > 1
-                && branch!("map: whole workgroups", count == without_tail)
-                && branch!("map: unguarded", count >= unguarded_from);
-            let together = together.filter(|_| whole);
+            let whole = variant.vec4s > 1
+                && branch!("elementwise: whole workgroups", count == without_tail)
+                && branch!("elementwise: unguarded", count >= unguarded_from);
+            let uniform_store = uniform_store.filter(|_| whole);
             let mut constants = constants.clone();
-            if whole && together.is_none() {
-                constants.set(map::WHOLE, true);
+            if whole && uniform_store.is_none() {
+                constants.set(elementwise::WHOLE, true);
             }
-            let module = together.unwrap_or(any_size);
+            let module = uniform_store.unwrap_or(any_size);
             let pipeline = catalog.pipeline(constants.of(module))?;
-            out.push(lowering.command(pipeline, (module, together.is_some()), first, count));
+            out.push(lowering.command(pipeline, (module, uniform_store.is_some()), first, count));
             first += count;
         }
         Ok(())
     }
 
     /// The elements that a dispatch may cover, and of what number they are a multiple where there are more.
-    fn window(&self, variant: &Variant, limits: &Limits, sizes: &[u64], together: bool) -> [u64; 2] {
+    fn window(&self, variant: &Variant, limits: &Limits, sizes: &[u64], uniform_store: bool) -> [u64; 2] {
         let per_group = variant.elements_of_group();
         let mut begins = self.inputs.iter().zip(sizes).map(|(input, size)| size * u64::from(input.offset));
         let aligned = begins.all(|begin| begin.is_multiple_of(limits.offset_alignment));
         // A binding begins up to one alignment early.
-        let early = if branch!("map: aligned", aligned) { 0 } else { limits.offset_alignment };
+        let early = if branch!("elementwise: aligned", aligned) { 0 } else { limits.offset_alignment };
         let mut window = WINDOW_ELEMENTS.min((limits.storage_range_bytes - early) / 4);
-        if branch!("map: a line", variant.vecs > 1) {
+        if branch!("elementwise: a line", variant.vec4s > 1) {
             // Whole workgroups look for no end, so there must be none too many: the grid is a line.
             window = window.min(per_group * u64::from(limits.groups[0]));
         } else {
             window = window.min(per_group * u64::from(limits.groups[0]) * u64::from(limits.groups[1]));
         }
-        if branch!("map: windows together", together) {
-            window = window.min(MOST_SUBGROUPS * u64::from(limits.subgroup_size * variant.vecs * 4));
+        if branch!("elementwise: windows uniform store", uniform_store) {
+            window = window.min(MOST_SUBGROUPS * u64::from(limits.subgroup_size * variant.vec4s * 4));
         }
         // Windows begin where bindings may.
         let unit = per_group.max(limits.offset_alignment);
@@ -166,34 +183,34 @@ impl Map {
     }
 
     /// Which inputs and outputs are f16, as the shader has it.
-    fn halves(&self, values: &Values) -> u32 {
-        let half = |value| u32::from(values.value(value).dtype == DType::F16);
-        let inputs = self.inputs.iter().enumerate().map(|(k, input)| half(input.value) << k);
-        let outputs = self.outputs.iter().enumerate().map(|(k, output)| half(output.value) << (8 + k));
+    fn f16_mask(&self, values: &Values) -> u32 {
+        let is_f16 = |value| u32::from(values.value(value).dtype == DType::F16);
+        let inputs = self.inputs.iter().enumerate().map(|(k, input)| is_f16(input.value) << k);
+        let outputs = self.outputs.iter().enumerate().map(|(k, output)| is_f16(output.value) << (8 + k));
         inputs.chain(outputs).sum()
     }
 
     /// A bit for each of a module's inputs that an output may be written over: those that are read element for element.
     fn in_place(&self, values: &Values, modes: &[Mode], inputs: usize) -> u32 {
         // Halves are loaded together with those of a neighbour, and do not lie where words do.
-        let half = |value| values.value(value).dtype == DType::F16;
-        let halves = self.outputs.iter().any(|output| half(output.value));
+        let is_f16 = |value| values.value(value).dtype == DType::F16;
+        let any_f16 = self.outputs.iter().any(|output| is_f16(output.value));
         let dense = |k: usize| {
             let input = &self.inputs[k];
-            modes[k] == Mode::Dense && input.offset == 0 && !halves && !half(input.value)
+            modes[k] == Mode::Dense && input.offset == 0 && !any_f16 && !is_f16(input.value)
         };
         // Bindings that stand in for none are never read; the first input is behind them.
         (0..inputs).filter(|&k| k >= modes.len() || dense(k)).fold(0, |all, k| all | 1 << k)
     }
 
-    /// Refuses a program with an input of which more must be seen at once than a binding can span.
+    /// Refuses an elementwise op with an input of which more must be seen at once than a binding can span.
     pub(crate) fn check(&self, op: &'static str, values: &Values, catalog: &Catalog) -> Result<()> {
-        let bytes = |input: &MapInput| values.bytes(values.root(input.value));
+        let bytes = |input: &ElementwiseInput| values.bytes(values.root(input.value));
         let shape =
             self.outputs.first().map_or_else(Shape::default, |output| values.value(output.value).shape);
-        let large = |input: &MapInput| bytes(input) > catalog.limits.storage_range_bytes;
-        if branch!("map: checks nothing", shape.elements() == 0)
-            || !branch!("map: checks large ones", self.inputs.iter().any(large))
+        let large = |input: &ElementwiseInput| bytes(input) > catalog.limits.storage_range_bytes;
+        if branch!("elementwise: checks nothing", shape.elements() == 0)
+            || !branch!("elementwise: checks large ones", self.inputs.iter().any(large))
         {
             return Ok(());
         }
@@ -214,16 +231,18 @@ impl Map {
     ) -> Result<Load> {
         let limits = &catalog.limits;
         let limit = limits.storage_range_bytes;
-        let bytes = |input: &MapInput| values.bytes(values.root(input.value));
+        let bytes = |input: &ElementwiseInput| values.bytes(values.root(input.value));
         let fits = self.inputs.iter().all(|input| texel_fits(values, input.value, limits))
             && MAX_INPUTS <= limits.texel_bindings as usize;
-        if branch!("map: texels wanted", variant.load == Load::Texel) && branch!("map: texels fit", fits) {
+        if branch!("elementwise: texels wanted", variant.load == Load::Texel)
+            && branch!("elementwise: texels fit", fits)
+        {
             return Ok(Load::Texel);
         }
         // A strided input can't be cut into windows: any part of the output may need any part of it.
         for (k, (input, mode)) in self.inputs.iter().zip(modes).enumerate() {
-            if branch!("map: in windows", *mode == Mode::Dense)
-                || branch!("map: small", bytes(input) <= limit)
+            if branch!("elementwise: in windows", *mode == Mode::Dense)
+                || branch!("elementwise: small", bytes(input) <= limit)
             {
                 continue;
             }
@@ -231,7 +250,7 @@ impl Map {
             let reach = space.reach(k, input.offset);
             let whole = values.whole(input.value, false);
             let bytes = binding(whole, reach, value.dtype.size_bytes() as u64, limits).bytes;
-            if branch!("map: reaches too far", bytes > limit) {
+            if branch!("elementwise: reaches too far", bytes > limit) {
                 return Err(Error::BindingTooLarge { op, shape: value.shape, bytes, limit });
             }
         }
@@ -244,31 +263,31 @@ impl Map {
         variant: &Variant,
         space: &Space,
         modes: &[Mode],
-    ) -> Constants<map::File> {
+    ) -> Constants<elementwise::File> {
         // All ones stand for an input that is not used.
         let modes = modes.iter().enumerate();
         let modes = modes.fold(u32::MAX, |all, (k, &mode)| all & !(15 << (4 * k)) | (mode as u32) << (4 * k));
-        let mut all = Constants::<map::File>::new(variant.local_size)
-            .with(linear::VECS, variant.vecs)
-            .with(linear::SPAN, catalog.limits.subgroup_size.clamp(1, variant.local_size))
-            .with(map::MODES, modes)
-            .with(map::DIMS, space.extents.len() as u32);
-        if branch!("map: several steps", self.steps.len() > 1) {
+        let mut all = Constants::<elementwise::File>::new(variant.local_size)
+            .with(linear::VEC4S, variant.vec4s)
+            .with(linear::SUBGROUP, catalog.limits.subgroup_size.clamp(1, variant.local_size))
+            .with(elementwise::MODES, modes)
+            .with(elementwise::DIMS, space.extents.len() as u32);
+        if branch!("elementwise: several steps", self.steps.len() > 1) {
             let stored = self.outputs.iter().enumerate().map(|(k, o)| u32::from(o.step) << (8 * k));
-            all.set(map::STORED, stored.sum());
-            all.set(program::COUNT, self.steps.len() as u32);
-            all.set(map::RESULTS, self.outputs.len() as u32);
+            all.set(elementwise::STORED, stored.sum());
+            all.set(op_list::COUNT, self.steps.len() as u32);
+            all.set(elementwise::RESULTS, self.outputs.len() as u32);
         }
-        for (constant, step) in program::STEP.into_iter().zip(&self.steps) {
+        for (constant, step) in op_list::STEP.into_iter().zip(&self.steps) {
             all.set(constant, step.word());
         }
         all
     }
 }
 
-/// What the dispatches of one program have in common.
+/// What the dispatches of one elementwise op have in common.
 struct Lowering<'a> {
-    map: &'a Map,
+    elementwise: &'a Elementwise,
     label: &'a Label,
     values: &'a Values,
     catalog: &'a Catalog,
@@ -282,17 +301,17 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// The dispatch of a module, which may store together, for `count` elements from `first` on.
+    /// The dispatch of a module, which may use uniform stores, for `count` elements from `first` on.
     fn command(
         &self,
         pipeline: PipelineKey,
-        (module, together): (Module, bool),
+        (module, uniform_store): (Module, bool),
         first: u64,
         count: u64,
     ) -> Command {
-        let Lowering { map, values, divisions, .. } = self;
+        let Lowering { elementwise, values, divisions, .. } = self;
         let mut scalars = [0; MAX_SCALARS];
-        scalars[..map.scalars.len()].copy_from_slice(&map.scalars);
+        scalars[..elementwise.scalars.len()].copy_from_slice(&elementwise.scalars);
         let push = Push {
             count: count as u32,
             first: first as u32,
@@ -303,12 +322,12 @@ impl Lowering<'_> {
         };
         let mut bytes: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
         let mut accesses = self.bind_inputs(module, first, count, &mut bytes);
-        if branch!("map: digits", together) {
-            bytes.extend_from_slice(bytemuck::bytes_of(&OCTAL));
+        if branch!("elementwise: digits", uniform_store) {
+            bytes.extend_from_slice(bytemuck::bytes_of(&DIGITS));
         }
         let size = |value| values.value(value).dtype.size_bytes() as u64;
         for k in 0..module.outputs() {
-            let output = map.outputs.get(k).unwrap_or(&map.outputs[0]);
+            let output = elementwise.outputs.get(k).unwrap_or(&elementwise.outputs[0]);
             let (whole, size) = (values.whole(output.value, true), size(output.value));
             let bytes = (size * count).next_multiple_of(4);
             accesses.push(Access { offset: size * first, bytes, ..whole });
@@ -316,12 +335,12 @@ impl Lowering<'_> {
         let groups = grid(count.div_ceil(self.variant.elements_of_group()), &self.catalog.limits);
         let action = Action::Dispatch { pipeline, push: bytes, groups };
         // Bindings that stand in for none are not counted.
-        let written: u64 = map.outputs.iter().map(|output| size(output.value) * count).sum();
+        let written: u64 = elementwise.outputs.iter().map(|output| size(output.value) * count).sum();
         let touched = self.space.bytes_read(count, &self.sizes) + written;
-        let in_place = map.in_place(values, &self.modes, module.inputs());
+        let in_place = elementwise.in_place(values, &self.modes, module.inputs());
         let command = Command::new(self.label.clone(), action, accesses).with_in_place(in_place);
-        let command = command.with_continues(branch!("map: continues", first > 0));
-        command.with_flops(map.flops(self.label.dtype, count)).with_bytes(touched)
+        let command = command.with_continues(branch!("elementwise: continues", first > 0));
+        command.with_flops(elementwise.flops(self.label.dtype, count)).with_bytes(touched)
     }
 
     /// The bindings of a module's inputs, and their push constants behind `bytes`.
@@ -334,28 +353,33 @@ impl Lowering<'_> {
     ) -> SmallVec<[Access; 4]> {
         let (values, limits) = (self.values, &self.catalog.limits);
         let mut accesses: SmallVec<[Access; 4]> = SmallVec::new();
-        for (k, (input, mode)) in self.map.inputs.iter().zip(&self.modes).enumerate() {
+        for (k, (input, mode)) in self.elementwise.inputs.iter().zip(&self.modes).enumerate() {
             let mut access = values.whole(input.value, false);
             access.bytes = values.bytes(values.root(input.value));
             let mut offset = u64::from(input.offset);
             let mut reach = self.space.reach(k, input.offset);
-            if branch!("map: a dense input", *mode == Mode::Dense) {
+            if branch!("elementwise: a dense input", *mode == Mode::Dense) {
                 // A storage binding is moved to the window; a texel view spans the whole, and the index moves.
                 offset += first;
                 reach = offset..offset + count;
             }
             let moves = *mode == Mode::Dense
-                || branch!("map: strided input beyond a binding", access.bytes > limits.storage_range_bytes);
-            if branch!("map: buffers", self.load == Load::Buffer) && branch!("map: moves", moves) {
+                || branch!(
+                    "elementwise: strided input beyond a binding",
+                    access.bytes > limits.storage_range_bytes
+                );
+            if branch!("elementwise: buffers", self.load == Load::Buffer)
+                && branch!("elementwise: moves", moves)
+            {
                 access = binding(access, reach, self.sizes[k], limits);
                 offset -= access.offset / self.sizes[k];
             }
             PushInput { strides: self.space.strides[k], offset: offset as u32 }.append(module, bytes);
             accesses.push(access);
         }
-        // Bindings that the program does not use must have something behind them.
+        // Bindings that the elementwise op does not use must have something behind them.
         let spare = accesses.first().copied();
-        while branch!("map: spare bindings", accesses.len() < module.inputs()) {
+        while branch!("elementwise: spare bindings", accesses.len() < module.inputs()) {
             accesses.extend(spare);
             PushInput { strides: [0; MAX_RANK], offset: 0 }.append(module, bytes);
         }
@@ -386,7 +410,7 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let (one, two) = COMMON;
     let per_group = |elements: usize| {
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements as u64));
-        4 * (variant.local_size * variant.vecs) as usize
+        4 * (variant.local_size * variant.vec4s) as usize
     };
     let (few, many) = (4usize, 1usize << 20);
     for elements in
@@ -395,7 +419,7 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
         let mut values = Values::default();
         let shape = Shape::from([elements]);
         let [a, b, output] = [0; 3].map(|_| values.add_value(shape, DType::F32, Origin::Produced));
-        let input = |value| MapInput { value, strides: dense_strides(&shape), offset: 0 };
+        let input = |value| ElementwiseInput { value, strides: dense_strides(&shape), offset: 0 };
         let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
         for (ops, inputs) in [(one, &[a][..]), (two, &[a, b])] {
             for &op in ops {
@@ -406,8 +430,9 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
                     _ => Operand::Input(0),
                 };
                 let operands = [Operand::Input(0), second, Operand::Input(0)];
-                let map = Map::single(op, operands, inputs, smallvec![0; MAX_SCALARS], output);
-                map.lower(&label, &values, catalog, &mut commands)?;
+                let elementwise =
+                    Elementwise::single(op, operands, inputs, smallvec![0; MAX_SCALARS], output);
+                elementwise.lower(&label, &values, catalog, &mut commands)?;
             }
         }
     }

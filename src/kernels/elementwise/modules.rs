@@ -1,65 +1,65 @@
-//! The modules of `glsl/map.comp`: which elementwise programs each has room for, and which one a program gets.
+//! The modules of `glsl/elementwise.comp`: which elementwise ops each has room for, and which one an elementwise op gets.
 
-use crate::ir::elementwise::{MAX_SCALARS, Map};
+use crate::ir::elementwise::{Elementwise, MAX_SCALARS};
 use crate::ir::op_code::OpSet;
 use crate::kernels::catalog::Load;
-use crate::kernels::modules::map::Module;
+use crate::kernels::modules::elementwise::Module;
 use crate::kernels::modules::{self, Ops};
 
 /// What compiles fastest first. The names have the load path, inputs, steps, outputs and operations that there is room for.
 static MODULES: &[Module] = &[
-    Module::Buffer1_1_1Plain,
-    Module::Buffer2_1_1Plain,
-    Module::Buffer1_1_1Light,
-    Module::Buffer2_1_1Light,
-    Module::Buffer3_1_1Light,
-    Module::Buffer1_1_1All,
-    Module::Buffer2_1_1All,
-    Module::Buffer4_4_1Plain,
-    Module::Buffer4_16_4Light,
-    Module::Buffer4_4_1All,
-    Module::Buffer2_1_1Every,
-    Module::Buffer4_4_1Every,
-    Module::Texel1_1_1Plain,
-    Module::Texel2_1_1Plain,
-    Module::Texel1_1_1Light,
-    Module::Texel2_1_1Light,
-    Module::Texel3_1_1Light,
-    Module::Texel1_1_1All,
-    Module::Texel2_1_1All,
-    Module::Texel4_4_1Plain,
-    Module::Texel4_16_4Light,
-    Module::Texel4_4_1All,
-    Module::Texel2_1_1Every,
-    Module::Texel4_4_1Every,
+    Module::BufferInputs1Steps1Outputs1Plain,
+    Module::BufferInputs2Steps1Outputs1Plain,
+    Module::BufferInputs1Steps1Outputs1Light,
+    Module::BufferInputs2Steps1Outputs1Light,
+    Module::BufferInputs3Steps1Outputs1Light,
+    Module::BufferInputs1Steps1Outputs1All,
+    Module::BufferInputs2Steps1Outputs1All,
+    Module::BufferInputs4Steps4Outputs1Plain,
+    Module::BufferInputs4Steps16Outputs4Light,
+    Module::BufferInputs4Steps4Outputs1All,
+    Module::BufferInputs2Steps1Outputs1Every,
+    Module::BufferInputs4Steps4Outputs1Every,
+    Module::TexelInputs1Steps1Outputs1Plain,
+    Module::TexelInputs2Steps1Outputs1Plain,
+    Module::TexelInputs1Steps1Outputs1Light,
+    Module::TexelInputs2Steps1Outputs1Light,
+    Module::TexelInputs3Steps1Outputs1Light,
+    Module::TexelInputs1Steps1Outputs1All,
+    Module::TexelInputs2Steps1Outputs1All,
+    Module::TexelInputs4Steps4Outputs1Plain,
+    Module::TexelInputs4Steps16Outputs4Light,
+    Module::TexelInputs4Steps4Outputs1All,
+    Module::TexelInputs2Steps1Outputs1Every,
+    Module::TexelInputs4Steps4Outputs1Every,
 ];
 
-/// Those whose subgroups store together.
-static TOGETHER: &[Module] = &[
-    Module::TexelTogether1_1_1Plain,
-    Module::TexelTogether2_1_1Plain,
-    Module::TexelTogether1_1_1Light,
-    Module::TexelTogether2_1_1Light,
-    Module::TexelTogether1_1_1All,
-    Module::TexelTogether2_1_1All,
-    Module::TexelTogether4_4_1Plain,
+/// Those whose subgroups use uniform stores.
+static UNIFORM: &[Module] = &[
+    Module::TexelUniformInputs1Steps1Outputs1Plain,
+    Module::TexelUniformInputs2Steps1Outputs1Plain,
+    Module::TexelUniformInputs1Steps1Outputs1Light,
+    Module::TexelUniformInputs2Steps1Outputs1Light,
+    Module::TexelUniformInputs1Steps1Outputs1All,
+    Module::TexelUniformInputs2Steps1Outputs1All,
+    Module::TexelUniformInputs4Steps4Outputs1Plain,
 ];
 
-/// Whether some module can run the program, however its inputs are indexed. Fusion asks before it joins.
-pub(crate) fn map_fits(program: &Map) -> bool {
-    program.scalars.len() <= MAX_SCALARS && MODULES.iter().any(|module| module.holds(program, true))
+/// Whether some module can run the elementwise op, however its inputs are indexed. Fusion asks before it joins.
+pub(crate) fn elementwise_fits(elementwise: &Elementwise) -> bool {
+    elementwise.scalars.len() <= MAX_SCALARS && MODULES.iter().any(|module| module.holds(elementwise, true))
 }
 
-/// The module of an elementwise program: the first that holds it. `strided`: some input is neither dense nor a scalar.
-pub(crate) fn map_module(load: Load, program: &Map, strided: bool) -> Module {
-    // Ops append programs of one step, which always fit; fusion joins only what does.
+/// The module of an elementwise op: the first that holds it. `strided`: some input is neither dense nor a scalar.
+pub(crate) fn elementwise_module(load: Load, elementwise: &Elementwise, strided: bool) -> Module {
+    // Ops append elementwise ops of one step, which always fit; fusion joins only what does.
     let mut of_load = MODULES.iter().filter(|module| module.load() == Some(load));
-    of_load.find(|module| module.holds(program, strided)).copied().unwrap_or(MODULES[0])
+    of_load.find(|module| module.holds(elementwise, strided)).copied().unwrap_or(MODULES[0])
 }
 
-/// The module that stores together and holds the program, if there is one.
-pub(crate) fn map_module_together(program: &Map, strided: bool) -> Option<Module> {
-    TOGETHER.iter().find(|module| module.holds(program, strided)).copied()
+/// The module that uses uniform stores and holds the elementwise op, if there is one.
+pub(crate) fn elementwise_uniform_module(elementwise: &Elementwise, strided: bool) -> Option<Module> {
+    UNIFORM.iter().find(|module| module.holds(elementwise, strided)).copied()
 }
 
 impl Module {
@@ -88,11 +88,11 @@ impl Module {
         }
     }
 
-    fn holds(self, program: &Map, strided: bool) -> bool {
-        program.inputs.len() <= self.inputs()
-            && program.steps.len() <= self.defines().steps
-            && program.outputs.len() <= self.outputs()
-            && program.steps.iter().all(|step| step.op.set() <= self.ops())
+    fn holds(self, elementwise: &Elementwise, strided: bool) -> bool {
+        elementwise.inputs.len() <= self.inputs()
+            && elementwise.steps.len() <= self.defines().steps
+            && elementwise.outputs.len() <= self.outputs()
+            && elementwise.steps.iter().all(|step| step.op.set() <= self.ops())
             && !(strided && self.ops() == OpSet::Plain)
     }
 }

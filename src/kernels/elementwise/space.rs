@@ -1,11 +1,11 @@
-//! The index space of an elementwise program, and how each input is found in it.
+//! The index space of an elementwise op, and how each input is found in it.
 
 use std::ops::Range;
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::ir::branches::branch;
-use crate::ir::elementwise::{MAX_INPUTS, MapInput};
+use crate::ir::elementwise::{ElementwiseInput, MAX_INPUTS};
 use crate::shape::{MAX_RANK, Shape};
 
 /// How the shader indexes an input; numbers as there.
@@ -28,7 +28,7 @@ pub(super) struct Space {
 
 impl Space {
     /// Drops dimensions of one element, and merges neighbours that every input walks through in one go.
-    pub(super) fn collapse(shape: &Shape, inputs: &[MapInput]) -> Space {
+    pub(super) fn collapse(shape: &Shape, inputs: &[ElementwiseInput]) -> Space {
         let mut space = Space { extents: smallvec![], strides: smallvec![[0; MAX_RANK]; inputs.len()] };
         for d in (0..shape.rank()).rev() {
             let extent = shape.dims()[d] as u32;
@@ -52,7 +52,7 @@ impl Space {
         space
     }
 
-    pub(super) fn modes(&self, inputs: &[MapInput]) -> SmallVec<[Mode; MAX_INPUTS]> {
+    pub(super) fn modes(&self, inputs: &[ElementwiseInput]) -> SmallVec<[Mode; MAX_INPUTS]> {
         inputs.iter().enumerate().map(|(k, input)| self.mode(k, input.offset)).collect()
     }
 
@@ -119,8 +119,8 @@ mod tests {
     use super::*;
     use crate::ir::elementwise::dense_strides;
 
-    fn input(strides: [u32; 4]) -> MapInput {
-        MapInput { value: 0, strides, offset: 0 }
+    fn input(strides: [u32; 4]) -> ElementwiseInput {
+        ElementwiseInput { value: 0, strides, offset: 0 }
     }
 
     #[test]
@@ -166,11 +166,12 @@ mod tests {
 
     #[test]
     fn what_is_read_lies_between_the_ends() {
-        let column = MapInput { value: 0, strides: [10, 1, 0, 0], offset: 3 };
-        let reach = |shape: Shape, input: MapInput| Space::collapse(&shape, &[input]).reach(0, input.offset);
+        let column = ElementwiseInput { value: 0, strides: [10, 1, 0, 0], offset: 3 };
+        let reach =
+            |shape: Shape, input: ElementwiseInput| Space::collapse(&shape, &[input]).reach(0, input.offset);
         assert_eq!(reach([4, 2].into(), column), 3..3 + 30 + 1 + 1);
-        let backwards = MapInput { value: 0, strides: [10, 2u32.wrapping_neg(), 0, 0], offset: 8 };
+        let backwards = ElementwiseInput { value: 0, strides: [10, 2u32.wrapping_neg(), 0, 0], offset: 8 };
         assert_eq!(reach([4, 3].into(), backwards), 4..8 + 30 + 1);
-        assert_eq!(reach([1].into(), MapInput { value: 0, strides: [0; 4], offset: 77 }), 77..78);
+        assert_eq!(reach([1].into(), ElementwiseInput { value: 0, strides: [0; 4], offset: 77 }), 77..78);
     }
 }

@@ -3,7 +3,7 @@
 use super::Lowering;
 use crate::error::Result;
 use crate::ir::branches::branch;
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::value::{ValueId, Values};
 use crate::kernels::pack::Pack;
 use crate::shape::{DType, Shape};
@@ -23,11 +23,11 @@ pub(super) struct Operand {
     pub(super) width: u32,
     /// How far along k it can be read: from k on it has zeros.
     pub(super) depth: u32,
-    pub(super) along_k: bool,
+    pub(super) k_contiguous: bool,
     /// Whether it is f16.
-    pub(super) half: bool,
+    pub(super) is_f16: bool,
     /// Whether rows begin anywhere; its strides are in elements then.
-    pub(super) loose: bool,
+    pub(super) unaligned: bool,
 }
 
 /// How an operand is packed.
@@ -42,47 +42,63 @@ pub(super) enum Packing {
 }
 
 /// A factor where it is; the kernel says what rows it reads there.
-fn unpacked(factor: &Factor, values: &Values, k: u32) -> Operand {
+fn unpacked(matrix: &MatrixOperand, values: &Values, k: u32) -> Operand {
     Operand {
-        value: factor.value,
+        value: matrix.value,
         row: 0,
         panel: 0,
-        batch: factor.batch.map(|stride| stride / 4),
+        batch: matrix.batch.map(|stride| stride / 4),
         width: 0,
         depth: k,
-        along_k: factor.along_k,
-        half: values.value(factor.value).dtype == DType::F16,
-        loose: false,
+        k_contiguous: matrix.k_contiguous,
+        is_f16: values.value(matrix.value).dtype == DType::F16,
+        unaligned: false,
     }
 }
 
 /// The operand as it lies in memory, if kernels can read that: every row must begin at a multiple of four elements,
 /// and be one, unless the kernel takes the last few of k one by one.
-pub(super) fn in_place(factor: &Factor, values: &Values, across: u32, k: u32, tail: bool) -> Option<Operand> {
-    let along_k = branch!("operand: along k", factor.along_k);
-    let (rows, length) = if along_k { (across, k) } else { (k, across) };
+pub(super) fn in_place(
+    matrix: &MatrixOperand,
+    values: &Values,
+    across: u32,
+    k: u32,
+    tail: bool,
+) -> Option<Operand> {
+    let k_contiguous = branch!("operand: k contiguous", matrix.k_contiguous);
+    let (rows, length) = if k_contiguous { (across, k) } else { (k, across) };
     let whole = branch!("operand: rows of fours", length % 4 == 0)
-        || (branch!("operand: one row", rows == 1) && (tail || !factor.along_k));
-    let aligned = branch!("operand: batches at fours", factor.batch.iter().all(|stride| stride % 4 == 0));
-    let operand = Operand { row: length / 4, width: length.div_ceil(4), ..unpacked(factor, values, k) };
+        || (branch!("operand: one row", rows == 1) && (tail || !matrix.k_contiguous));
+    let aligned = branch!("operand: batches at fours", matrix.batch.iter().all(|stride| stride % 4 == 0));
+    let operand = Operand { row: length / 4, width: length.div_ceil(4), ..unpacked(matrix, values, k) };
     (whole && aligned).then_some(operand)
 }
 
 /// A right-hand side as it lies in memory, for kernels that take four rows of all its `n` columns at a time: together they are whole
 /// groups of four, wherever rows begin.
-pub(super) fn by_fours(factor: &Factor, values: &Values, [n, k]: [u32; 2]) -> Option<Operand> {
-    let aligned = k % 4 == 0 && factor.batch.iter().all(|stride| stride % 4 == 0);
-    let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(factor, values, k) };
-    branch!("operand: by fours", !factor.along_k && aligned).then_some(operand)
+pub(super) fn by_vec4(matrix: &MatrixOperand, values: &Values, [n, k]: [u32; 2]) -> Option<Operand> {
+    let aligned = k % 4 == 0 && matrix.batch.iter().all(|stride| stride % 4 == 0);
+    let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(matrix, values, k) };
+    branch!("operand: by vec4", !matrix.k_contiguous && aligned).then_some(operand)
 }
 
 /// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Dearer to read: `columns` at a time.
-pub(super) fn loose(factor: &Factor, values: &Values, [n, k]: [u32; 2], columns: u32) -> Option<Operand> {
-    let operand =
-        Operand { row: n, panel: columns, width: n.div_ceil(4), loose: true, ..unpacked(factor, values, k) };
-    (branch!("operand: loose across k", !factor.along_k)
-        && branch!("operand: loose alone", factor.batch == [0; 2])
-        && branch!("operand: loose words", !operand.half))
+pub(super) fn unaligned(
+    matrix: &MatrixOperand,
+    values: &Values,
+    [n, k]: [u32; 2],
+    columns: u32,
+) -> Option<Operand> {
+    let operand = Operand {
+        row: n,
+        panel: columns,
+        width: n.div_ceil(4),
+        unaligned: true,
+        ..unpacked(matrix, values, k)
+    };
+    (branch!("operand: unaligned across k", !matrix.k_contiguous)
+        && branch!("operand: unaligned alone", matrix.batch == [0; 2])
+        && branch!("operand: unaligned words", !operand.is_f16))
     .then_some(operand)
 }
 
@@ -106,14 +122,15 @@ pub(super) enum Source {
 
 impl Source {
     /// A factor of `across` rows or columns, packed.
-    pub(super) fn packed(product: &Product, factor: &Factor, across: u32, packing: Packing) -> Source {
-        let k = product.k;
-        let along_k = match packing {
-            Packing::AsIs => factor.along_k,
+    pub(super) fn packed(matmul: &Matmul, matrix: &MatrixOperand, across: u32, packing: Packing) -> Source {
+        let k = matmul.k;
+        let k_contiguous = match packing {
+            Packing::AsIs => matrix.k_contiguous,
             Packing::AlongK(_) => true,
             Packing::Panels(_) => false,
         };
-        let (rows, columns) = if branch!("pack: along k", along_k) { (across, k) } else { (k, across) };
+        let (rows, columns) =
+            if branch!("pack: k contiguous", k_contiguous) { (across, k) } else { (k, across) };
         let (width, panel_rows) = match packing {
             Packing::AsIs => (columns.next_multiple_of(4), rows),
             Packing::AlongK(step) => {
@@ -128,39 +145,39 @@ impl Source {
         };
         // Matrices that several batches share are packed once.
         let distinct =
-            [0, 1].map(|d| if branch!("pack: shared", factor.batch[d] == 0) { 1 } else { product.batch[d] });
+            [0, 1].map(|d| if branch!("pack: shared", matrix.batch[d] == 0) { 1 } else { matmul.batch[d] });
         let pack = Pack {
             op: "matmul",
-            source: factor.value,
+            source: matrix.value,
             rows,
             columns,
-            transposed: along_k != factor.along_k,
+            transposed: k_contiguous != matrix.k_contiguous,
             top: 0,
             left: 0,
             panels: columns.div_ceil(width),
-            panel_vecs: width / 4,
+            panel_vec4s: width / 4,
             panel_rows,
             batch: distinct,
-            strides: factor.batch,
+            strides: matrix.batch,
         };
         // What is too large for these is refused before it is read.
-        let size = pack.vecs() as u32;
-        let inner = if branch!("pack: inner shared", factor.batch[1] == 0) { 0 } else { size };
-        let outer = if branch!("pack: outer shared", factor.batch[0] == 0) {
+        let size = pack.vec4s() as u32;
+        let inner = if branch!("pack: inner shared", matrix.batch[1] == 0) { 0 } else { size };
+        let outer = if branch!("pack: outer shared", matrix.batch[0] == 0) {
             0
         } else {
             distinct[1].wrapping_mul(size)
         };
         let operand = Operand {
-            value: factor.value,
-            row: pack.panel_vecs,
-            panel: pack.panel_rows.wrapping_mul(pack.panel_vecs),
+            value: matrix.value,
+            row: pack.panel_vec4s,
+            panel: pack.panel_rows.wrapping_mul(pack.panel_vec4s),
             batch: [outer, inner],
-            width: pack.panels * pack.panel_vecs,
-            depth: if branch!("pack: padded along k", along_k) { width } else { panel_rows },
-            along_k,
-            half: false,
-            loose: false,
+            width: pack.panels * pack.panel_vec4s,
+            depth: if branch!("pack: padded along k", k_contiguous) { width } else { panel_rows },
+            k_contiguous,
+            is_f16: false,
+            unaligned: false,
         };
         Source::Packed(pack, operand)
     }

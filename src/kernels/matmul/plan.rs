@@ -1,21 +1,21 @@
-//! What is decided of a product before anything is appended: tile, load path, and which operands are packed. Pure, so that sizes are
-//! checked by it when the product is recorded.
+//! What is decided of a matmul before anything is appended: tile, load path, and which operands are packed. Pure, so that sizes are
+//! checked by it when the matmul is recorded.
 
 use super::family::FAMILY;
-use super::operand::{LONG_STEP, Packing, Source, by_fours, in_place, loose};
+use super::operand::{LONG_STEP, Packing, Source, by_vec4, in_place, unaligned};
 use super::schemes::{self, Scheme, Tile};
 use super::shape::{Window, parts, simplified, windows};
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::value::Values;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::variant::Class;
 
-/// How a product is carried out.
+/// How a matmul is carried out.
 pub(super) struct Plan {
-    /// The product in the shape that kernels like.
-    pub(super) product: Product,
+    /// The matmul in the shape that kernels like.
+    pub(super) matmul: Matmul,
     pub(super) scheme: &'static Scheme,
     pub(super) load: Load,
     pub(super) tile: Tile,
@@ -24,36 +24,36 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(recorded: &Product, values: &Values, catalog: &Catalog) -> Plan {
-        let product = simplified(recorded);
-        let scheme = catalog.variant(&FAMILY, Class::of_product(product.m, product.n));
-        let load = product.load(values, catalog, scheme);
-        let tile = product.tile(catalog, scheme);
-        let nothing = branch!("product: of nothing", product.k == 0);
-        let operands = (!nothing).then(|| operands(&product, &tile, scheme, values));
-        Plan { product, scheme, load, tile, operands }
+    pub(super) fn new(recorded: &Matmul, values: &Values, catalog: &Catalog) -> Plan {
+        let matmul = simplified(recorded);
+        let scheme = catalog.variant(&FAMILY, Class::of_matmul(matmul.m, matmul.n));
+        let load = matmul.load(values, catalog, scheme);
+        let tile = matmul.tile(catalog, scheme);
+        let nothing = branch!("matmul: of nothing", matmul.k == 0);
+        let operands = (!nothing).then(|| operands(&matmul, &tile, scheme, values));
+        Plan { matmul, scheme, load, tile, operands }
     }
 
     /// The windows of the result, one dispatch each.
     pub(super) fn windows(&self, values: &Values, catalog: &Catalog) -> Result<Vec<Window>> {
-        let (product, limits) = (&self.product, &catalog.limits);
+        let (matmul, limits) = (&self.matmul, &catalog.limits);
         let tile_rows = self.tile.extents().0;
-        let count = parts(product, &self.tile, self.scheme, &catalog.architecture).count;
-        let padded_n = product.n.next_multiple_of(4);
-        let split = branch!("product: split", count > 1);
-        let row_bytes = 4 * u64::from(if split { padded_n } else { product.n });
+        let count = parts(matmul, &self.tile, self.scheme, &catalog.architecture).count;
+        let padded_n = matmul.n.next_multiple_of(4);
+        let split = branch!("matmul: split", count > 1);
+        let row_bytes = 4 * u64::from(if split { padded_n } else { matmul.n });
         let too_large = || Error::BindingTooLarge {
             op: "matmul",
-            shape: values.value(product.output).shape,
+            shape: values.value(matmul.output).shape,
             bytes: row_bytes * u64::from(tile_rows) * u64::from(count),
             limit: limits.storage_range_bytes,
         };
-        windows(product, tile_rows, count, row_bytes, limits).ok_or_else(too_large)
+        windows(matmul, tile_rows, count, row_bytes, limits).ok_or_else(too_large)
     }
 }
 
-impl Product {
-    /// Refuses a product of which a binding would have to span more than it can: an operand, its copy, or a row of tiles.
+impl Matmul {
+    /// Refuses a matmul of which a binding would have to span more than it can: an operand, its copy, or a row of tiles.
     pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
         let plan = Plan::new(self, values, catalog);
         let operands = plan.operands.iter().flatten();
@@ -63,7 +63,7 @@ impl Product {
             }
         }
         plan.windows(values, catalog)?;
-        let extras = plan.product.epilogue.extras.iter();
+        let extras = plan.matmul.epilogue.extras.iter();
         let extras = extras.map(|extra| values.binding(extra.value));
         let inputs = operands.map(|source| source.binding(values)).chain(extras);
         catalog.check_inputs("matmul", plan.load, inputs)
@@ -101,45 +101,41 @@ impl Product {
 }
 
 /// Where the kernel reads each operand.
-fn operands(product: &Product, tile: &Tile, scheme: &Scheme, values: &Values) -> [Source; 2] {
-    let &Product { m, n, k, .. } = product;
+fn operands(matmul: &Matmul, tile: &Tile, scheme: &Scheme, values: &Values) -> [Source; 2] {
+    let &Matmul { m, n, k, .. } = matmul;
     match *tile {
         Tile::Shared { .. } => {
-            let lhs = in_place(&product.lhs, values, m, k, false);
-            let rhs = in_place(&product.rhs, values, n, k, false);
+            let lhs = in_place(&matmul.lhs, values, m, k, false);
+            let rhs = in_place(&matmul.rhs, values, n, k, false);
             branch!("tile: lhs in place", lhs.is_some());
             branch!("tile: rhs in place", rhs.is_some());
             let a =
-                lhs.map_or_else(|| Source::packed(product, &product.lhs, m, Packing::AsIs), Source::InPlace);
+                lhs.map_or_else(|| Source::packed(matmul, &matmul.lhs, m, Packing::AsIs), Source::InPlace);
             let b =
-                rhs.map_or_else(|| Source::packed(product, &product.rhs, n, Packing::AsIs), Source::InPlace);
+                rhs.map_or_else(|| Source::packed(matmul, &matmul.rhs, n, Packing::AsIs), Source::InPlace);
             [a, b]
         }
         Tile::Dot { .. } => {
-            let along = |factor: &Factor, across| {
-                in_place(factor, values, across, k, false).filter(|operand| operand.along_k)
+            let along = |matrix: &MatrixOperand, across| {
+                in_place(matrix, values, across, k, false).filter(|operand| operand.k_contiguous)
             };
-            let lhs = along(&product.lhs, m);
-            let rhs = along(&product.rhs, n);
+            let lhs = along(&matmul.lhs, m);
+            let rhs = along(&matmul.rhs, n);
             branch!("dot: rhs along k", rhs.is_some());
-            let rhs = rhs.or_else(|| by_fours(&product.rhs, values, [n, k]));
+            let rhs = rhs.or_else(|| by_vec4(&matmul.rhs, values, [n, k]));
             branch!("dot: lhs in place", lhs.is_some());
             branch!("dot: rhs in place", rhs.is_some());
-            let a = lhs.map_or_else(
-                || Source::packed(product, &product.lhs, m, Packing::AlongK(4)),
-                Source::InPlace,
-            );
-            let b = rhs.map_or_else(
-                || Source::packed(product, &product.rhs, n, Packing::AlongK(4)),
-                Source::InPlace,
-            );
+            let a = lhs
+                .map_or_else(|| Source::packed(matmul, &matmul.lhs, m, Packing::AlongK(4)), Source::InPlace);
+            let b = rhs
+                .map_or_else(|| Source::packed(matmul, &matmul.rhs, n, Packing::AlongK(4)), Source::InPlace);
             [a, b]
         }
         Tile::Rows { .. } => {
             let (rows, columns) = tile.extents();
             let tail = tile.takes_tails();
-            let lhs = in_place(&product.lhs, values, m, k, tail).filter(|operand| operand.along_k);
-            let rhs = in_place(&product.rhs, values, n, k, tail).filter(|operand| !operand.along_k);
+            let lhs = in_place(&matmul.lhs, values, m, k, tail).filter(|operand| operand.k_contiguous);
+            let rhs = in_place(&matmul.rhs, values, n, k, tail).filter(|operand| !operand.k_contiguous);
             branch!("rows: lhs in place", lhs.is_some());
             branch!("rows: rhs in place", rhs.is_some());
             let rhs = rhs.filter(|_| branch!("rows: tail", tail) || branch!("rows: k of fours", k % 4 == 0));
@@ -149,10 +145,10 @@ fn operands(product: &Product, tile: &Tile, scheme: &Scheme, values: &Values) ->
                 && branch!("rows: panels", n > columns);
             let rhs = rhs.filter(|_| !worth);
             let tiles = u64::from(m.div_ceil(rows)) * u64::from(n.div_ceil(columns));
-            let little =
-                branch!("rows: little", tiles * u64::from(k) <= scheme.loose_depth) && (tail || k % 4 == 0);
-            let rhs = rhs.or_else(|| loose(&product.rhs, values, [n, k], columns).filter(|_| little));
-            branch!("rows: loose", rhs.is_some_and(|rhs| rhs.loose));
+            let little = branch!("rows: little", tiles * u64::from(k) <= scheme.unaligned_depth)
+                && (tail || k % 4 == 0);
+            let rhs = rhs.or_else(|| unaligned(&matmul.rhs, values, [n, k], columns).filter(|_| little));
+            branch!("rows: unaligned", rhs.is_some_and(|rhs| rhs.unaligned));
             // With the right-hand side packed, so is the other one where that makes steps along k long ones.
             let lengthens = branch!("rows: long steps", tile.takes_long_steps())
                 && branch!("rows: k of no long steps", k % LONG_STEP != 0)
@@ -160,7 +156,7 @@ fn operands(product: &Product, tile: &Tile, scheme: &Scheme, values: &Values) ->
             let lhs =
                 lhs.filter(|_| !lengthens || branch!("rows: few columns", n < scheme.long_step_columns));
             let a = lhs.map_or_else(
-                || Source::packed(product, &product.lhs, m, Packing::AlongK(LONG_STEP)),
+                || Source::packed(matmul, &matmul.lhs, m, Packing::AlongK(LONG_STEP)),
                 Source::InPlace,
             );
             let b = match rhs {
@@ -170,7 +166,7 @@ fn operands(product: &Product, tile: &Tile, scheme: &Scheme, values: &Values) ->
                     }
                     Source::InPlace(rhs)
                 }
-                None => Source::packed(product, &product.rhs, n, Packing::Panels(columns)),
+                None => Source::packed(matmul, &matmul.rhs, n, Packing::Panels(columns)),
             };
             [a, b]
         }

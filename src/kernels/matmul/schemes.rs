@@ -1,19 +1,19 @@
-//! The catalog's rows for matrix products: kernels, tiles and when to use which. Data; nothing here decides.
+//! The catalog's rows for matmuls: kernels, tiles and when to use which. Data; nothing here decides.
 
 use crate::kernels::modules::Load;
-use crate::kernels::variant::{Abilities, Suits};
+use crate::kernels::variant::{Abilities, DefaultFor};
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
 /// A kernel with its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tile {
-    /// `glsl/product_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device uses no more lanes than
+    /// `glsl/matmul_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device uses no more lanes than
     /// its architecture likes.
     Rows { lanes: u32, rows: u32, width: u32 },
-    /// `glsl/product_tile.comp`: m x n of the result per workgroup, k at a time, a frame of rows x columns per invocation.
+    /// `glsl/matmul_tile.comp`: m x n of the result per workgroup, k at a time, a frame of rows x columns per invocation.
     Shared { m: u32, n: u32, k: u32, frame: [u32; 2] },
-    /// `glsl/product_dot.comp`: `rows` rows of the result, which has at most `columns`, per subgroup.
+    /// `glsl/matmul_dot.comp`: `rows` rows of the result, which has at most `columns`, per subgroup.
     Dot { lanes: u32, rows: u32, columns: u32 },
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Rule {
     pub(crate) accumulators: u32,
 }
 
-/// One way of carrying out products.
+/// One way of carrying out matmuls.
 #[derive(Debug)]
 pub(crate) struct Scheme {
     pub(crate) name: &'static str,
@@ -47,16 +47,16 @@ pub(crate) struct Scheme {
     pub(crate) panel_tiles: u32,
     /// Right-hand sides whose rows begin anywhere are read as they are, if tiles times k are at most so many: reading them is
     /// dearer, packing them is a dispatch.
-    pub(crate) loose_depth: u64,
+    pub(crate) unaligned_depth: u64,
     /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has so many columns.
     pub(crate) long_step_columns: u32,
     /// Results of so many elements whose rows are no whole groups of four are made aside, in rows that are, and copied.
-    pub(crate) aside_elements: u64,
+    pub(crate) padded_output_elements: u64,
     /// Rows of the left-hand side that are kept in a cache while all of the right-hand side goes by.
     pub(crate) band_bytes: u64,
     /// Whether results are stored in loops: takes half the time to compile where that is long, and registers are moved.
     pub(crate) rolled: bool,
-    pub(crate) suits: Suits,
+    pub(crate) default_for: DefaultFor,
 }
 
 impl Tile {
@@ -122,7 +122,7 @@ const SHARED_128: Tile = Tile::Shared { m: 128, n: 128, k: 16, frame: [8; 2] };
 pub(super) const SMALLEST: Tile = SHARED_32;
 
 const NO_PANELS: u64 = u64::MAX;
-const NO_ASIDE: u64 = u64::MAX;
+const NO_PADDED_OUTPUT: u64 = u64::MAX;
 
 /// A scheme of one tile for GPUs, which competes with their default on equal terms.
 const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme {
@@ -134,12 +134,12 @@ const fn tile(name: &'static str, load: Load, rules: &'static [Rule]) -> Scheme 
         least_part: 256,
         panel_elements: NO_PANELS,
         panel_tiles: ANY,
-        loose_depth: 4096,
+        unaligned_depth: 4096,
         long_step_columns: ANY,
-        aside_elements: NO_ASIDE,
+        padded_output_elements: NO_PADDED_OUTPUT,
         band_bytes: 1 << 20,
         rolled: false,
-        suits: Suits::Candidate,
+        default_for: DefaultFor::Candidate,
     }
 }
 
@@ -153,12 +153,12 @@ const fn cramped(name: &'static str, load: Load, rules: &'static [Rule], panel_e
         least_part: 64,
         panel_elements,
         panel_tiles: 2,
-        loose_depth: 256,
+        unaligned_depth: 256,
         long_step_columns: 64,
-        aside_elements: 1 << 10,
+        padded_output_elements: 1 << 10,
         band_bytes: 1 << 12,
         rolled: false,
-        suits: Suits::Tests,
+        default_for: DefaultFor::Tests,
     }
 }
 
@@ -178,12 +178,12 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         least_part: 256,
         panel_elements: 1 << 19,
         panel_tiles: 12,
-        loose_depth: 4096,
+        unaligned_depth: 4096,
         long_step_columns: 512,
-        aside_elements: 1 << 16,
+        padded_output_elements: 1 << 16,
         band_bytes: 400 << 10,
         rolled: true,
-        suits: Suits::Software,
+        default_for: DefaultFor::Software,
     },
     Scheme {
         name: "buffer-shared",
@@ -202,12 +202,12 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         least_part: 256,
         panel_elements: NO_PANELS,
         panel_tiles: ANY,
-        loose_depth: 4096,
+        unaligned_depth: 4096,
         long_step_columns: ANY,
-        aside_elements: NO_ASIDE,
+        padded_output_elements: NO_PADDED_OUTPUT,
         band_bytes: 1 << 20,
         rolled: false,
-        suits: Suits::Gpu,
+        default_for: DefaultFor::Gpu,
     },
     // For software drivers whose texel loads are not the faster ones.
     Scheme {
@@ -218,12 +218,12 @@ pub(crate) static SCHEMES: &[Scheme] = &[
         least_part: 256,
         panel_elements: 1 << 19,
         panel_tiles: 12,
-        loose_depth: 4096,
+        unaligned_depth: 4096,
         long_step_columns: 512,
-        aside_elements: 1 << 16,
+        padded_output_elements: 1 << 16,
         band_bytes: 400 << 10,
         rolled: false,
-        suits: Suits::Candidate,
+        default_for: DefaultFor::Candidate,
     },
     tile("buffer-tile-32", Load::Buffer, &[only(SHARED_32)]),
     tile("buffer-tile-64", Load::Buffer, &[only(SHARED_64)]),

@@ -1,15 +1,15 @@
-//! How a product is cut: simplified, split along k, divided into windows that bindings and grids can span. Pure.
+//! How a matmul is cut: simplified, split along k, divided into windows that bindings and grids can span. Pure.
 
 use super::operand::{LONG_STEP, Operand};
 use super::schemes::{Scheme, Tile};
 use crate::ir::branches::branch;
 use crate::ir::epilogue::Epilogue;
-use crate::ir::matmul::Product;
+use crate::ir::matmul::Matmul;
 use crate::kernels::bindings::window_bytes;
 use crate::kernels::catalog::Load;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile, Specialized};
-use crate::kernels::modules::{factors, product_dot, product_rows, product_tile, tile};
+use crate::kernels::modules::{matmul_dot, matmul_rows, matmul_tile, matrix_operands, tile};
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::Limits;
 
@@ -79,7 +79,7 @@ impl Tile {
         self,
         [a, b]: [&Operand; 2],
         [n, k]: [u32; 2],
-        (load, rolled, together): (Load, bool, Option<product_rows::Module>),
+        (load, rolled, uniform_store): (Load, bool, Option<matmul_rows::Module>),
         (epilogue, wide): (&Epilogue, bool),
     ) -> Specialized {
         let plain = epilogue.is_plain();
@@ -87,54 +87,54 @@ impl Tile {
             Tile::Rows { lanes, rows, width } => {
                 let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
                 let long = branch!("rows: steps are long", self.takes_long_steps() && padded);
-                let mut constants = Constants::<product_rows::File>::new(lanes)
-                    .with(product_rows::LANES, lanes)
-                    .with(product_rows::ROWS, rows)
-                    .with(product_rows::WIDTH, width)
-                    .with(product_rows::TAIL, self.takes_tails())
-                    .with(product_rows::ROLLED, rolled)
-                    .with(product_rows::K_STEP, if long { LONG_STEP } else { 4 });
-                if branch!("product: loose", b.loose) {
-                    constants.set(product_rows::LOOSE, true);
+                let mut constants = Constants::<matmul_rows::File>::new(lanes)
+                    .with(matmul_rows::LANES, lanes)
+                    .with(matmul_rows::ROWS, rows)
+                    .with(matmul_rows::WIDTH, width)
+                    .with(matmul_rows::TAIL, self.takes_tails())
+                    .with(matmul_rows::ROLLED, rolled)
+                    .with(matmul_rows::K_STEP, if long { LONG_STEP } else { 4 });
+                if branch!("matmul: unaligned", b.unaligned) {
+                    constants.set(matmul_rows::UNALIGNED, true);
                 }
                 set_common(a, b, (epilogue, wide), &mut constants);
-                constants.of(together.unwrap_or(match (load, plain) {
-                    (Load::Buffer, true) => product_rows::Module::BufferPlain,
-                    (Load::Buffer, false) => product_rows::Module::BufferAll,
-                    (Load::Texel, true) => product_rows::Module::TexelPlain,
-                    (Load::Texel, false) => product_rows::Module::TexelAll,
+                constants.of(uniform_store.unwrap_or(match (load, plain) {
+                    (Load::Buffer, true) => matmul_rows::Module::BufferPlain,
+                    (Load::Buffer, false) => matmul_rows::Module::BufferAll,
+                    (Load::Texel, true) => matmul_rows::Module::TexelPlain,
+                    (Load::Texel, false) => matmul_rows::Module::TexelAll,
                 }))
             }
             Tile::Dot { lanes, rows, .. } => {
-                branch!("product: dots");
-                let mut constants = Constants::<product_dot::File>::new(lanes)
-                    .with(product_dot::LANES, lanes)
-                    .with(product_dot::ROWS, rows)
-                    .with(product_dot::COLUMNS, n)
-                    .with(product_dot::ALONG_K, b.along_k);
+                branch!("matmul: dots");
+                let mut constants = Constants::<matmul_dot::File>::new(lanes)
+                    .with(matmul_dot::LANES, lanes)
+                    .with(matmul_dot::ROWS, rows)
+                    .with(matmul_dot::COLUMNS, n)
+                    .with(matmul_dot::K_CONTIGUOUS, b.k_contiguous);
                 set_common(a, b, (epilogue, wide), &mut constants);
                 constants.of(match (load, plain) {
-                    (Load::Buffer, true) => product_dot::Module::BufferPlain,
-                    (Load::Buffer, false) => product_dot::Module::BufferAll,
-                    (Load::Texel, true) => product_dot::Module::TexelPlain,
-                    (Load::Texel, false) => product_dot::Module::TexelAll,
+                    (Load::Buffer, true) => matmul_dot::Module::BufferPlain,
+                    (Load::Buffer, false) => matmul_dot::Module::BufferAll,
+                    (Load::Texel, true) => matmul_dot::Module::TexelPlain,
+                    (Load::Texel, false) => matmul_dot::Module::TexelAll,
                 })
             }
             Tile::Shared { m, n, k, frame } => {
-                let mut constants = Constants::<product_tile::File>::new((m / frame[0]) * (n / frame[1]))
+                let mut constants = Constants::<matmul_tile::File>::new((m / frame[0]) * (n / frame[1]))
                     .with(tile::TILE_M, m)
                     .with(tile::TILE_N, n)
                     .with(tile::TILE_K, k)
                     .with(tile::FRAME_M, frame[0])
                     .with(tile::FRAME_N, frame[1])
-                    .with(product_tile::A_ALONG_K, a.along_k)
-                    .with(product_tile::B_ALONG_K, b.along_k);
+                    .with(matmul_tile::A_K_CONTIGUOUS, a.k_contiguous)
+                    .with(matmul_tile::B_K_CONTIGUOUS, b.k_contiguous);
                 set_common(a, b, (epilogue, wide), &mut constants);
                 constants.of(match (load, plain) {
-                    (Load::Buffer, true) => product_tile::Module::BufferPlain,
-                    (Load::Buffer, false) => product_tile::Module::BufferAll,
-                    (Load::Texel, true) => product_tile::Module::TexelPlain,
-                    (Load::Texel, false) => product_tile::Module::TexelAll,
+                    (Load::Buffer, true) => matmul_tile::Module::BufferPlain,
+                    (Load::Buffer, false) => matmul_tile::Module::BufferAll,
+                    (Load::Texel, true) => matmul_tile::Module::TexelPlain,
+                    (Load::Texel, false) => matmul_tile::Module::TexelAll,
                 })
             }
         }
@@ -144,10 +144,10 @@ impl Tile {
 /// The constants that the kernels of all tiles have.
 fn set_common<K>(a: &Operand, b: &Operand, (epilogue, wide): (&Epilogue, bool), constants: &mut Constants<K>)
 where
-    K: KernelFile + Includes<factors::File> + Includes<crate::kernels::modules::epilogue::File>,
+    K: KernelFile + Includes<matrix_operands::File> + Includes<crate::kernels::modules::epilogue::File>,
 {
-    if branch!("product: left half", a.half) || branch!("product: right half", b.half) {
-        constants.set(factors::HALVES, u32::from(a.half) | u32::from(b.half) << 1);
+    if branch!("matmul: left f16", a.is_f16) || branch!("matmul: right f16", b.is_f16) {
+        constants.set(matrix_operands::F16_MASK, u32::from(a.is_f16) | u32::from(b.is_f16) << 1);
     }
     set_constants(epilogue, (wide, true), constants);
 }
@@ -162,10 +162,10 @@ pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: [u32; 2], limits: &Li
     workgroup_fits((m / frame[0]) * (n / frame[1]), 4 * k * (m + 4 + n + 4), limits)
 }
 
-/// The same product in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
+/// The same matmul in a shape that kernels like better: a batch that shares its right-hand side is one tall matrix,
 /// and a row vector times a transposed matrix is that matrix times a column vector.
-pub(crate) fn simplified(product: &Product) -> Product {
-    let mut p = product.clone();
+pub(crate) fn simplified(matmul: &Matmul) -> Matmul {
+    let mut p = matmul.clone();
     let one_matrix = |rows: u32, batch: [u32; 2], extents: [u32; 2], step: u32| {
         // Whether the batches lie one after the other, `rows` steps each.
         (extents[1] == 1 || batch[1] == rows * step)
@@ -173,10 +173,10 @@ pub(crate) fn simplified(product: &Product) -> Product {
     };
     let tall = p.batch != [1, 1]
         && p.rhs.batch == [0, 0]
-        && p.lhs.along_k
+        && p.lhs.k_contiguous
         && one_matrix(p.m, p.lhs.batch, p.batch, p.k)
         && p.epilogue.extras.iter().all(|extra| one_matrix(p.m, extra.batch, p.batch, extra.row));
-    if branch!("product: tall", tall) {
+    if branch!("matmul: tall", tall) {
         p.m *= p.batch[0] * p.batch[1];
         p.batch = [1, 1];
         p.lhs.batch = [0, 0];
@@ -184,17 +184,17 @@ pub(crate) fn simplified(product: &Product) -> Product {
             extra.batch = [0, 0];
         }
     }
-    if branch!("product: one row", p.m == 1 && p.n > 1) && branch!("product: turned", p.rhs.along_k) {
+    if branch!("matmul: one row", p.m == 1 && p.n > 1) && branch!("matmul: turned", p.rhs.k_contiguous) {
         (p.m, p.n) = (p.n, 1);
         std::mem::swap(&mut p.lhs, &mut p.rhs);
         // A matrix of one row or column lies along anything.
-        p.rhs.along_k = true;
+        p.rhs.k_contiguous = true;
         for extra in &mut p.epilogue.extras {
             (extra.row, extra.column) = (extra.column, 0);
         }
     }
-    p.lhs.along_k |= p.m == 1;
-    p.rhs.along_k |= p.n == 1;
+    p.lhs.k_contiguous |= p.m == 1;
+    p.rhs.k_contiguous |= p.n == 1;
     p
 }
 
@@ -206,26 +206,26 @@ pub(super) struct Split {
     pub(super) chunk: u32,
 }
 
-/// Chunks are multiples of it: whole groups of four for every kernel, and whole steps, but for those of `product_dot` on
+/// Chunks are multiples of it: whole groups of four for every kernel, and whole steps, but for those of `matmul_dot` on
 /// subgroups wider than 16, which mask the last one.
 const CHUNK: u32 = 64;
 
-pub(super) fn parts(product: &Product, tile: &Tile, scheme: &Scheme, architecture: &Architecture) -> Split {
+pub(super) fn parts(matmul: &Matmul, tile: &Tile, scheme: &Scheme, architecture: &Architecture) -> Split {
     let (rows, columns) = tile.extents();
-    let tiles = u64::from(product.m.div_ceil(rows)) * u64::from(product.n.div_ceil(columns));
-    let tiles = tiles * u64::from(product.batches());
+    let tiles = u64::from(matmul.m.div_ceil(rows)) * u64::from(matmul.n.div_ceil(columns));
+    let tiles = tiles * u64::from(matmul.batches());
     let wanted = scheme
         .busy_groups(architecture)
         .div_ceil(tiles)
         .min(8)
-        .min(u64::from(product.k / scheme.least_part))
+        .min(u64::from(matmul.k / scheme.least_part))
         .max(1);
     let longest = MOST_ITERATIONS * tile.step() / CHUNK * CHUNK;
-    let chunk = (product.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK);
-    branch!("product: split to be busy", wanted > 1);
-    branch!("product: split to be short", chunk > longest);
+    let chunk = (matmul.k.div_ceil(wanted as u32)).next_multiple_of(CHUNK);
+    branch!("matmul: split to be busy", wanted > 1);
+    branch!("matmul: split to be short", chunk > longest);
     let chunk = chunk.clamp(CHUNK, longest);
-    Split { count: product.k.div_ceil(chunk).max(1), chunk }
+    Split { count: matmul.k.div_ceil(chunk).max(1), chunk }
 }
 
 /// A part of the result that one dispatch writes: some batches whole, or some rows of one.
@@ -239,7 +239,7 @@ pub(super) struct Window {
 
 /// Windows that cover the result; `None` if not even one row of tiles fits a binding.
 pub(super) fn windows(
-    product: &Product,
+    matmul: &Matmul,
     tile_rows: u32,
     parts: u32,
     row_bytes: u64,
@@ -247,8 +247,8 @@ pub(super) fn windows(
 ) -> Option<Vec<Window>> {
     // A binding may have to begin a little before its window.
     let rows = window_bytes(limits) / (row_bytes * u64::from(parts));
-    let (m, all) = (product.m, product.batches());
-    if branch!("product: window of batches", rows >= u64::from(m)) {
+    let (m, all) = (matmul.m, matmul.batches());
+    if branch!("matmul: window of batches", rows >= u64::from(m)) {
         let most = (rows / u64::from(m)).min(u64::from(limits.groups[2] / parts)).min(u64::from(all)) as u32;
         let window = |i: u32| Window {
             first_batch: i * most,
@@ -259,7 +259,7 @@ pub(super) fn windows(
         return (most > 0).then(|| (0..all.div_ceil(most)).map(window).collect());
     }
     let rows = (rows / u64::from(tile_rows) * u64::from(tile_rows)) as u32;
-    if branch!("product: a row of tiles is too long", rows == 0) {
+    if branch!("matmul: a row of tiles is too long", rows == 0) {
         return None;
     }
     let of_batch = |batch: u32| {

@@ -1,4 +1,4 @@
-//! Parts of sums that were split among workgroups are added up, and get the epilogue: `glsl/product_sum.comp`.
+//! Parts of sums that were split among workgroups are added up, and get the epilogue: `glsl/matmul_sum.comp`.
 
 use smallvec::smallvec;
 
@@ -11,7 +11,7 @@ use crate::kernels::catalog::Load;
 use crate::kernels::epilogue::set_constants;
 use crate::kernels::launch::Launch;
 use crate::kernels::modules::constants::Constants;
-use crate::kernels::modules::product_sum;
+use crate::kernels::modules::matmul_sum;
 
 /// Invocations of a workgroup.
 const LOCAL_SIZE: u32 = 64;
@@ -37,24 +37,24 @@ impl Parts {
         epilogue: &Epilogue,
         target: Access,
     ) -> Result<Command> {
-        let vecs = self.pitch / 4;
+        let vec4s = self.pitch / 4;
         let push = Push {
             k: self.count,
             tiles_m: self.rows,
             band: 1,
             batches: self.batches,
-            a_row: vecs,
-            a_batch: [self.batches * self.rows * vecs, self.rows * vecs],
+            a_row: vec4s,
+            a_batch: [self.batches * self.rows * vec4s, self.rows * vec4s],
             result,
             ..Push::default()
         };
-        let mut constants = Constants::<product_sum::File>::new(LOCAL_SIZE);
+        let mut constants = Constants::<matmul_sum::File>::new(LOCAL_SIZE);
         set_constants(epilogue, (result.n.is_multiple_of(4), true), &mut constants);
         let kernel = constants.of(match (launch.load, epilogue.is_plain()) {
-            (Load::Buffer, true) => product_sum::Module::BufferPlain,
-            (Load::Buffer, false) => product_sum::Module::BufferAll,
-            (Load::Texel, true) => product_sum::Module::TexelPlain,
-            (Load::Texel, false) => product_sum::Module::TexelAll,
+            (Load::Buffer, true) => matmul_sum::Module::BufferPlain,
+            (Load::Buffer, false) => matmul_sum::Module::BufferAll,
+            (Load::Texel, true) => matmul_sum::Module::TexelPlain,
+            (Load::Texel, false) => matmul_sum::Module::TexelAll,
         });
         let [x0, x1] = epilogue.inputs(self.value).map(|value| values.whole(value, false));
         let accesses = smallvec![values.whole(self.value, false), x0, x1, target];

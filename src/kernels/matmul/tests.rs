@@ -1,4 +1,4 @@
-//! How products are cut and which dispatches they become, without a device.
+//! How matmuls are cut and which dispatches they become, without a device.
 
 use smallvec::smallvec;
 
@@ -8,18 +8,18 @@ use super::shape::{MOST_ITERATIONS, Window, parts, simplified, windows};
 use crate::error::Error;
 use crate::ir::command::{Action, Command};
 use crate::ir::epilogue::{Epilogue, Extra, Source, Step};
-use crate::ir::matmul::{Factor, Product};
+use crate::ir::matmul::{Matmul, MatrixOperand};
 use crate::ir::op_code::OpCode;
 use crate::ir::value::{Label, LabelName, Origin, Values};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::families;
 use crate::kernels::modules::constants::Constant;
-use crate::kernels::modules::{product_dot, tile};
+use crate::kernels::modules::{matmul_dot, tile};
 use crate::shape::{DType, Shape};
 use crate::vk::architecture::Architecture;
 use crate::vk::physical::{DeviceInfo, DeviceKind};
 
-fn product(values: &mut Values, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product {
+fn matmul(values: &mut Values, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Matmul {
     let mut value = |extents: [u32; 4]| {
         values.add_value(Shape::from(extents.map(|e| e as usize)), DType::F32, Origin::Produced)
     };
@@ -29,10 +29,10 @@ fn product(values: &mut Values, [m, n, k]: [u32; 3], batch: [u32; 2]) -> Product
         [1, _] => [0, rows * columns],
         _ => [inner * rows * columns, rows * columns],
     };
-    let lhs = Factor { value: value([outer, inner, m, k]), along_k: true, batch: strides(m, k) };
-    let rhs = Factor { value: value([outer, inner, k, n]), along_k: false, batch: strides(k, n) };
+    let lhs = MatrixOperand { value: value([outer, inner, m, k]), k_contiguous: true, batch: strides(m, k) };
+    let rhs = MatrixOperand { value: value([outer, inner, k, n]), k_contiguous: false, batch: strides(k, n) };
     let output = value([outer, inner, m, n]);
-    Product { m, n, k, batch, lhs, rhs, alpha: 1.0, epilogue: Epilogue::default(), output }
+    Matmul { m, n, k, batch, lhs, rhs, alpha: 1.0, epilogue: Epilogue::default(), output }
 }
 
 /// What a device with such subgroups gets.
@@ -60,10 +60,10 @@ fn catalog(variant: &str, change: impl FnOnce(&mut DeviceInfo)) -> Catalog {
     Catalog::new(families::ALL, &info, &wanted).expect("there is such a variant")
 }
 
-fn lower(product: &Product, values: &mut Values, catalog: &Catalog) -> Result<Vec<Command>, Error> {
+fn lower(matmul: &Matmul, values: &mut Values, catalog: &Catalog) -> Result<Vec<Command>, Error> {
     let label = Label { op: LabelName::Op("matmul"), shape: Shape::default(), dtype: DType::F32 };
     let mut commands = Vec::new();
-    product.lower(&label, values, catalog, &mut commands)?;
+    matmul.lower(&label, values, catalog, &mut commands)?;
     Ok(commands)
 }
 
@@ -85,7 +85,7 @@ fn parts_cover_k_and_no_loop_is_too_long() {
     for (scheme, tile) in tiles() {
         for k in [0, 1, 63, 64, 65, 1000, 65_537, 1_041_004, 20_000_000, i32::MAX as u32] {
             for [m, n] in [[1, 1], [5, 5], [1, 4096], [4096, 3], [4096, 4096]] {
-                let split = parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme, &architecture(32));
+                let split = parts(&matmul(&mut values, [m, n, k], [1, 1]), &tile, scheme, &architecture(32));
                 let what = format!("{} {tile:?} {m}x{n}x{k}: {split:?}", scheme.name);
                 assert!(split.count >= 1 && split.chunk.is_multiple_of(64) && split.chunk > 0, "{what}");
                 let covered = u64::from(split.count) * u64::from(split.chunk);
@@ -105,7 +105,7 @@ fn parts_cover_k_and_no_loop_is_too_long() {
     }
 }
 
-/// `glsl/product_tile.comp` counts on it: what an invocation loads next is a constant distance away.
+/// `glsl/matmul_tile.comp` counts on it: what an invocation loads next is a constant distance away.
 #[test]
 fn workgroups_of_tiles_load_whole_rows() {
     for (_, tile) in tiles() {
@@ -127,7 +127,7 @@ fn k_is_split_while_tiles_are_few_and_parts_are_worth_it() {
     let scheme = SCHEMES.iter().find(|scheme| scheme.name == "buffer-shared").expect("the GPUs' own");
     let tile = Tile::Shared { m: 32, n: 32, k: 16, frame: [4; 2] };
     let mut count =
-        |m, n, k| parts(&product(&mut values, [m, n, k], [1, 1]), &tile, scheme, &architecture(32)).count;
+        |m, n, k| parts(&matmul(&mut values, [m, n, k], [1, 1]), &tile, scheme, &architecture(32)).count;
     // Never more than eight, never less than 256 of k, and none where tiles are enough.
     assert_eq!(count(32, 32, 100_000), 8);
     assert_eq!(count(32, 32, 1024), 4);
@@ -150,12 +150,12 @@ fn windows_cover_the_result_once_and_fit_bindings() {
         ([1, 3, 8], [1, 70_000]),
     ] {
         for (tile_rows, count) in [(1, 1), (32, 1), (32, 4), (4, 8)] {
-            let product = product(&mut values, shape, batch);
-            let row_bytes = 4 * u64::from(product.n.next_multiple_of(4));
-            let all = windows(&product, tile_rows, count, row_bytes, &limits).expect("fits");
+            let matmul = matmul(&mut values, shape, batch);
+            let row_bytes = 4 * u64::from(matmul.n.next_multiple_of(4));
+            let all = windows(&matmul, tile_rows, count, row_bytes, &limits).expect("fits");
             let mut covered = Vec::new();
             for Window { first_batch, batches, first_row, rows } in all {
-                assert!(batches == 1 || (first_row, rows) == (0, product.m));
+                assert!(batches == 1 || (first_row, rows) == (0, matmul.m));
                 // Windows begin with whole tiles.
                 assert!(first_row % tile_rows == 0 && batches * count <= limits.groups[2]);
                 let bytes = u64::from(batches * rows * count) * row_bytes;
@@ -163,11 +163,11 @@ fn windows_cover_the_result_once_and_fit_bindings() {
                 let rows = move |b| (first_row..first_row + rows).map(move |row| (b, row));
                 covered.extend((first_batch..first_batch + batches).flat_map(rows));
             }
-            let whole = (0..product.batches()).flat_map(|b| (0..product.m).map(move |row| (b, row)));
+            let whole = (0..matmul.batches()).flat_map(|b| (0..matmul.m).map(move |row| (b, row)));
             assert!(whole.eq(covered), "{shape:?} {batch:?}");
         }
     }
-    let wide = product(&mut values, [64, 1 << 14, 8], [1, 1]);
+    let wide = matmul(&mut values, [64, 1 << 14, 8], [1, 1]);
     assert_eq!(windows(&wide, 32, 1, 1 << 16, &limits), None);
 }
 
@@ -176,10 +176,10 @@ fn windows_cover_the_result_once_and_fit_bindings() {
 fn parts_of_later_windows_know_their_rows() {
     let catalog = catalog("buffer-tile-32", |info| info.limits.storage_range_bytes = 600_064);
     let mut values = Values::default();
-    let product = product(&mut values, [288, 288, 512], [1, 1]);
-    let commands = lower(&product, &mut values, &catalog).expect("operands fit");
+    let matmul = matmul(&mut values, [288, 288, 512], [1, 1]);
+    let commands = lower(&matmul, &mut values, &catalog).expect("operands fit");
     let modules: Vec<_> = modules(&commands, tile::TILE_M).into_iter().map(|(module, _)| module).collect();
-    let each = ["product_tile.buffer.plain", "product_sum.buffer.plain"];
+    let each = ["matmul_tile.buffer.plain", "matmul_sum.buffer.plain"];
     assert_eq!(modules, [each, each].concat());
     let push = |command: &Command| match &command.action {
         Action::Dispatch { push, .. } => bytemuck::pod_read_unaligned::<Push>(push),
@@ -195,7 +195,7 @@ fn parts_of_later_windows_know_their_rows() {
         assert_eq!(offset + bytes, 4 * 288 * u64::from(first_row + rows));
     }
     // An operand that no binding spans is refused, with its size.
-    let long = super::tests::product(&mut values, [300, 8, 512], [1, 1]);
+    let long = super::tests::matmul(&mut values, [300, 8, 512], [1, 1]);
     let refused = lower(&long, &mut values, &catalog);
     assert!(
         matches!(refused, Err(Error::BindingTooLarge { op: "matmul", bytes: 614_400, .. })),
@@ -209,8 +209,8 @@ fn a_copy_beyond_what_indices_count_is_refused() {
     // The left-hand side is copied, since its rows begin anywhere. Four times 2^29 elements are 8 GiB.
     for (rows, fits) in [((1 << 16) - 32, true), (1 << 16, false)] {
         let mut values = Values::default();
-        let product = product(&mut values, [rows, 4, (1 << 15) - 1], [1, 1]);
-        let made = lower(&product, &mut values, &catalog);
+        let matmul = matmul(&mut values, [rows, 4, (1 << 15) - 1], [1, 1]);
+        let made = lower(&matmul, &mut values, &catalog);
         if fits {
             assert!(made.is_ok(), "{rows}: {made:?}");
         } else {
@@ -232,25 +232,25 @@ fn tiles_are_large_where_there_are_enough_of_them() {
     };
     let tile_of = |catalog: &Catalog, [m, n, k]: [u32; 3]| {
         let mut values = Values::default();
-        let product = product(&mut values, [m, n, k], [1, 1]);
-        let all = modules(&lower(&product, &mut values, catalog).expect("fits"), tile::TILE_M);
-        all.into_iter().find(|(module, _)| module != "product_pack.buffer").expect("a kernel")
+        let matmul = matmul(&mut values, [m, n, k], [1, 1]);
+        let all = modules(&lower(&matmul, &mut values, catalog).expect("fits"), tile::TILE_M);
+        all.into_iter().find(|(module, _)| module != "matmul_pack.buffer").expect("a kernel")
     };
     let extents_of = |catalog: &Catalog, shape: [u32; 3]| {
         let mut values = Values::default();
-        let product = product(&mut values, shape, [1, 1]);
-        let commands = lower(&product, &mut values, catalog).expect("fits");
+        let matmul = matmul(&mut values, shape, [1, 1]);
+        let commands = lower(&matmul, &mut values, catalog).expect("fits");
         [tile::TILE_M, tile::TILE_N].map(|constant| modules(&commands, constant)[0].1.unwrap_or(0))
     };
     let all = catalog("buffer-shared", roomy);
-    let tile = |size: u32| ("product_tile.buffer.plain".to_owned(), Some(size));
+    let tile = |size: u32| ("matmul_tile.buffer.plain".to_owned(), Some(size));
     assert_eq!(extents_of(&all, [2048, 1024, 64]), [128, 128]);
     assert_eq!(extents_of(&all, [1024, 1024, 64]), [128, 64]);
     assert_eq!(extents_of(&all, [1024, 512, 64]), [64, 64]);
     assert_eq!(tile_of(&all, [256, 256, 64]), tile(32));
-    assert_eq!(tile_of(&all, [256, 16, 64]).0, "product_dot.buffer.plain");
+    assert_eq!(tile_of(&all, [256, 16, 64]).0, "matmul_dot.buffer.plain");
     assert_eq!(tile_of(&all, [256, 17, 64]), tile(32));
-    assert_eq!(tile_of(&all, [1, 256, 64]).0, "product_rows.buffer.plain");
+    assert_eq!(tile_of(&all, [1, 256, 64]).0, "matmul_rows.buffer.plain");
 
     // The least that Vulkan asks for: 128 invocations and 16 KiB.
     let least = catalog("buffer-shared", |_| ());
@@ -287,15 +287,15 @@ fn tiles_are_large_where_there_are_enough_of_them() {
         info.limits.subgroup_sizes = [8, 32];
         info.features.subgroup_size_control = true;
     });
-    assert_eq!(tile_of(&asked, [256, 4, 64]).0, "product_dot.buffer.plain");
+    assert_eq!(tile_of(&asked, [256, 4, 64]).0, "matmul_dot.buffer.plain");
 }
 
 #[test]
 fn operands_that_stand_in_for_others_are_not_counted() {
     let catalog = catalog("buffer-shared", |_| ());
     let mut values = Values::default();
-    let mut square = product(&mut values, [64, 64, 32], [1, 1]);
-    let mut bytes = |product: &Product| lower(product, &mut values, &catalog).expect("fits")[0].cost.bytes;
+    let mut square = matmul(&mut values, [64, 64, 32], [1, 1]);
+    let mut bytes = |matmul: &Matmul| lower(matmul, &mut values, &catalog).expect("fits")[0].cost.bytes;
     assert_eq!(bytes(&square), Some(4 * (64 * 32 + 32 * 64 + 64 * 64)));
     square.rhs = square.lhs;
     assert_eq!(bytes(&square), Some(4 * (64 * 32 + 64 * 64)), "a matrix times its own transpose");
@@ -304,13 +304,13 @@ fn operands_that_stand_in_for_others_are_not_counted() {
 #[test]
 fn few_columns_are_read_where_they_are_unless_k_ends_within_four() {
     let catalog = catalog("buffer-shared", |_| ());
-    let dispatches = |shape: [u32; 3], along_k: bool| {
+    let dispatches = |shape: [u32; 3], k_contiguous: bool| {
         let mut values = Values::default();
-        let mut product = product(&mut values, shape, [1, 1]);
-        product.rhs.along_k = along_k;
-        let along = modules(&lower(&product, &mut values, &catalog).expect("fits"), product_dot::ALONG_K);
+        let mut matmul = matmul(&mut values, shape, [1, 1]);
+        matmul.rhs.k_contiguous = k_contiguous;
+        let along = modules(&lower(&matmul, &mut values, &catalog).expect("fits"), matmul_dot::K_CONTIGUOUS);
         let last = along.last().cloned().expect("a kernel");
-        assert_eq!(last.0, "product_dot.buffer.plain");
+        assert_eq!(last.0, "matmul_dot.buffer.plain");
         (along.len(), last.1 == Some(1))
     };
     assert_eq!(dispatches([64, 10, 256], false), (1, false));
@@ -344,16 +344,16 @@ fn only_what_a_device_can_run_is_up_for_choice() {
 }
 
 #[test]
-fn products_become_what_kernels_like_better() {
+fn matmuls_become_what_kernels_like_better() {
     let mut values = Values::default();
     // A batch that shares its right-hand side is one tall matrix.
-    let mut shared = product(&mut values, [5, 7, 9], [2, 3]);
+    let mut shared = matmul(&mut values, [5, 7, 9], [2, 3]);
     shared.rhs.batch = [0; 2];
-    let extra = Extra { value: shared.output, batch: [3 * 35, 35], row: 7, column: 1, half: false };
+    let extra = Extra { value: shared.output, batch: [3 * 35, 35], row: 7, column: 1, is_f16: false };
     shared.epilogue = Epilogue {
         steps: smallvec![Step {
             op: OpCode::AddF32,
-            operands: [Source::Product, Source::Extra(0), Source::Product]
+            operands: [Source::Accumulator, Source::Extra(0), Source::Accumulator]
         }],
         extras: smallvec![extra],
         ..Epilogue::default()
@@ -370,16 +370,16 @@ fn products_become_what_kernels_like_better() {
     gaps.lhs.batch = [3 * 46, 46];
     assert_eq!(simplified(&gaps).batch, [2, 3]);
     let mut across = shared;
-    across.lhs.along_k = false;
+    across.lhs.k_contiguous = false;
     assert_eq!(simplified(&across).batch, [2, 3]);
 
     // A row times a transposed matrix is that matrix times a column; what was a column of the epilogue is a row.
-    let mut row = product(&mut values, [1, 40, 9], [1, 1]);
-    row.rhs.along_k = true;
+    let mut row = matmul(&mut values, [1, 40, 9], [1, 1]);
+    row.rhs.k_contiguous = true;
     row.epilogue.extras = smallvec![Extra { batch: [0; 2], row: 0, ..extra }];
     let (lhs, rhs) = (row.lhs.value, row.rhs.value);
     let turned = simplified(&row);
     assert_eq!((turned.m, turned.n, turned.lhs.value, turned.rhs.value), (40, 1, rhs, lhs));
-    assert!(turned.lhs.along_k && turned.rhs.along_k);
+    assert!(turned.lhs.k_contiguous && turned.rhs.k_contiguous);
     assert_eq!((turned.epilogue.extras[0].row, turned.epilogue.extras[0].column), (1, 0));
 }

@@ -1,7 +1,7 @@
 //! Scans, sorts and searches along an axis.
 
-mod cut;
 mod radix;
 mod scan;
 mod search;
 mod segments;
+mod split;

@@ -1,10 +1,10 @@
-//! Stable sorts by digits of four bits, the lowest first: dispatches of `glsl/radix_count.comp` and `radix_place.comp`, with a
+//! Stable sorts by digits of four bits, the lowest first: dispatches of `glsl/radix_count.comp` and `radix_scatter.comp`, with a
 //! scan of the counts between them.
 
 use smallvec::smallvec;
 
-use super::cut::LOCAL_SIZE;
 use super::scan::running_counts;
+use super::split::LOCAL_SIZE;
 use crate::error::{Error, Result};
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
@@ -15,7 +15,7 @@ use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
 use crate::kernels::division::division;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
-use crate::kernels::modules::{radix, radix_count, radix_place};
+use crate::kernels::modules::{radix, radix_count, radix_scatter};
 use crate::shape::{DType, Shape};
 
 /// Keys of a run: fewer than 256, since counts are bytes, and whole groups of four.
@@ -135,14 +135,14 @@ impl Lowering<'_> {
         let with_keys = !last || self.sort.sorted.is_some();
         let with_places = self.sort.places.is_some();
         let module = match self.load {
-            Load::Buffer => radix_place::Module::Buffer,
-            Load::Texel => radix_place::Module::Texel,
+            Load::Buffer => radix_scatter::Module::Buffer,
+            Load::Texel => radix_scatter::Module::Texel,
         };
-        let action = self.dispatch::<radix_place::File>(&pass, module, |constants| {
+        let action = self.dispatch::<radix_scatter::File>(&pass, module, |constants| {
             constants
-                .with(radix_place::LAST, last)
-                .with(radix_place::WITH_KEYS, with_keys)
-                .with(radix_place::WITH_PLACES, with_places)
+                .with(radix_scatter::LAST, last)
+                .with(radix_scatter::WITH_KEYS, with_keys)
+                .with(radix_scatter::WITH_PLACES, with_places)
         })?;
         let reads = [pass.keys, firsts, pass.places].map(|value| values.whole(value, false));
         // A binding that nothing is written to is that of the other result.

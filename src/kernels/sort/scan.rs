@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::cut::{LOCAL_SIZE, lanes};
+use super::split::{LOCAL_SIZE, lanes};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
@@ -66,7 +66,7 @@ impl Scan {
     }
 
     /// Parts of a row or column, and elements of a part.
-    fn cut(&self, walk: Walk, catalog: &Catalog) -> (u64, u64) {
+    fn split(&self, walk: Walk, catalog: &Catalog) -> (u64, u64) {
         let Geometry { extent, .. } = self.geometry;
         let lines = self.geometry.results() / if walk == Walk::Across { 4 } else { 1 };
         let parts = (lanes(catalog) / lines.max(1)).clamp(1, extent.div_ceil(LEAST_CHUNK));
@@ -88,7 +88,7 @@ impl Scan {
             false if branch!("scan: columns by fours", inner.is_multiple_of(4)) => Walk::Across,
             _ => Walk::Single,
         };
-        let (parts, chunk) = self.cut(walk, catalog);
+        let (parts, chunk) = self.split(walk, catalog);
         if branch!("scan: whole lines", parts == 1) {
             let command = self.pass(
                 (Pass::Alone, walk),
@@ -106,12 +106,12 @@ impl Scan {
         let dtype = values.value(self.output).dtype;
         let [totals, carries] = [0; 2].map(|_| values.add_value(shape, dtype, Origin::Produced));
         let part = |op| Label { op: LabelName::Op(op), ..label.clone() };
-        let cut = (parts, chunk);
+        let split = (parts, chunk);
         commands.push(self.pass(
             (Pass::Totals, walk),
             self.input,
             totals,
-            cut,
+            split,
             &part("scan totals"),
             values,
             catalog,
@@ -126,7 +126,15 @@ impl Scan {
             ..*self
         };
         of_totals.lower(&part("scan carries"), values, catalog, commands)?;
-        commands.push(self.pass((Pass::Carried, walk), carries, self.output, cut, label, values, catalog)?);
+        commands.push(self.pass(
+            (Pass::Carried, walk),
+            carries,
+            self.output,
+            split,
+            label,
+            values,
+            catalog,
+        )?);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::cut::LOCAL_SIZE;
+use super::split::LOCAL_SIZE;
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};

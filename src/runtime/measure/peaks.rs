@@ -25,7 +25,7 @@ use crate::runtime::profile::probe::ProfileRequest;
 use crate::runtime::recording::Recording;
 use crate::runtime::submission::Submission;
 use crate::runtime::tensor::Tensor;
-use crate::schedule::program::Program;
+use crate::schedule::compiled_graph::CompiledGraph;
 use crate::shape::{DType, Shape};
 use crate::vk::raw::HostSync;
 
@@ -100,10 +100,10 @@ impl Ground {
         let core = self.gpu.core();
         let lease = |tensor: &Tensor| tensor.storage.settled("peak", tensor.shape()).map(|(lease, _)| lease);
         let leases = vec![lease(&self.set)?, lease(&self.out)?];
-        let program = Program::of(lowered, leases.len());
+        let compiled = CompiledGraph::of(lowered, leases.len());
         let submitted = execute(
             core,
-            program,
+            compiled,
             &[],
             Outside { leases, states: &[] },
             ProfileRequest::host_only(),

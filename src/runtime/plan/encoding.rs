@@ -13,7 +13,7 @@ use crate::runtime::execute::{encode_commands, finish};
 use crate::runtime::pool::Lease;
 use crate::runtime::profile::Profiling;
 use crate::runtime::profile::probe::Probe;
-use crate::schedule::program::Program;
+use crate::schedule::compiled_graph::CompiledGraph;
 use crate::vk::command::CommandSlot;
 
 /// So many encoded copies are made before an idle one is encoded anew for other memory.
@@ -53,7 +53,7 @@ impl Copy {
 /// What a copy is encoded from.
 pub(super) struct Encoding<'a> {
     pub(super) core: &'a Core,
-    pub(super) program: &'a Program,
+    pub(super) compiled: &'a CompiledGraph,
     pub(super) segments: &'a [Segment],
     /// The plan's own blocks, and those from outside, by number.
     pub(super) own: &'a [Option<Lease>],
@@ -104,7 +104,7 @@ impl Encoding<'_> {
     }
 
     fn own_uses(&self) -> Vec<BlockUse> {
-        let blocks = self.own.iter().zip(&self.program.usage);
+        let blocks = self.own.iter().zip(&self.compiled.usage);
         let uses = blocks
             .filter_map(|(lease, usage)| Some(BlockUse::new(lease.as_ref()?, self.probe.usage(*usage))));
         uses.collect()
@@ -149,8 +149,14 @@ impl Encoding<'_> {
             }
             let buffer = |block: usize| &self.block(block).block().buffer;
             // Its pipelines were made with the plan.
-            let _ =
-                encode_commands(self.core, slot, self.program, segment.commands.clone(), buffer, self.probe)?;
+            let _ = encode_commands(
+                self.core,
+                slot,
+                self.compiled,
+                segment.commands.clone(),
+                buffer,
+                self.probe,
+            )?;
             if i + 1 == self.segments.len() { finish(slot, self.probe)? } else { slot.end()? }
         }
         copy.bound = Some(self.blocks.iter().map(serial_of).collect());

@@ -8,7 +8,7 @@ use super::profiler::Profiler;
 use super::ticket::{HostTimes, RowPlan, Ticket, thread_name};
 use crate::error::Result;
 use crate::runtime::pipelines::PipelineBuildStats;
-use crate::schedule::program::Usage;
+use crate::schedule::compiled_graph::Usage;
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
 use crate::vk::query::Stamp;

@@ -12,7 +12,7 @@ use crate::error::{ProfileError, Result};
 use crate::ir::command::{Action, Cost};
 use crate::ir::value::Label;
 use crate::runtime::pipelines::PipelineBuildStats;
-use crate::schedule::program::Program;
+use crate::schedule::compiled_graph::CompiledGraph;
 use crate::vk::command::CommandSlot;
 use crate::vk::device::Device;
 
@@ -39,16 +39,16 @@ pub(crate) struct HostTimes {
 }
 
 impl RowPlan {
-    /// The rows of a program, each alone if it is `isolated`.
-    pub(crate) fn all(program: &Program, isolated: bool) -> Arc<[RowPlan]> {
-        let mut rows: Vec<RowPlan> = Vec::with_capacity(program.lowered.commands.len());
+    /// The rows of a compiled graph, each alone if it is `isolated`.
+    pub(crate) fn all(compiled: &CompiledGraph, isolated: bool) -> Arc<[RowPlan]> {
+        let mut rows: Vec<RowPlan> = Vec::with_capacity(compiled.lowered.commands.len());
         // The first row since the last barrier: rows since then may overlap each other.
         let mut side_by_side = 0;
         let close = |group: &mut [RowPlan]| {
             let several = group.len() > 1;
             group.iter_mut().for_each(|row| row.overlaps = several);
         };
-        for (command, &barrier) in program.lowered.commands.iter().zip(&program.barriers) {
+        for (command, &barrier) in compiled.lowered.commands.iter().zip(&compiled.barriers) {
             if barrier || isolated {
                 close(&mut rows[side_by_side..]);
                 side_by_side = rows.len();

@@ -9,18 +9,18 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
-use crate::ir::elementwise::Map;
+use crate::ir::elementwise::Elementwise;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::reduce::Reduce;
 use crate::ir::reduce::Reduction;
 use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::cutting::{Habits, PushSlab, Reads, check_states, column_group};
 use crate::kernels::axis::prologue::{self, Bound};
 use crate::kernels::axis::reduction::Finish;
-use crate::kernels::axis::span::{
-    Cut, Geometry, Layout, Slab, input_window, load_of, output_window, subgroup,
+use crate::kernels::axis::split::{
+    AxisSplit, DispatchRange, Geometry, Layout, input_window, load_of, output_window, subgroup,
 };
-use crate::kernels::axis::team::NARROW_GROUP;
+use crate::kernels::axis::split_heuristics::{PushRange, Reads, SplitHeuristics, check_states, column_group};
+use crate::kernels::axis::threads_per_row::ONE_LANE_GROUP;
 use crate::kernels::bindings::{grid, window_bytes};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
@@ -37,23 +37,25 @@ const STATE_BYTES: u64 = 16;
 /// How rows get their invocations.
 struct Widths {
     /// Rows up to this many elements get one invocation each.
-    narrow: u64,
+    one_lane: u64,
     /// Rows and parts from this many elements on get a workgroup each.
     wide: u64,
 }
 
 fn widths(tree: Tree) -> Widths {
     match tree {
-        Tree::Shuffle => Widths { narrow: 128, wide: 4096 },
-        Tree::Shared | Tree::Apart => Widths { narrow: 16, wide: 2048 },
+        Tree::Shuffle => Widths { one_lane: 128, wide: 4096 },
+        Tree::Shared | Tree::Apart => Widths { one_lane: 16, wide: 2048 },
     }
 }
 
-fn habits(tree: Tree) -> Habits {
+fn split_heuristics(tree: Tree) -> SplitHeuristics {
     match tree {
-        Tree::Shuffle => Habits { least_chunk: 16_384, units: 64, column_lanes: 512, least_rows: 64 },
+        Tree::Shuffle => {
+            SplitHeuristics { least_chunk: 16_384, units: 64, column_lanes: 512, least_rows: 64 }
+        }
         Tree::Shared | Tree::Apart => {
-            Habits { least_chunk: 8192, units: 512, column_lanes: 65_536, least_rows: 32 }
+            SplitHeuristics { least_chunk: 8192, units: 512, column_lanes: 65_536, least_rows: 32 }
         }
     }
 }
@@ -68,26 +70,26 @@ const MOST_STATES: u64 = 4096;
 
 /// Invocations per row and per workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Team {
+struct ReduceThreads {
     lanes: u32,
     local_size: u32,
 }
 
-impl Team {
-    fn new(variant: &Variant, catalog: &Catalog, narrow: bool, wide: bool) -> Team {
+impl ReduceThreads {
+    fn new(variant: &Variant, catalog: &Catalog, one_lane: bool, wide: bool) -> ReduceThreads {
         let most = variant.local_size.min(catalog.limits.invocations);
         match variant.tree {
-            _ if branch!("reduce: narrow", narrow) => {
-                Team { lanes: 1, local_size: NARROW_GROUP.min(catalog.limits.invocations) }
+            _ if branch!("reduce: one lane", one_lane) => {
+                ReduceThreads { lanes: 1, local_size: ONE_LANE_GROUP.min(catalog.limits.invocations) }
             }
             Tree::Shuffle => {
                 let lanes = subgroup(catalog);
-                Team {
+                ReduceThreads {
                     lanes,
                     local_size: if branch!("reduce: wide", wide) { lanes } else { most.max(lanes) },
                 }
             }
-            Tree::Shared | Tree::Apart => Team {
+            Tree::Shared | Tree::Apart => ReduceThreads {
                 lanes: if branch!("reduce: wide, shared", wide) { most } else { 32.min(most) },
                 local_size: most,
             },
@@ -120,7 +122,7 @@ struct PushRows {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushColumns {
-    slab: PushSlab,
+    range: PushRange,
     count: u32,
     inner: u32,
     first_four: u32,
@@ -160,14 +162,14 @@ impl Reduce {
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
         let elements = values.value(self.input).shape.elements() as u64;
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
-        let cutting = Cutting::new(self, values, catalog, variant);
-        if cutting.is_short() {
+        let split_plan = SplitPlan::new(self, values, catalog, variant);
+        if split_plan.is_short() {
             return Ok(());
         }
-        let (geometry, cut) = (self.geometry, cutting.cut());
-        cutting.check_states(geometry, cut.parts, label.shape)?;
-        let layout = Layout { geometry, cut, out_bytes: STATE_BYTES };
-        layout.check(cutting.windowed(cutting.load()), label.shape, self.op, &catalog.limits)
+        let (geometry, split) = (self.geometry, split_plan.split());
+        split_plan.check_states(geometry, split.parts, label.shape)?;
+        let layout = Layout { geometry, split, out_bytes: STATE_BYTES };
+        layout.check(split_plan.windowed(split_plan.load()), label.shape, self.op, &catalog.limits)
     }
 
     /// Appends the dispatches that carry it out: one; where rows or columns are long and few, more that join parts.
@@ -183,37 +185,37 @@ impl Reduce {
         Lowering { reduce: self, label, values, catalog, variant, dtype, commands }.run()
     }
 
-    /// Whether it can run this program as it loads: it reduces whole rows of one input, and not many short ones, which
+    /// Whether it can run this elementwise op as it loads: it reduces whole rows of one input, and not many short ones, which
     /// are added up in another order.
-    pub(crate) fn takes(&self, head: &Map) -> bool {
+    pub(crate) fn takes(&self, prologue: &Elementwise) -> bool {
         branch!("reduce: of one", self.second.is_none())
-            && self.head.is_none()
-            && branch!("reduce: headed rows", self.geometry.is_rows())
-            && branch!("reduce: headed long", !short::is_worth_it(self.geometry))
-            && prologue::fits(head)
+            && self.prologue.is_none()
+            && branch!("reduce: prologue, rows", self.geometry.is_rows())
+            && branch!("reduce: prologue, long", !short::is_worth_it(self.geometry))
+            && prologue::fits(prologue)
     }
 }
 
 /// What is decided before anything is appended: how a reduction is read and cut.
-struct Cutting<'a> {
+struct SplitPlan<'a> {
     reduce: &'a Reduce,
     reads: Reads<'a>,
 }
 
-impl<'a> Cutting<'a> {
+impl<'a> SplitPlan<'a> {
     fn new(
         reduce: &'a Reduce,
         values: &'a Values,
         catalog: &'a Catalog,
         variant: &'static Variant,
-    ) -> Cutting<'a> {
-        let own = prologue::inputs(reduce.head.as_ref(), reduce.input);
+    ) -> SplitPlan<'a> {
+        let own = prologue::inputs(reduce.prologue.as_ref(), reduce.input);
         let inputs = own.into_iter().chain(reduce.second).collect();
-        Cutting { reduce, reads: Reads { inputs, values, catalog, variant } }
+        SplitPlan { reduce, reads: Reads { inputs, values, catalog, variant } }
     }
 
-    fn cut(&self) -> Cut {
-        if self.reduce.geometry.is_rows() { self.cut_rows() } else { self.cut_columns() }
+    fn split(&self) -> AxisSplit {
+        if self.reduce.geometry.is_rows() { self.split_rows() } else { self.split_columns() }
     }
 
     fn check_states(&self, geometry: Geometry, parts: u64, shape: Shape) -> Result<()> {
@@ -233,22 +235,22 @@ impl<'a> Cutting<'a> {
         self.reads.load(None)
     }
 
-    fn cut_rows(&self) -> Cut {
+    fn split_rows(&self) -> AxisSplit {
         let (geometry, Reads { catalog, variant, .. }) = (self.reduce.geometry, &self.reads);
-        if branch!("reduce: uncut", geometry.extent <= widths(variant.tree).narrow) {
-            return Cut { chunk: geometry.extent, parts: 1 };
+        if branch!("reduce: not split", geometry.extent <= widths(variant.tree).one_lane) {
+            return AxisSplit { chunk: geometry.extent, parts: 1 };
         }
-        let team = Team::new(variant, catalog, false, true);
-        let grain = 4 * BLOCK * u64::from(team.lanes);
+        let threads = ReduceThreads::new(variant, catalog, false, true);
+        let grain = 4 * BLOCK * u64::from(threads.lanes);
         let mut most = grain * MOST_BLOCKS;
         if branch!("reduce: rows in windows", self.windowed(self.load())) {
             // A part must fit a binding.
             most = most.min(window_bytes(&catalog.limits) / (4 * grain) * grain);
         }
-        habits(variant.tree).cut_rows(geometry, grain, most)
+        split_heuristics(variant.tree).split_rows(geometry, grain, most)
     }
 
-    fn cut_columns(&self) -> Cut {
+    fn split_columns(&self) -> AxisSplit {
         let (geometry, Reads { catalog, variant, .. }) = (self.reduce.geometry, &self.reads);
         let mut most = BLOCK * MOST_BLOCKS;
         if branch!("reduce: columns in windows", self.windowed(self.load())) {
@@ -260,41 +262,41 @@ impl<'a> Cutting<'a> {
                 rows.max(1)
             });
         }
-        habits(variant.tree).cut_columns(geometry, BLOCK, most)
+        split_heuristics(variant.tree).split_columns(geometry, BLOCK, most)
     }
 }
 
 impl Lowering<'_> {
-    fn cutting(&self) -> Cutting<'_> {
+    fn split_plan(&self) -> SplitPlan<'_> {
         let Lowering { reduce, catalog, variant, .. } = *self;
-        Cutting::new(reduce, self.values, catalog, variant)
+        SplitPlan::new(reduce, self.values, catalog, variant)
     }
 
     fn run(mut self) -> Result<()> {
-        if branch!("reduce: short", self.cutting().is_short()) {
+        if branch!("reduce: short", self.split_plan().is_short()) {
             return self.short();
         }
         let geometry = self.reduce.geometry;
         let is_rows = branch!("reduce: rows", geometry.is_rows());
-        let cut = self.cutting().cut();
-        let target = self.target(geometry, cut.parts)?;
+        let split = self.split_plan().split();
+        let target = self.target(geometry, split.parts)?;
         if is_rows {
-            self.rows(cut, target)?;
+            self.rows(split, target)?;
         } else {
-            self.columns(cut, target)?;
+            self.columns(split, target)?;
         }
-        let (mut states, mut extent) = (target, cut.parts);
+        let (mut states, mut extent) = (target, split.parts);
         while branch!("reduce: several parts", extent > 1) {
-            let lanes = if branch!("reduce: merge narrow", self.narrow_merge()) {
+            let lanes = if branch!("reduce: merge in one lane", self.merges_in_one_lane()) {
                 1
             } else {
                 u64::from(subgroup(self.catalog))
             };
-            let cut = Cut::new(extent, 1, 1, MOST_STATES * lanes);
+            let split = AxisSplit::new(extent, 1, 1, MOST_STATES * lanes);
             let view = Geometry { extent, ..geometry };
-            let target = self.target(view, cut.parts)?;
-            self.merge(view, cut, states, target)?;
-            (states, extent) = (target, cut.parts);
+            let target = self.target(view, split.parts)?;
+            self.merge(view, split, states, target)?;
+            (states, extent) = (target, split.parts);
         }
         Ok(())
     }
@@ -304,13 +306,13 @@ impl Lowering<'_> {
         if branch!("reduce: to the output", parts == 1) {
             return Ok(self.reduce.output);
         }
-        self.cutting().check_states(geometry, parts, self.label.shape)?;
+        self.split_plan().check_states(geometry, parts, self.label.shape)?;
         let states = geometry.results() * parts;
         Ok(self.values.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced))
     }
 
-    fn narrow_merge(&self) -> bool {
-        self.reduce.geometry.results() >= habits(self.variant.tree).column_lanes
+    fn merges_in_one_lane(&self) -> bool {
+        self.reduce.geometry.results() >= split_heuristics(self.variant.tree).column_lanes
     }
 
     /// Sets the constants of `glsl/lib/monoid.glsl`.
@@ -331,37 +333,37 @@ impl Lowering<'_> {
         if branch!("reduce: stores results", target == self.reduce.output) { 4 } else { STATE_BYTES }
     }
 
-    fn rows(&mut self, cut: Cut, target: ValueId) -> Result<()> {
-        let &Reduce { op, second, ref head, geometry, .. } = self.reduce;
+    fn rows(&mut self, split: AxisSplit, target: ValueId) -> Result<()> {
+        let &Reduce { op, second, ref prologue, geometry, .. } = self.reduce;
         let (limits, widths) = (&self.catalog.limits, widths(self.variant.tree));
-        let narrow = geometry.extent <= widths.narrow;
-        let team = Team::new(self.variant, self.catalog, narrow, cut.chunk >= widths.wide);
-        let load = self.cutting().load();
-        branch!("reduce: headed", head.is_some());
-        let module = match head {
-            Some(_) => headed_module(load, self.variant.tree),
+        let one_lane = geometry.extent <= widths.one_lane;
+        let threads = ReduceThreads::new(self.variant, self.catalog, one_lane, split.chunk >= widths.wide);
+        let load = self.split_plan().load();
+        branch!("reduce: prologue", prologue.is_some());
+        let module = match prologue {
+            Some(_) => prologue_module(load, self.variant.tree),
             None => rows_module(load, self.variant.tree, second.is_some()),
         };
         let mut constants =
-            Constants::<reduce_rows::File>::new(team.local_size).with(lanes::LANES, team.lanes);
+            Constants::<reduce_rows::File>::new(threads.local_size).with(lanes::LANES, threads.lanes);
         self.set_monoid(target, &mut constants);
-        if let Some(head) = head {
-            prologue::set_constants(head, &mut constants);
+        if let Some(prologue) = prologue {
+            prologue::set_constants(prologue, &mut constants);
         }
         let pipeline = self.catalog.pipeline(constants.of(module))?;
         let out_bytes = self.out_bytes(target);
-        let layout = Layout { geometry, cut, out_bytes };
-        for Slab { begin, units, .. } in
-            layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)?
+        let layout = Layout { geometry, split, out_bytes };
+        for DispatchRange { begin, units, .. } in
+            layout.dispatch_ranges(self.split_plan().windowed(load), self.label.shape, op, limits)?
         {
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let elements = words.end - words.start;
             let Bound { mut accesses, origin, spare } =
-                prologue::bind(head.as_ref(), self.reduce.input, self.values, &words, load, limits);
+                prologue::bind(prologue.as_ref(), self.reduce.input, self.values, &words, load, limits);
             let mut origin2 = 0;
             branch!("reduce: rows and a second", second.is_some());
             if let Some(second) = second {
-                let means = begin / cut.parts..(begin + units - 1) / cut.parts + 1;
+                let means = begin / split.parts..(begin + units - 1) / split.parts + 1;
                 let dot = branch!("reduce: dot", self.reduce.reduction == Reduction::Dot);
                 let words = if dot { words } else { means };
                 let window = input_window(self.values, second, words, load, limits);
@@ -370,25 +372,26 @@ impl Lowering<'_> {
             }
             let out = output_window(self.values, target, begin..begin + units, out_bytes, limits);
             accesses.push(out.access);
-            let (magic, shift) = division(cut.parts as u32);
+            let (magic, shift) = division(split.parts as u32);
             let push = PushRows {
                 units: units as u32,
                 begin: begin as u32,
-                parts: cut.parts as u32,
+                parts: split.parts as u32,
                 magic,
                 shift,
                 extent: geometry.extent as u32,
-                chunk: cut.chunk as u32,
+                chunk: split.chunk as u32,
                 count: geometry.extent as u32,
                 origin,
                 origin2,
                 out_origin: out.origin,
             };
-            let groups = grid(team.groups(units), limits);
+            let groups = grid(threads.groups(units), limits);
             let mut push = SmallVec::from_slice(bytemuck::bytes_of(&push));
-            push.extend(head.iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
+            push.extend(prologue.iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
             let action = Action::Dispatch { pipeline: pipeline.clone(), push, groups };
-            let flops = elements + head.as_ref().map_or(0, |head| head.flops(self.dtype, elements));
+            let flops =
+                elements + prologue.as_ref().map_or(0, |prologue| prologue.flops(self.dtype, elements));
             let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
             let command = Command::new(self.label.clone(), action, accesses);
             self.commands.push(command.with_flops(flops).with_bytes(bytes));
@@ -396,20 +399,20 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn columns(&mut self, cut: Cut, target: ValueId) -> Result<()> {
+    fn columns(&mut self, split: AxisSplit, target: ValueId) -> Result<()> {
         let &Reduce { op, input, second, geometry, .. } = self.reduce;
         let limits = &self.catalog.limits;
         let Geometry { extent, inner, .. } = geometry;
-        let local_size = column_group(geometry, cut, self.variant, limits);
-        let load = self.cutting().load();
+        let local_size = column_group(geometry, split, self.variant, limits);
+        let load = self.split_plan().load();
         let mut constants = Constants::<reduce_columns::File>::new(local_size);
         self.set_monoid(target, &mut constants);
         constants.set(reduce_columns::ALIGNED, branch!("reduce: columns of four", inner % 4 == 0));
         let pipeline = self.catalog.pipeline(constants.of(columns_module(load, second.is_some())))?;
         let out_bytes = self.out_bytes(target);
-        let layout = Layout { geometry, cut, out_bytes };
-        for slab in layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)? {
-            let Slab { begin, units, first_four, fours } = slab;
+        let layout = Layout { geometry, split, out_bytes };
+        for range in layout.dispatch_ranges(self.split_plan().windowed(load), self.label.shape, op, limits)? {
+            let DispatchRange { begin, units, first_four, fours } = range;
             let end = begin + units;
             let words = layout.elements(begin).start..layout.elements(end - 1).end;
             let first = input_window(self.values, input, words, load, limits);
@@ -417,7 +420,7 @@ impl Lowering<'_> {
             let (mut origin2, mut last2) = (0, 0);
             branch!("reduce: columns and a second", second.is_some());
             if let Some(second) = second {
-                let means = begin / cut.parts * inner..((end - 1) / cut.parts + 1) * inner;
+                let means = begin / split.parts * inner..((end - 1) / split.parts + 1) * inner;
                 let window = input_window(self.values, second, means, load, limits);
                 accesses.push(window.access);
                 (origin2, last2) = (window.origin, window.last);
@@ -427,7 +430,7 @@ impl Lowering<'_> {
             let out = output_window(self.values, target, results, out_bytes, limits);
             accesses.push(out.access);
             let push = PushColumns {
-                slab: PushSlab::new(&slab, geometry, cut),
+                range: PushRange::new(&range, geometry, split),
                 count: extent as u32,
                 inner: inner as u32,
                 first_four: first_four as u32,
@@ -447,26 +450,27 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn merge(&mut self, view: Geometry, cut: Cut, from: ValueId, target: ValueId) -> Result<()> {
+    fn merge(&mut self, view: Geometry, split: AxisSplit, from: ValueId, target: ValueId) -> Result<()> {
         let limits = &self.catalog.limits;
-        let team = Team::new(self.variant, self.catalog, self.narrow_merge(), cut.chunk >= 256);
+        let threads =
+            ReduceThreads::new(self.variant, self.catalog, self.merges_in_one_lane(), split.chunk >= 256);
         let load = load_of(self.variant.load, &[self.values.bytes(from)], limits);
         let mut constants =
-            Constants::<reduce_merge::File>::new(team.local_size).with(lanes::LANES, team.lanes);
+            Constants::<reduce_merge::File>::new(threads.local_size).with(lanes::LANES, threads.lanes);
         self.set_monoid(target, &mut constants);
-        let units = view.results() * cut.parts;
+        let units = view.results() * split.parts;
         let push = PushMerge {
             units: units as u32,
-            parts: cut.parts as u32,
+            parts: split.parts as u32,
             extent: view.extent as u32,
-            chunk: cut.chunk as u32,
+            chunk: split.chunk as u32,
             inner: view.inner as u32,
             count: self.reduce.geometry.extent as u32,
         };
         let action = Action::Dispatch {
             pipeline: self.catalog.pipeline(constants.of(merge_module(load, self.variant.tree)))?,
             push: SmallVec::from_slice(bytemuck::bytes_of(&push)),
-            groups: grid(team.groups(units), limits),
+            groups: grid(threads.groups(units), limits),
         };
         let accesses = smallvec![self.values.whole(from, false), self.values.whole(target, true)];
         let flops = self.values.bytes(from) / 4;
@@ -475,31 +479,31 @@ impl Lowering<'_> {
     }
 }
 
-fn headed_module(load: Load, tree: Tree) -> reduce_rows::Module {
+fn prologue_module(load: Load, tree: Tree) -> reduce_rows::Module {
     match (load, tree) {
-        (Load::Texel, Tree::Shuffle) => reduce_rows::Module::TexelShuffle3_4Light,
-        (Load::Buffer, Tree::Shuffle) => reduce_rows::Module::BufferShuffle3_4Light,
-        _ => reduce_rows::Module::BufferShared3_4Light,
+        (Load::Texel, Tree::Shuffle) => reduce_rows::Module::TexelShuffleInputs3Steps4Light,
+        (Load::Buffer, Tree::Shuffle) => reduce_rows::Module::BufferShuffleInputs3Steps4Light,
+        _ => reduce_rows::Module::BufferSharedInputs3Steps4Light,
     }
 }
 
 fn rows_module(load: Load, tree: Tree, two: bool) -> reduce_rows::Module {
     match (load, tree, two) {
-        (Load::Texel, Tree::Shuffle, false) => reduce_rows::Module::TexelShuffle1,
-        (Load::Texel, Tree::Shuffle, true) => reduce_rows::Module::TexelShuffle2,
-        (Load::Buffer, Tree::Shuffle, false) => reduce_rows::Module::BufferShuffle1,
-        (Load::Buffer, Tree::Shuffle, true) => reduce_rows::Module::BufferShuffle2,
-        (_, _, false) => reduce_rows::Module::BufferShared1,
-        (_, _, true) => reduce_rows::Module::BufferShared2,
+        (Load::Texel, Tree::Shuffle, false) => reduce_rows::Module::TexelShuffleInputs1,
+        (Load::Texel, Tree::Shuffle, true) => reduce_rows::Module::TexelShuffleInputs2,
+        (Load::Buffer, Tree::Shuffle, false) => reduce_rows::Module::BufferShuffleInputs1,
+        (Load::Buffer, Tree::Shuffle, true) => reduce_rows::Module::BufferShuffleInputs2,
+        (_, _, false) => reduce_rows::Module::BufferSharedInputs1,
+        (_, _, true) => reduce_rows::Module::BufferSharedInputs2,
     }
 }
 
 fn columns_module(load: Load, two: bool) -> reduce_columns::Module {
     match (load, two) {
-        (Load::Texel, false) => reduce_columns::Module::Texel1,
-        (Load::Texel, true) => reduce_columns::Module::Texel2,
-        (Load::Buffer, false) => reduce_columns::Module::Buffer1,
-        (Load::Buffer, true) => reduce_columns::Module::Buffer2,
+        (Load::Texel, false) => reduce_columns::Module::TexelInputs1,
+        (Load::Texel, true) => reduce_columns::Module::TexelInputs2,
+        (Load::Buffer, false) => reduce_columns::Module::BufferInputs1,
+        (Load::Buffer, true) => reduce_columns::Module::BufferInputs2,
     }
 }
 
@@ -520,7 +524,8 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
         let [input, output] = [0; 2].map(|_| values.add_value(shape, DType::F32, Origin::Produced));
         let geometry = axis.map_or(Geometry::whole(&shape), |axis| Geometry::along(&shape, axis));
         let reduction = Reduction::Sum;
-        let reduce = Reduce { op: "prewarm", reduction, input, second: None, head: None, geometry, output };
+        let reduce =
+            Reduce { op: "prewarm", reduction, input, second: None, prologue: None, geometry, output };
         let label = Label { op: LabelName::Op(reduce.op), shape, dtype: DType::F32 };
         let mut commands = Vec::new();
         reduce.lower(&label, &mut values, catalog, &mut commands)?;

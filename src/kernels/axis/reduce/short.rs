@@ -2,12 +2,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Cutting, Lowering};
+use super::{Lowering, SplitPlan};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
-use crate::kernels::axis::span::Geometry;
-use crate::kernels::axis::team::NARROW_GROUP;
+use crate::kernels::axis::split::Geometry;
+use crate::kernels::axis::threads_per_row::ONE_LANE_GROUP;
 use crate::kernels::bindings::grid;
 use crate::kernels::catalog::Load;
 use crate::kernels::modules::constants::Constants;
@@ -33,7 +33,7 @@ pub(super) fn is_worth_it(geometry: Geometry) -> bool {
         && branch!("short: many", geometry.outer >= FEWEST)
 }
 
-impl Cutting<'_> {
+impl SplitPlan<'_> {
     /// Whether the rows are short and many, and no window is needed.
     pub(super) fn is_short(&self) -> bool {
         let geometry = self.reduce.geometry;
@@ -49,12 +49,12 @@ impl Lowering<'_> {
         let (input, second, output) = (self.reduce.input, self.reduce.second, self.reduce.output);
         let (rows, extent) = (self.reduce.geometry.outer, self.reduce.geometry.extent);
         let limits = &self.catalog.limits;
-        let local_size = NARROW_GROUP.min(limits.invocations);
-        let module = match (self.cutting().load(), second.is_some()) {
-            (Load::Texel, false) => reduce_short::Module::Texel1,
-            (Load::Texel, true) => reduce_short::Module::Texel2,
-            (Load::Buffer, false) => reduce_short::Module::Buffer1,
-            (Load::Buffer, true) => reduce_short::Module::Buffer2,
+        let local_size = ONE_LANE_GROUP.min(limits.invocations);
+        let module = match (self.split_plan().load(), second.is_some()) {
+            (Load::Texel, false) => reduce_short::Module::TexelInputs1,
+            (Load::Texel, true) => reduce_short::Module::TexelInputs2,
+            (Load::Buffer, false) => reduce_short::Module::BufferInputs1,
+            (Load::Buffer, true) => reduce_short::Module::BufferInputs2,
         };
         let mut constants = Constants::<reduce_short::File>::new(local_size);
         self.set_monoid(output, &mut constants);

@@ -1,21 +1,21 @@
 //! Softmax and its logarithm: how they become dispatches of `glsl/softmax_rows.comp` and `softmax_columns.comp`.
 
 pub(crate) mod family;
-mod together;
+mod uniform_store;
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
-use crate::ir::elementwise::Map;
+use crate::ir::elementwise::Elementwise;
 use crate::ir::pipeline_key::PipelineKey;
 use crate::ir::softmax::Softmax;
 use crate::ir::value::{Label, LabelName, Origin, ValueId, Values};
-use crate::kernels::axis::cutting::{Habits, PushSlab, Reads, check_states, column_group};
 use crate::kernels::axis::prologue::{self, Bound};
-use crate::kernels::axis::span::{Cut, Geometry, Layout, Slab, input_window, output_window};
-use crate::kernels::axis::team::Team;
+use crate::kernels::axis::split::{AxisSplit, DispatchRange, Geometry, Layout, input_window, output_window};
+use crate::kernels::axis::split_heuristics::{PushRange, Reads, SplitHeuristics, check_states, column_group};
+use crate::kernels::axis::threads_per_row::ThreadsPerRow;
 use crate::kernels::bindings::grid;
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::division::division;
@@ -46,39 +46,39 @@ const COLUMN_BLOCK: u64 = 4;
 const MOST_BLOCKS: u64 = 4096;
 
 /// Rows up to this many texels get one invocation each.
-fn narrow(tree: Tree) -> u64 {
+fn one_lane_texels(tree: Tree) -> u64 {
     match tree {
         Tree::Shuffle => 8,
         Tree::Shared | Tree::Apart => 4,
     }
 }
 
-fn habits(tree: Tree) -> Habits {
+fn split_heuristics(tree: Tree) -> SplitHeuristics {
     match tree {
-        Tree::Shuffle => Habits { least_chunk: 8192, units: 8, column_lanes: 128, least_rows: 256 },
+        Tree::Shuffle => SplitHeuristics { least_chunk: 8192, units: 8, column_lanes: 128, least_rows: 256 },
         Tree::Shared | Tree::Apart => {
-            Habits { least_chunk: 16_384, units: 256, column_lanes: 8192, least_rows: 256 }
+            SplitHeuristics { least_chunk: 16_384, units: 256, column_lanes: 8192, least_rows: 256 }
         }
     }
 }
 
-/// Elements of a row that a program may stand before. None is cut into parts.
-const MOST_HEADED: u64 = 4096;
+/// Elements of a row that an elementwise op may stand before. None is cut into parts.
+const MOST_PROLOGUE_ELEMENTS: u64 = 4096;
 
 /// How rows are shared out.
-fn team_of(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> Team {
+fn threads_of(variant: &Variant, catalog: &Catalog, geometry: Geometry) -> ThreadsPerRow {
     // A row that begins anywhere touches one texel more.
     let texels = if branch!("softmax: rows of fours", geometry.extent.is_multiple_of(4)) {
         geometry.extent / 4
     } else {
         (geometry.extent + 3).div_ceil(4)
     };
-    Team::new(variant, catalog, geometry.outer, texels, narrow(variant.tree))
+    ThreadsPerRow::new(variant, catalog, geometry.outer, texels, one_lane_texels(variant.tree))
 }
 
 /// Whether each lane of the second dispatch has one state of a row to join, at the most.
-fn few(team: Team, cut: Cut) -> bool {
-    branch!("softmax: few parts", cut.parts <= u64::from(team.lanes))
+fn few(threads: ThreadsPerRow, split: AxisSplit) -> bool {
+    branch!("softmax: few parts", split.parts <= u64::from(threads.lanes))
 }
 
 /// The push constants of `glsl/softmax_rows.comp`.
@@ -100,7 +100,7 @@ struct PushRows {
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 struct PushColumns {
-    slab: PushSlab,
+    range: PushRange,
     inner: u32,
     first_four: u32,
     fours: u32,
@@ -124,20 +124,20 @@ impl Softmax {
     pub(crate) fn check(&self, label: &Label, values: &Values, catalog: &Catalog) -> Result<()> {
         let elements = values.value(self.input).shape.elements() as u64;
         let variant = catalog.variant(&FAMILY, Class::of_elements(elements));
-        let cutting = Cutting::new(self, values, catalog, variant);
-        let cut = cutting.cut();
-        let layout = Layout { geometry: self.geometry, cut, out_bytes: 4 * cut.chunk };
+        let split_plan = SplitPlan::new(self, values, catalog, variant);
+        let split = split_plan.split();
+        let layout = Layout { geometry: self.geometry, split, out_bytes: 4 * split.chunk };
         let read_with = |states| {
-            let windowed = cutting.windowed(cutting.load(states));
+            let windowed = split_plan.windowed(split_plan.load(states));
             layout.check(windowed, label.shape, self.op, &catalog.limits)
         };
-        if cut.parts == 1 {
+        if split.parts == 1 {
             return read_with(None);
         }
         // States are made by one dispatch, and joined by one that reads the input again.
-        cutting.check_states(cut, label.shape)?;
+        split_plan.check_states(split, label.shape)?;
         read_with(None)?;
-        read_with(Some(cutting.state_bytes(cut)))
+        read_with(Some(split_plan.state_bytes(split)))
     }
 
     /// Appends the dispatches that carry it out: one, or two where rows or columns are long.
@@ -153,13 +153,13 @@ impl Softmax {
         Lowering { softmax: self, label, values, catalog, variant, commands }.run()
     }
 
-    /// Whether it can run this program as it loads: rows that are not long are loaded once, or twice where a device's
+    /// Whether it can run this elementwise op as it loads: rows that are not long are loaded once, or twice where a device's
     /// subgroups are narrow.
-    pub(crate) fn takes(&self, head: &Map) -> bool {
-        self.head.is_none()
-            && branch!("softmax: headed rows", self.geometry.is_rows())
-            && branch!("softmax: headed short", self.geometry.extent <= MOST_HEADED)
-            && prologue::fits(head)
+    pub(crate) fn takes(&self, prologue: &Elementwise) -> bool {
+        self.prologue.is_none()
+            && branch!("softmax: prologue, rows", self.geometry.is_rows())
+            && branch!("softmax: prologue, short", self.geometry.extent <= MOST_PROLOGUE_ELEMENTS)
+            && prologue::fits(prologue)
     }
 }
 
@@ -172,8 +172,8 @@ struct Rows {
     join: Option<ValueId>,
     parts: u64,
     target: ValueId,
-    /// For modules that store together.
-    octal: Option<[u32; 8]>,
+    /// For modules that use uniform stores.
+    digits: Option<[u32; 8]>,
 }
 
 /// What a kernel of rows does besides.
@@ -182,59 +182,59 @@ enum Kind {
     Plain,
     /// Joins the states of parts.
     Join,
-    /// Runs a program as it loads.
-    Headed,
+    /// Runs an elementwise op as it loads.
+    Prologue,
 }
 
 /// What is decided before anything is appended: how a softmax is read and cut.
-struct Cutting<'a> {
+struct SplitPlan<'a> {
     softmax: &'a Softmax,
     reads: Reads<'a>,
 }
 
-impl<'a> Cutting<'a> {
+impl<'a> SplitPlan<'a> {
     fn new(
         softmax: &'a Softmax,
         values: &'a Values,
         catalog: &'a Catalog,
         variant: &'static Variant,
-    ) -> Cutting<'a> {
-        let inputs = prologue::inputs(softmax.head.as_ref(), softmax.input).into_iter().collect();
-        Cutting { softmax, reads: Reads { inputs, values, catalog, variant } }
+    ) -> SplitPlan<'a> {
+        let inputs = prologue::inputs(softmax.prologue.as_ref(), softmax.input).into_iter().collect();
+        SplitPlan { softmax, reads: Reads { inputs, values, catalog, variant } }
     }
 
-    fn cut(&self) -> Cut {
+    fn split(&self) -> AxisSplit {
         let is_rows = self.softmax.geometry.is_rows();
-        if branch!("softmax: rows", is_rows) { self.cut_rows() } else { self.cut_columns() }
+        if branch!("softmax: rows", is_rows) { self.split_rows() } else { self.split_columns() }
     }
 
     /// The size of the states of all parts.
-    fn state_bytes(&self, cut: Cut) -> u64 {
-        16 * self.softmax.geometry.results() * cut.parts
+    fn state_bytes(&self, split: AxisSplit) -> u64 {
+        16 * self.softmax.geometry.results() * split.parts
     }
 
-    fn check_states(&self, cut: Cut, shape: Shape) -> Result<()> {
-        check_states(self.softmax.op, shape, self.state_bytes(cut), &self.reads.catalog.limits)
+    fn check_states(&self, split: AxisSplit, shape: Shape) -> Result<()> {
+        check_states(self.softmax.op, shape, self.state_bytes(split), &self.reads.catalog.limits)
     }
 
     // Results are bound in windows in any case, and a part's must fit one.
 
-    fn cut_rows(&self) -> Cut {
+    fn split_rows(&self) -> AxisSplit {
         let (geometry, Reads { catalog, variant, .. }) = (self.softmax.geometry, &self.reads);
-        let team = team_of(variant, catalog, geometry);
-        if branch!("softmax: in registers", team.vecs.is_some()) {
-            return Cut { chunk: geometry.extent, parts: 1 };
+        let threads = threads_of(variant, catalog, geometry);
+        if branch!("softmax: in registers", threads.vec4s.is_some()) {
+            return AxisSplit { chunk: geometry.extent, parts: 1 };
         }
-        let grain = 4 * ROW_BLOCK * u64::from(team.lanes);
-        let most = (grain * MOST_BLOCKS).min(Layout::range(&catalog.limits) / (4 * grain) * grain);
-        habits(variant.tree).cut_rows(geometry, grain, most)
+        let grain = 4 * ROW_BLOCK * u64::from(threads.lanes);
+        let most = (grain * MOST_BLOCKS).min(Layout::most_bytes(&catalog.limits) / (4 * grain) * grain);
+        split_heuristics(variant.tree).split_rows(geometry, grain, most)
     }
 
-    fn cut_columns(&self) -> Cut {
+    fn split_columns(&self) -> AxisSplit {
         let (geometry, Reads { catalog, variant, .. }) = (self.softmax.geometry, &self.reads);
-        let fit = (Layout::range(&catalog.limits) / (4 * geometry.inner)).max(1);
+        let fit = (Layout::most_bytes(&catalog.limits) / (4 * geometry.inner)).max(1);
         let most = (COLUMN_BLOCK * MOST_BLOCKS).min(fit);
-        habits(variant.tree).cut_columns(geometry, COLUMN_BLOCK, most)
+        split_heuristics(variant.tree).split_columns(geometry, COLUMN_BLOCK, most)
     }
 
     fn windowed(&self, load: Load) -> bool {
@@ -248,101 +248,102 @@ impl<'a> Cutting<'a> {
 }
 
 impl Lowering<'_> {
-    fn cutting(&self) -> Cutting<'_> {
+    fn split_plan(&self) -> SplitPlan<'_> {
         let Lowering { softmax, catalog, variant, .. } = *self;
-        Cutting::new(softmax, self.values, catalog, variant)
+        SplitPlan::new(softmax, self.values, catalog, variant)
     }
 
     /// How it is read, together with these states.
     fn load(&self, states: Option<ValueId>) -> Load {
-        self.cutting().load(states.map(|states| self.values.bytes(states)))
+        self.split_plan().load(states.map(|states| self.values.bytes(states)))
     }
 
     fn run(mut self) -> Result<()> {
         let geometry = self.softmax.geometry;
-        let cut = self.cutting().cut();
-        if branch!("softmax: one part", cut.parts == 1) {
-            return self.stage(Mode::Sweeps, cut, None);
+        let split = self.split_plan().split();
+        if branch!("softmax: one part", split.parts == 1) {
+            return self.stage(Mode::Sweeps, split, None);
         }
-        self.cutting().check_states(cut, self.label.shape)?;
-        let states = geometry.results() * cut.parts;
+        self.split_plan().check_states(split, self.label.shape)?;
+        let states = geometry.results() * split.parts;
         let states = self.values.add_value(Shape::from([states as usize, 4]), DType::U32, Origin::Produced);
-        self.stage(Mode::Parts, cut, Some(states))?;
-        self.stage(Mode::Join, cut, Some(states))
+        self.stage(Mode::Parts, split, Some(states))?;
+        self.stage(Mode::Join, split, Some(states))
     }
 
-    fn stage(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
+    fn stage(&mut self, mode: Mode, split: AxisSplit, states: Option<ValueId>) -> Result<()> {
         if branch!("softmax: a stage of rows", self.softmax.geometry.is_rows()) {
-            self.rows(mode, cut, states)
+            self.rows(mode, split, states)
         } else {
-            self.columns(mode, cut, states)
+            self.columns(mode, split, states)
         }
     }
 
-    fn rows(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
-        if branch!("softmax: rows together", self.rows_together(mode, cut, states)?) {
+    fn rows(&mut self, mode: Mode, split: AxisSplit, states: Option<ValueId>) -> Result<()> {
+        if branch!("softmax: rows uniform store", self.rows_with_uniform_stores(mode, split, states)?) {
             return Ok(());
         }
-        let &Softmax { op, logarithm, ref head, geometry, output, .. } = self.softmax;
+        let &Softmax { op, logarithm, ref prologue, geometry, output, .. } = self.softmax;
         let limits = &self.catalog.limits;
-        let team = team_of(self.variant, self.catalog, geometry);
+        let threads = threads_of(self.variant, self.catalog, geometry);
         // Parts are large: each gets a workgroup.
         let local_size = match (mode, self.variant.tree) {
-            (Mode::Parts | Mode::Join, Tree::Shuffle) => team.lanes,
-            _ => team.local_size,
+            (Mode::Parts | Mode::Join, Tree::Shuffle) => threads.lanes,
+            _ => threads.local_size,
         };
         let join = states.filter(|_| mode == Mode::Join);
         let load = self.load(join);
-        let kind = match (join, head) {
+        let kind = match (join, prologue) {
             (Some(_), _) => Kind::Join,
-            (None, Some(_)) => Kind::Headed,
+            (None, Some(_)) => Kind::Prologue,
             (None, None) => Kind::Plain,
         };
         let mut constants = Constants::<softmax_rows::File>::new(local_size)
-            .with(lanes::LANES, team.lanes)
+            .with(lanes::LANES, threads.lanes)
             .with(softmax::LOGARITHM, logarithm);
         if branch!("softmax: rows of no parts", join.is_none()) {
-            let kept = branch!("softmax: kept in registers", team.vecs.is_some());
+            let kept = branch!("softmax: kept in registers", threads.vec4s.is_some());
             let mode = if kept { Mode::Registers } else { mode };
-            let vecs = team.vecs.unwrap_or(1);
-            let full = geometry.extent == 4 * u64::from(vecs) * u64::from(team.lanes);
+            let vec4s = threads.vec4s.unwrap_or(1);
+            let full = geometry.extent == 4 * u64::from(vec4s) * u64::from(threads.lanes);
             branch!("softmax: full", full);
             constants.set(softmax_rows::MODE, mode as u32);
-            constants.set(softmax_rows::VECS, vecs);
+            constants.set(softmax_rows::VEC4S, vec4s);
             constants.set(softmax_rows::FULL, full);
         } else {
-            constants.set(softmax_rows::FEW, few(team, cut));
+            constants.set(softmax_rows::FEW, few(threads, split));
         }
-        if let Some(head) = head {
-            prologue::set_constants(head, &mut constants);
+        if let Some(prologue) = prologue {
+            prologue::set_constants(prologue, &mut constants);
         }
         let pipeline = self.catalog.pipeline(constants.of(rows_module(load, self.variant.tree, kind)))?;
         let parts_only = branch!("softmax: parts of rows", mode == Mode::Parts);
-        let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
+        let out_bytes = if parts_only { 16 } else { 4 * split.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
-        let layout = Layout { geometry, cut, out_bytes };
-        let slabs = layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)?;
-        let rows = Rows { pipeline, load, layout, join, target, parts: cut.parts, octal: None };
-        for slab in slabs {
-            let groups = grid(slab.units.div_ceil(u64::from(local_size / team.lanes)), limits);
-            self.dispatch_rows(&rows, slab, groups);
+        let layout = Layout { geometry, split, out_bytes };
+        let ranges =
+            layout.dispatch_ranges(self.split_plan().windowed(load), self.label.shape, op, limits)?;
+        let rows = Rows { pipeline, load, layout, join, target, parts: split.parts, digits: None };
+        for range in ranges {
+            let groups = grid(range.units.div_ceil(u64::from(local_size / threads.lanes)), limits);
+            self.dispatch_rows(&rows, range, groups);
         }
         Ok(())
     }
 
-    /// Appends the dispatch of a slab.
-    fn dispatch_rows(&mut self, rows: &Rows, slab: Slab, groups: [u32; 3]) {
+    /// Appends the dispatch of a range.
+    fn dispatch_rows(&mut self, rows: &Rows, range: DispatchRange, groups: [u32; 3]) {
         let Rows { layout, load, .. } = rows;
-        let (limits, head) = (&self.catalog.limits, self.softmax.head.as_ref());
-        let Slab { begin, units, .. } = slab;
+        let (limits, prologue) = (&self.catalog.limits, self.softmax.prologue.as_ref());
+        let DispatchRange { begin, units, .. } = range;
         let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
         let elements = words.end - words.start;
         let Bound { mut accesses, origin, spare } =
-            prologue::bind(head, self.softmax.input, self.values, &words, *load, limits);
+            prologue::bind(prologue, self.softmax.input, self.values, &words, *load, limits);
         accesses.extend(rows.join.map(|states| self.values.whole(states, false)));
         let out = output_window(self.values, rows.target, words, 4, limits);
         accesses.push(out.access);
-        let (magic, shift) = division(layout.cut.parts as u32);
+        let (magic, shift) = division(layout.split.parts as u32);
         let push = PushRows {
             units: units as u32,
             begin: begin as u32,
@@ -350,25 +351,25 @@ impl Lowering<'_> {
             magic,
             shift,
             extent: layout.geometry.extent as u32,
-            chunk: layout.cut.chunk as u32,
+            chunk: layout.split.chunk as u32,
             origin,
             out_origin: out.origin,
         };
         let mut push: SmallVec<[u8; 128]> = SmallVec::from_slice(bytemuck::bytes_of(&push));
-        push.extend(head.into_iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
-        push.extend(rows.octal.into_iter().flatten().flat_map(u32::to_ne_bytes));
+        push.extend(prologue.into_iter().flat_map(prologue::push).flat_map(u32::to_ne_bytes));
+        push.extend(rows.digits.into_iter().flatten().flat_map(u32::to_ne_bytes));
         let action = Action::Dispatch { pipeline: rows.pipeline.clone(), push, groups };
-        let flops = elements + head.map_or(0, |head| head.flops(self.label.dtype, elements));
+        let flops = elements + prologue.map_or(0, |prologue| prologue.flops(self.label.dtype, elements));
         let bytes = accesses.iter().map(|access| access.bytes).sum::<u64>() - spare;
         let command = Command::new(self.label.clone(), action, accesses);
         self.commands.push(command.with_flops(flops).with_bytes(bytes));
     }
 
-    fn columns(&mut self, mode: Mode, cut: Cut, states: Option<ValueId>) -> Result<()> {
+    fn columns(&mut self, mode: Mode, split: AxisSplit, states: Option<ValueId>) -> Result<()> {
         let &Softmax { op, logarithm, input, geometry, output, .. } = self.softmax;
         let limits = &self.catalog.limits;
         let inner = geometry.inner;
-        let local_size = column_group(geometry, cut, self.variant, limits);
+        let local_size = column_group(geometry, split, self.variant, limits);
         let join = states.filter(|_| mode == Mode::Join);
         let load = self.load(join);
         let mut constants =
@@ -379,14 +380,14 @@ impl Lowering<'_> {
         constants.set(softmax_columns::ALIGNED, branch!("softmax: columns of four", inner % 4 == 0));
         let pipeline = self.catalog.pipeline(constants.of(columns_module(load, join.is_some())))?;
         let parts_only = branch!("softmax: parts of columns", mode == Mode::Parts);
-        let out_bytes = if parts_only { 16 } else { 4 * cut.chunk };
+        let out_bytes = if parts_only { 16 } else { 4 * split.chunk };
         let target = states.filter(|_| parts_only).unwrap_or(output);
-        let layout = Layout { geometry, cut, out_bytes };
-        for slab in layout.slabs(self.cutting().windowed(load), self.label.shape, op, limits)? {
-            let Slab { begin, units, first_four, fours } = slab;
+        let layout = Layout { geometry, split, out_bytes };
+        for range in layout.dispatch_ranges(self.split_plan().windowed(load), self.label.shape, op, limits)? {
+            let DispatchRange { begin, units, first_four, fours } = range;
             let words = layout.elements(begin).start..layout.elements(begin + units - 1).end;
             let first = input_window(self.values, input, words.clone(), load, limits);
-            // Some of the columns are a slab only where a part has one row.
+            // Some of the columns are a range only where a part has one row.
             let results = if branch!("softmax: some columns", 4 * fours < inner) {
                 words.start + 4 * first_four..words.start + (4 * (first_four + fours)).min(inner)
             } else {
@@ -394,7 +395,7 @@ impl Lowering<'_> {
             };
             let out = output_window(self.values, target, results, 4, limits);
             let push = PushColumns {
-                slab: PushSlab::new(&slab, geometry, cut),
+                range: PushRange::new(&range, geometry, split),
                 inner: inner as u32,
                 first_four: first_four as u32,
                 fours: fours as u32,
@@ -417,24 +418,26 @@ impl Lowering<'_> {
 
 fn rows_module(load: Load, tree: Tree, kind: Kind) -> softmax_rows::Module {
     match (load, tree, kind) {
-        (Load::Texel, Tree::Shuffle, Kind::Plain) => softmax_rows::Module::TexelShuffle1,
-        (Load::Texel, Tree::Shuffle, Kind::Join) => softmax_rows::Module::TexelShuffle2,
-        (Load::Texel, Tree::Shuffle, Kind::Headed) => softmax_rows::Module::TexelShuffle3_4Light,
-        (Load::Buffer, Tree::Shuffle, Kind::Plain) => softmax_rows::Module::BufferShuffle1,
-        (Load::Buffer, Tree::Shuffle, Kind::Join) => softmax_rows::Module::BufferShuffle2,
-        (Load::Buffer, Tree::Shuffle, Kind::Headed) => softmax_rows::Module::BufferShuffle3_4Light,
-        (_, _, Kind::Plain) => softmax_rows::Module::BufferShared1,
-        (_, _, Kind::Join) => softmax_rows::Module::BufferShared2,
-        (_, _, Kind::Headed) => softmax_rows::Module::BufferShared3_4Light,
+        (Load::Texel, Tree::Shuffle, Kind::Plain) => softmax_rows::Module::TexelShuffleInputs1,
+        (Load::Texel, Tree::Shuffle, Kind::Join) => softmax_rows::Module::TexelShuffleInputs2,
+        (Load::Texel, Tree::Shuffle, Kind::Prologue) => softmax_rows::Module::TexelShuffleInputs3Steps4Light,
+        (Load::Buffer, Tree::Shuffle, Kind::Plain) => softmax_rows::Module::BufferShuffleInputs1,
+        (Load::Buffer, Tree::Shuffle, Kind::Join) => softmax_rows::Module::BufferShuffleInputs2,
+        (Load::Buffer, Tree::Shuffle, Kind::Prologue) => {
+            softmax_rows::Module::BufferShuffleInputs3Steps4Light
+        }
+        (_, _, Kind::Plain) => softmax_rows::Module::BufferSharedInputs1,
+        (_, _, Kind::Join) => softmax_rows::Module::BufferSharedInputs2,
+        (_, _, Kind::Prologue) => softmax_rows::Module::BufferSharedInputs3Steps4Light,
     }
 }
 
 fn columns_module(load: Load, join: bool) -> softmax_columns::Module {
     match (load, join) {
-        (Load::Texel, false) => softmax_columns::Module::Texel1,
-        (Load::Texel, true) => softmax_columns::Module::Texel2,
-        (Load::Buffer, false) => softmax_columns::Module::Buffer1,
-        (Load::Buffer, true) => softmax_columns::Module::Buffer2,
+        (Load::Texel, false) => softmax_columns::Module::TexelInputs1,
+        (Load::Texel, true) => softmax_columns::Module::TexelInputs2,
+        (Load::Buffer, false) => softmax_columns::Module::BufferInputs1,
+        (Load::Buffer, true) => softmax_columns::Module::BufferInputs2,
     }
 }
 
@@ -444,7 +447,7 @@ pub(crate) fn prewarm(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let shape = Shape::from([4096, 1024]);
     let [input, output] = [0; 2].map(|_| values.add_value(shape, DType::F32, Origin::Produced));
     let geometry = Geometry::along(&shape, 1);
-    let softmax = Softmax { op: "prewarm", logarithm: false, input, head: None, geometry, output };
+    let softmax = Softmax { op: "prewarm", logarithm: false, input, prologue: None, geometry, output };
     let label = Label { op: LabelName::Op("prewarm"), shape, dtype: DType::F32 };
     let mut commands = Vec::new();
     softmax.lower(&label, &mut values, catalog, &mut commands)?;
