@@ -25,6 +25,7 @@ layout(constant_id = 5) const uint INDEXED = 0;      // what has an index
 #define ROW 0      // each row of the result; the table has one outer slice
 #define SLOT 1     // each of SLOTS rows, the same ones for every outer slice
 #define ELEMENT 2  // each element of the result
+#define FIRST 3    // the first of SLOTS rows, which follow each other in the table
 
 layout(push_constant, std430) uniform Push {
     uint count;   // elements of this window of the output
@@ -70,7 +71,7 @@ uvec2 source_of(uint element) {
         outer = slots == 1 ? row : divide(row, slots_magic, slots_shift);
         index = INDEXED == ELEMENT ? element : row - outer * slots;
     }
-    uint wanted = rows(index >> 2)[index & 3u];
+    uint wanted = INDEXED == FIRST ? rows(0).x + index : rows(index >> 2)[index & 3u];
     return uvec2((outer * height + min(wanted, height - 1)) * width + column, wanted);
 }
 

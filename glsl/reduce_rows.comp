@@ -75,6 +75,9 @@ void main() {
     uint at = begin + min(unit, units - 1);
     uint outer = parts == 1 ? at : divide(at, magic, shift), skip = (at - outer * parts) * chunk;
     UnalignedRange s = unaligned_range(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
+#ifdef STEPS
+    row_begin = outer * extent - origin;
+#endif
 #if INPUTS == 2
     if (TERM == LESS_MEAN) mean = vec4(F(input1((outer - origin2) >> 2)[(outer - origin2) & 3u]));
 #endif

@@ -20,6 +20,7 @@ layout(constant_id = 3) const uint KIND = 0;
 #define MIN_F32 6
 #define LAST 7   // no updates: one more than the last slot that names the place
 #define STORE 8  // no two slots name one place
+#define RUN 9    // the same; the one index is the first slot's, and the others follow it
 
 layout(push_constant, std430) uniform Push {
     uint count;  // updates of this window
@@ -52,7 +53,7 @@ void put(uint at, uint bits, uint slot) {
         atomicMin(result[at], bits);
     } else if (KIND == LAST) {
         atomicMax(result[at], slot + 1);
-    } else if (KIND == STORE) {
+    } else if (KIND == STORE || KIND == RUN) {
         result[at] = bits;
     } else {
         // Floats with a clear sign order as integers do, those with a sign the other way round, and lie above the others where
@@ -83,7 +84,8 @@ void main() {
             uint one = element + e;
             uint row = width == 1 ? one : divide(one, magic, shift);
             uint outer = slots == 1 ? row : divide(row, slots_magic, slots_shift);
-            uint slot = row - outer * slots, index = indices(slot >> 2)[slot & 3u];
+            uint slot = row - outer * slots;
+            uint index = KIND == RUN ? indices(0).x + slot : indices(slot >> 2)[slot & 3u];
             uint at = (outer * height + index) * width + one - row * width;
             if (4 * i + e < count && index < height) put(at, four[e], slot);
         }

@@ -266,6 +266,9 @@ void main() {
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint unit = group * gl_NumSubgroups + gl_SubgroupID, lane = gl_SubgroupInvocationID;
     uint first = ((begin + unit) * chunk - origin) >> 2, at = ((begin + make_uniform(unit)) * chunk - out_origin) >> 2;
+#ifdef STEPS
+    row_begin = 4 * first;
+#endif
     Range range = nothing();
     vec4 top, d;
 #if INPUTS != 2
@@ -292,6 +295,9 @@ void main() {
     uint at = begin + min(unit, units - 1);
     uint outer = parts == 1 ? at : divide(at, magic, magic_shift), skip = (at - outer * parts) * chunk;
     UnalignedRange s = unaligned_range(outer * extent + skip - origin, min(chunk, extent - skip), LANES);
+#ifdef STEPS
+    row_begin = outer * extent - origin;
+#endif
     // From texels of the input to those of the output: windows begin at whole ones.
     uint shift = (origin >> 2) - (out_origin >> 2);
     Range range = nothing();

@@ -1,5 +1,6 @@
 //! One error type for the whole crate. Each variant carries the numbers that disagree and says what to do.
 
+mod argument;
 mod glsl;
 mod host;
 mod kernel;
@@ -13,6 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use self::argument::ArgumentError;
 pub use self::glsl::{GlslError, GlslMistake};
 pub use self::host::HostError;
 pub use self::kernel::KernelMismatch;
@@ -144,6 +146,9 @@ pub enum Error {
     /// There is no profile, measurement or capture.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// An error with an argument of a plan.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
     /// An error with a stream.
     #[error(transparent)]
     Stream(#[from] StreamError),

@@ -117,6 +117,7 @@ pub use vk::raw as interop;
 pub mod args {
     pub use crate::ops::conv2d::ConvWeights;
     pub use crate::ops::sort::Unique;
+    pub use crate::runtime::argument::Argument;
     pub use crate::runtime::operand::{IntoOperand, Scalar};
     pub use crate::runtime::outputs::Outputs;
     pub use crate::shape::along::{Along, Sort};
@@ -131,7 +132,7 @@ pub mod device {
 
 /// The explanation of a recording: [`Recording::explain`](crate::Recording::explain).
 pub mod explain {
-    pub use crate::schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
+    pub use crate::schedule::explain::{ExplainedArgument, ExplainedStep, ExplainedValue, Explanation, Role};
 }
 
 /// Profiles, and measurements that are checked.

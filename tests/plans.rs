@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+#[path = "plans/arguments.rs"]
+mod arguments;
 #[path = "gpu/harness.rs"]
 mod harness;
 #[path = "plans/in_flight.rs"]

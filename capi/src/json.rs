@@ -155,6 +155,7 @@ fn explained_value(value: &ExplainedValue) -> Value {
         Role::Input => "input",
         Role::Output => "output",
         Role::State => "state",
+        Role::Argument => "argument",
         _ => "temporary",
     };
     json!({
@@ -163,6 +164,9 @@ fn explained_value(value: &ExplainedValue) -> Value {
         "dtype": value.dtype.to_string(),
         "bytes": value.bytes,
         "block": value.block,
+        "argument": value.argument.as_ref().map(|argument| json!({
+            "name": argument.name, "least": argument.least, "most": argument.most,
+        })),
     })
 }
 

@@ -62,6 +62,8 @@ mod layout;
 
 mod index;
 
+mod dynamic;
+
 mod sort;
 
 mod kernel;

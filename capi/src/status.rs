@@ -149,7 +149,8 @@ fn code(error: &Error) -> tm_status {
         Error::Parameter { .. }
         | Error::Epilogue { .. }
         | Error::Incomplete { .. }
-        | Error::IndexRange { .. } => TM_PARAMETER,
+        | Error::IndexRange { .. }
+        | Error::Argument(_) => TM_PARAMETER,
         Error::NotWritten { .. } | Error::NotSubmitted { .. } | Error::Discarded { .. } => TM_NO_CONTENTS,
         Error::NotInPlan { .. }
         | Error::BoundTwice { .. }

@@ -35,6 +35,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ("Hybrid::conv2d", ONE_OP),
     ("Chain::conv2d", "tm_chain_conv2d without options"),
     ("Recording::conv2d", "tm_conv2d without options"),
+    ("Plan::set", "tm_plan_set_argument, by the name"),
     ("Accelerator::run_submitted", "tm_end_recording gives the submission"),
     ("Accelerator::try_run", OWN_ERRORS),
     ("Stream::try_run", OWN_ERRORS),

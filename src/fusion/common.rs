@@ -288,7 +288,7 @@ impl Merging<'_> {
             }
             (Op::Gather(a), Op::Gather(b)) => {
                 branch!("common: gathers");
-                let read = |a: &Gather| ([self.read(a.table), self.read(a.rows)], a.geometry, a.by_element);
+                let read = |a: &Gather| ([self.read(a.table), self.read(a.rows)], a.geometry, a.indexed);
                 read(a) == read(b)
             }
             (Op::Pool(a), Op::Pool(b)) => {

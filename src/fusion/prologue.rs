@@ -4,11 +4,13 @@
 use crate::fusion::def_use::{DefUse, each_node};
 use crate::fusion::elementwise::{joined_label, reads_whole};
 use crate::ir::branches::branch;
-use crate::ir::elementwise::{Elementwise, ElementwiseInput};
+use crate::ir::copy::Sequence;
+use crate::ir::elementwise::{COUNTED, Elementwise, ElementwiseInput};
 use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::Label;
 use crate::shape::MAX_RANK;
+use crate::shape::axes::Geometry;
 
 /// Moves every elementwise op that fits into the prologue of its reader, at the reader's place.
 pub(crate) fn absorb_prologues(graph: &mut Graph) {
@@ -28,11 +30,11 @@ pub(crate) fn absorb_prologues(graph: &mut Graph) {
 
 /// The reduction or softmax at `i` with the elementwise op that makes its input, and that elementwise op's place.
 fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Option<(usize, Node)> {
-    let input = match &nodes[i].op {
-        Op::Reduce(reduce) => reduce.input,
+    let (input, geometry) = match &nodes[i].op {
+        Op::Reduce(reduce) => (reduce.input, reduce.geometry),
         Op::Softmax(softmax) => {
             branch!("fuse prologue: before a softmax");
-            softmax.input
+            (softmax.input, softmax.geometry)
         }
         _ => {
             branch!("fuse prologue: of neither");
@@ -42,6 +44,7 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
     let root = graph.root(input);
     let place = def_use.place_of_writer(root)?;
     let Op::Elementwise(prologue) = &nodes[place as usize].op else { return None };
+    let prologue = &counted(prologue, |input| counts_along(graph, nodes, def_use, prologue, input, geometry));
     if branch!("fuse prologue: kept", graph.value(root).kept.is_some())
         || branch!("fuse prologue: read elsewhere", def_use.read_elsewhere(root, [i as u32; 2]))
         || !def_use.is_movable(graph, &nodes[place as usize].op, place, i as u32)
@@ -78,14 +81,51 @@ fn makes_one_dense_result(graph: &Graph, prologue: &Elementwise) -> bool {
     };
     let whole =
         |input: &ElementwiseInput| branch!("fuse prologue: reads whole", reads_whole(graph, prologue, input));
+    let count = |input: &ElementwiseInput| branch!("fuse prologue: counts", input.strides == COUNTED);
     prologue.only_output().is_some()
-        && prologue.inputs.iter().all(|input| word(input) && (single(input) || whole(input)))
+        && prologue.inputs.iter().all(|input| word(input) && (count(input) || single(input) || whole(input)))
+}
+
+/// The elementwise op with inputs that are counted where they may be. Another input stands behind their bindings.
+fn counted(prologue: &Elementwise, may_be: impl Fn(&ElementwiseInput) -> bool) -> Elementwise {
+    let mut prologue = prologue.clone();
+    let Some(other) = prologue.inputs.iter().find(|input| !may_be(input)).map(|input| input.value) else {
+        return prologue;
+    };
+    for input in prologue.inputs.iter_mut().filter(|input| may_be(input)) {
+        *input = ElementwiseInput { value: other, strides: COUNTED, offset: 0 };
+    }
+    prologue
+}
+
+/// Whether an input is 0, 1, 2, … along the rows, the same for each.
+fn counts_along(
+    graph: &Graph,
+    nodes: &[Node],
+    def_use: &DefUse,
+    prologue: &Elementwise,
+    input: &ElementwiseInput,
+    rows: Geometry,
+) -> bool {
+    let made =
+        |place: u32| matches!(&nodes[place as usize].op, Op::Generate(g) if g.sequence == Sequence::IotaU32);
+    if !rows.is_rows() || !def_use.place_of_writer(graph.root(input.value)).is_some_and(made) {
+        return false;
+    }
+    let shape = graph.value(prologue.outputs[0].value).shape;
+    // Dimensions of one element have no place of their own.
+    let mut long = (0..shape.rank()).rev().filter(|&d| shape.dims()[d] > 1);
+    let along = long
+        .next()
+        .is_some_and(|d| shape.dims()[d] as u64 == rows.extent && input.strides[d] == 1 && input.offset == 0);
+    branch!("fuse prologue: counts along rows", along && long.all(|d| input.strides[d] == 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ir::build::{Build, first_dims};
+    use crate::ir::copy::Generate;
     use crate::ir::elementwise::{OpCode, Operand, Step, dense_strides};
     use crate::ir::reduce::Reduction;
     use crate::ir::value::ValueId;
@@ -121,6 +161,24 @@ mod tests {
         let mut touched = Vec::new();
         nodes[0].op.touches(|value, write| touched.push((value, write)));
         assert_eq!(touched, [(x, false), (x + 1, false), (sum, true)]);
+    }
+
+    #[test]
+    fn places_along_the_rows_are_counted() {
+        for (places, strides, is_counted) in [([1, 100], [0, 1], true), ([8, 1], [1, 0], false)] {
+            let mut b = Build::default();
+            let x = b.tensor([8, 100]);
+            let iota = b.produced(places);
+            b.push("iota", iota, Generate { sequence: Sequence::IotaU32, seed: 0, output: iota });
+            let made = b.strided(OpCode::LtU32, [8, 100].into(), &[(x, DENSE), (iota, first_dims(&strides))]);
+            sum(&mut b, made, 1);
+            let nodes = absorbed(b);
+            let mut reads_iota = false;
+            nodes
+                .iter()
+                .for_each(|node| node.op.touches(|value, write| reads_iota |= value == iota && !write));
+            assert_eq!((nodes.len() == 2, reads_iota), (is_counted, !is_counted), "{places:?}");
+        }
     }
 
     #[test]

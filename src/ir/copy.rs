@@ -24,6 +24,17 @@ pub(crate) struct CopyBox {
     pub(crate) over: Option<ValueId>,
 }
 
+/// What of a gather's result has an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Indexed {
+    /// Each slice.
+    Slices,
+    /// Each element.
+    Elements,
+    /// The first slice; the others follow it in the table.
+    First,
+}
+
 /// Slices of a table along an axis by their indices, words all of them; an index outside the axis gives zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gather {
@@ -31,8 +42,7 @@ pub(crate) struct Gather {
     /// Of the table, along the axis.
     pub(crate) geometry: Geometry,
     pub(crate) rows: ValueId,
-    /// Each element of the result has an index of its own, and not each slice.
-    pub(crate) by_element: bool,
+    pub(crate) indexed: Indexed,
     pub(crate) output: ValueId,
 }
 

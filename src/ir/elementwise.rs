@@ -53,6 +53,9 @@ pub(crate) struct ElementwiseInput {
     pub(crate) offset: u32,
 }
 
+/// The strides of a prologue's input that is each element's place in its row: it is counted, and nothing of its value is read.
+pub(crate) const COUNTED: [u32; MAX_RANK] = [u32::MAX; MAX_RANK];
+
 /// A step's result that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementwiseOutput {

@@ -29,19 +29,23 @@ pub(crate) enum Update {
     Last = 7,
     /// No two slots name one place.
     Store = 8,
+    /// The same; the one index is the first slot's, and the others follow it.
+    Run = 9,
 }
 
 /// Updates go to places that indices name, in a result that has contents before. What lies outside is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scatter {
     pub(crate) update: Update,
-    /// One for each slice of the updates along the axis.
+    /// One for each slice of the updates along the axis, or for the first.
     pub(crate) indices: ValueId,
     /// The indices, where there are no updates.
     pub(crate) updates: ValueId,
     /// Of the result, along the axis.
     pub(crate) geometry: Geometry,
     pub(crate) output: ValueId,
+    /// The version of a tensor that the output is the next one of: what no update goes to stays as it is there.
+    pub(crate) over: Option<ValueId>,
 }
 
 /// How often each number occurs, added to a result that has contents before.

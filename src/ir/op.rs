@@ -106,7 +106,10 @@ impl Op {
             }
             Op::Gather(gather) => note(&[gather.table, gather.rows], Some(gather.output)),
             Op::Locate(locate) => note(&[locate.indices], Some(locate.output)),
-            Op::Scatter(scatter) => note(&[scatter.indices, scatter.updates], Some(scatter.output)),
+            Op::Scatter(scatter) => {
+                note(&[scatter.indices, scatter.updates], None);
+                note(scatter.over.as_slice(), Some(scatter.output));
+            }
             Op::Histogram(histogram) => note(&[histogram.numbers], Some(histogram.output)),
             Op::Scan(scan) => note(&[scan.input], Some(scan.output)),
             Op::Sort(sort) => {

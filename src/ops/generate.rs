@@ -51,7 +51,7 @@ impl Recording {
         self.generate("random_normal", shape.into(), DType::F32, Sequence::Normal, seed)
     }
 
-    fn generate(
+    pub(super) fn generate(
         &self,
         op: &'static str,
         shape: Shape,

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::width::check_integer;
 use crate::error::{Error, Result};
-use crate::ir::copy::Gather;
+use crate::ir::copy::{Gather, Indexed};
 use crate::ir::index::{Histogram, Locate, Scatter, Update};
 use crate::ir::scan::SegmentSum;
 use crate::ir::value::ValueId;
@@ -35,7 +35,7 @@ pub(super) struct Picked {
     pub(super) table: ValueId,
     pub(super) geometry: Geometry,
     pub(super) rows: ValueId,
-    pub(super) by_element: bool,
+    pub(super) indexed: Indexed,
 }
 
 impl Scattering {
@@ -76,7 +76,7 @@ impl Recording {
         let op = "gather";
         let (table, rows) = (self.resolve(op, operand)?, self.indices(op, indices.into())?);
         let (shape, geometry) = layout::gather(op, self.kind(table).0, self.kind(rows).0, axis)?;
-        self.gather_as(op, shape, Picked { table, geometry, rows, by_element: false })
+        self.gather_as(op, shape, Picked { table, geometry, rows, indexed: Indexed::Slices })
     }
 
     /// One element of the operand for each index, from the index's own place in all dimensions but the axis:
@@ -109,7 +109,7 @@ impl Recording {
         let (table, rows) = (self.resolve(op, operand)?, self.indices(op, indices.into())?);
         let shape = self.kind(rows).0;
         let geometry = layout::gather_elements(op, self.kind(table).0, shape, axis)?;
-        self.gather_as(op, shape, Picked { table, geometry, rows, by_element: true })
+        self.gather_as(op, shape, Picked { table, geometry, rows, indexed: Indexed::Elements })
     }
 
     /// Slices of the operand by rows of indices. The last dimension of the indices has one index for each of the operand's
@@ -145,7 +145,7 @@ impl Recording {
         let rows = self.produce(op, positions, DType::U32)?;
         self.all_or_nothing(|r| {
             r.push(r.label(op, rows), Locate { indices, extents, output: rows })?;
-            r.gather_as(op, shape, Picked { table, geometry, rows, by_element: false })
+            r.gather_as(op, shape, Picked { table, geometry, rows, indexed: Indexed::Slices })
         })
     }
 
@@ -187,12 +187,19 @@ impl Recording {
             let last = r.fill([extent], 0u32)?;
             let (output, line) =
                 (r.resolve(op, last)?, Geometry { outer: 1, extent: extent as u64, inner: 1 });
-            let find = Scatter { update: Update::Last, indices, updates: indices, geometry: line, output };
+            let find = Scatter {
+                update: Update::Last,
+                indices,
+                updates: indices,
+                geometry: line,
+                output,
+                over: None,
+            };
             r.push(r.label(op, output), find)?;
             let slot = r.sub_scalar(last, 1u32)?;
             let (slots, rows) = (r.kind(indices).0.elements() as u64, r.resolve(op, slot)?);
             let of_updates = Geometry { extent: slots, ..geometry };
-            let picked = Picked { table: updates, geometry: of_updates, rows, by_element: false };
+            let picked = Picked { table: updates, geometry: of_updates, rows, indexed: Indexed::Slices };
             let found = r.gather_as(op, shape, picked)?;
             let named = r.ne_scalar(last, 0u32)?;
             let mut extents: SmallVec<[usize; 4]> = SmallVec::from_elem(1, shape.rank() - axis);
@@ -421,7 +428,7 @@ impl Recording {
 
     /// Appends the reading of a table by index.
     pub(super) fn gather_as(&self, op: &'static str, shape: Shape, picked: Picked) -> Result<Value> {
-        let Picked { table, geometry, rows, by_element } = picked;
+        let Picked { table, geometry, rows, indexed } = picked;
         let dtype = self.kind(table).1;
         if dtype.is_packed() {
             return self.all_or_nothing(|r| {
@@ -430,7 +437,7 @@ impl Recording {
             });
         }
         let output = self.produce(op, shape, self.kind(table).1)?;
-        self.push(self.label(op, output), Gather { table, geometry, rows, by_element, output })?;
+        self.push(self.label(op, output), Gather { table, geometry, rows, indexed, output })?;
         Ok(self.handle(output))
     }
 
@@ -460,7 +467,10 @@ impl Recording {
         if !all.changes_nothing(self) {
             let Scattering { indices, updates, geometry, .. } = all;
             let output = self.resolve(op, copy)?;
-            self.push(self.label(op, updates), Scatter { update, indices, updates, geometry, output })?;
+            self.push(
+                self.label(op, updates),
+                Scatter { update, indices, updates, geometry, output, over: None },
+            )?;
         }
         Ok(copy)
     }
@@ -529,7 +539,10 @@ impl Recording {
             if shape.elements() > 0 && of.elements() > 0 {
                 let (output, geometry) = (r.resolve(op, zeros)?, Geometry::along(&shape, 0));
                 let update = Update::Add;
-                r.push(r.label(op, updates), Scatter { update, indices, updates, geometry, output })?;
+                r.push(
+                    r.label(op, updates),
+                    Scatter { update, indices, updates, geometry, output, over: None },
+                )?;
             }
             Ok(zeros)
         })

@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::index::Picked;
 use crate::error::{Error, Result};
-use crate::ir::copy::{CopyBox, Fill};
+use crate::ir::copy::{CopyBox, Fill, Indexed};
 use crate::ir::elementwise::{Elementwise, ElementwiseInput, OpCode, Operand as ElementwiseOperand};
 use crate::ir::value::ValueId;
 use crate::kernels::division::MOST_DIMS;
@@ -342,6 +342,6 @@ impl Recording {
             return Err(Error::of_type(op, "row list", &[DType::U32], rows_dtype));
         }
         let (whole, geometry) = layout::gather(op, shape, wanted, 0)?;
-        self.gather_as(op, whole, Picked { table, geometry, rows, by_element: false })
+        self.gather_as(op, whole, Picked { table, geometry, rows, indexed: Indexed::Slices })
     }
 }

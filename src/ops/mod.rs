@@ -10,6 +10,7 @@ mod bits;
 mod cast;
 mod compare;
 pub(crate) mod conv2d;
+mod dynamic;
 mod elementwise;
 pub(crate) mod epilogue;
 mod generate;

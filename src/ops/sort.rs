@@ -305,7 +305,10 @@ impl Recording {
         if shape.elements() > 0 {
             let (output, geometry) = (self.resolve(op, zeros)?, Geometry::along(&shape, 0));
             let update = Update::Store;
-            self.push(self.label(op, updates), Scatter { update, indices, updates, geometry, output })?;
+            self.push(
+                self.label(op, updates),
+                Scatter { update, indices, updates, geometry, output, over: None },
+            )?;
         }
         Ok(zeros)
     }

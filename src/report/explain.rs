@@ -2,19 +2,20 @@
 
 use std::fmt::{self, Write};
 
-use crate::schedule::explain::{ExplainedStep, ExplainedValue, Explanation, Role};
+use crate::schedule::explain::{ExplainedArgument, ExplainedStep, ExplainedValue, Explanation, Role};
 
 impl Explanation {
-    /// A name for each value: `x0` and on for inputs, `s0` for versions of tensors that are updated, `y0` for what is kept, `t0` for the
+    /// A name for each value: `x0` and on for inputs, `a0` for arguments, `s0` for versions of tensors that are updated, `y0` for what is kept, `t0` for the
     /// rest.
     pub(super) fn names(&self) -> Vec<String> {
-        let mut counts = [0; 4];
+        let mut counts = [0; 5];
         let name = |value: &ExplainedValue| {
             let (letter, count) = match value.role {
                 Role::Input => ('x', &mut counts[0]),
                 Role::Output => ('y', &mut counts[1]),
                 Role::Temporary => ('t', &mut counts[2]),
                 Role::State => ('s', &mut counts[3]),
+                Role::Argument => ('a', &mut counts[4]),
             };
             *count += 1;
             format!("{letter}{}", *count - 1)
@@ -47,9 +48,11 @@ impl Explanation {
                 Role::Input => ", style=filled, fillcolor=lightblue",
                 Role::Output => ", style=filled, fillcolor=lightgreen",
                 Role::State => ", style=filled, fillcolor=lightyellow",
+                Role::Argument => ", style=filled, fillcolor=lavender",
                 Role::Temporary => "",
             };
-            let _ = writeln!(out, "  v{i} [label=\"{}\"{style}];", describe(value, &names[i]));
+            let label = escaped(&describe(value, &names[i]));
+            let _ = writeln!(out, "  v{i} [label=\"{label}\"{style}];");
         }
         for (i, step) in self.run.iter().enumerate() {
             let frame = if step.barrier { ", penwidth=3" } else { "" };
@@ -92,7 +95,14 @@ fn escaped(label: &str) -> String {
 
 /// `t0: 64x256 f32, 65,536 bytes, block 4`.
 fn describe(value: &ExplainedValue, name: &str) -> String {
-    format!("{name}: {}, {}", kind(value), home(value))
+    format!("{name}: {}, {}{}", kind(value), home(value), declared(value))
+}
+
+/// `, argument "row" from 0 to 3`.
+fn declared(value: &ExplainedValue) -> String {
+    value.argument.as_ref().map_or_else(String::new, |ExplainedArgument { name, least, most, .. }| {
+        format!(", argument {name:?} from {least} to {most}")
+    })
 }
 
 /// `64x256 f32`.

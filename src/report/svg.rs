@@ -123,13 +123,13 @@ impl Panel {
         // Whose result a value is at the moment: several steps may write parts of it.
         let mut writers: Vec<Vec<usize>> = vec![Vec::new(); explanation.values.len()];
         for (i, value) in explanation.values.iter().enumerate() {
-            if value.role == Role::Input && touched(i) {
+            if matches!(value.role, Role::Input | Role::Argument) && touched(i) {
                 writers[i].push(cards.len());
                 let name = format!("{}: {}", names[i], kind(value));
                 let block = value.block.map_or(String::new(), |block| format!(", block {block}"));
                 let lines = vec![
                     ("name", shortened(&name)),
-                    ("", format!("input{block}")),
+                    ("", format!("{}{block}", value.argument.as_ref().map_or("input", |_| "argument"))),
                     ("", format!("{} bytes", thousands(value.bytes))),
                 ];
                 cards.push(Card { class: "input", lines, tip: name });
@@ -270,7 +270,7 @@ mod tests {
     use crate::shape::DType;
 
     fn value(role: Role, block: Option<usize>) -> ExplainedValue {
-        ExplainedValue { role, shape: [8, 8].into(), dtype: DType::F32, bytes: 256, block }
+        ExplainedValue { role, shape: [8, 8].into(), dtype: DType::F32, bytes: 256, block, argument: None }
     }
 
     fn step(label: &str, reads: &[usize], writes: &[usize], barrier: bool) -> ExplainedStep {

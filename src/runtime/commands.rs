@@ -54,6 +54,16 @@ impl BlockUse {
     }
 }
 
+/// A word that a submission brings to a block of a word, in front of what it runs.
+#[derive(Debug)]
+pub(crate) struct Word {
+    pub(crate) to: Hold,
+    pub(crate) bits: u32,
+}
+
+/// Of a word.
+pub(super) const WORD_BYTES: u64 = 4;
+
 /// Encoded work.
 #[derive(Debug)]
 pub(crate) enum Commands {
@@ -95,6 +105,8 @@ impl Commands {
 pub(crate) struct Job {
     pub(crate) commands: Commands,
     pub(crate) uses: Vec<BlockUse>,
+    /// What is brought to blocks in front of the commands.
+    pub(crate) words: Vec<Word>,
     /// The commands have a barrier of their own.
     pub(crate) has_barrier: bool,
     pub(crate) labels: Arc<[Label]>,
@@ -111,6 +123,7 @@ impl Job {
         Job {
             commands,
             uses,
+            words: Vec::new(),
             has_barrier: false,
             labels: Arc::default(),
             ticket: None,

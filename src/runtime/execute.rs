@@ -77,7 +77,15 @@ pub(crate) fn execute(
     let has_barrier = amount.barriers > 0 || probe.isolates();
     let commands = Commands::Once(slot);
     core.move_contents(&states.moved)?;
-    let value = core.submit(Job { commands, uses, has_barrier, labels, ticket: ticket.clone(), sync })?;
+    let value = core.submit(Job {
+        commands,
+        uses,
+        words: Vec::new(),
+        has_barrier,
+        labels,
+        ticket: ticket.clone(),
+        sync,
+    })?;
     core.counters.submitted(amount);
     core.counters.took(&compiled.temporaries());
     for (locked, lease) in states.tensors {

@@ -4,6 +4,7 @@
 //! and gives back tensors, submissions, plans and profiles.
 
 pub(crate) mod accelerator;
+pub(crate) mod argument;
 pub(crate) mod background;
 pub(crate) mod commands;
 pub(crate) mod config;

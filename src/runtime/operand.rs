@@ -1,6 +1,7 @@
 //! What operations work on.
 
 use crate::ir::value::ValueId;
+use crate::runtime::argument::Argument;
 use crate::runtime::tensor::Tensor;
 use crate::shape::{Bf16, Bool, DType, Element, F16};
 
@@ -101,6 +102,14 @@ operands! {
     half_float::f16: number => Operand::Scalar(number.into());
     half_float::bf16: number => Operand::Scalar(number.into());
 }
+
+impl<T> sealed::Sealed for Argument<T> {}
+
+impl<'a, T> IntoOperand<'a> for Argument<T> {}
+
+impl<T> sealed::Sealed for &Argument<T> {}
+
+impl<'a, T> IntoOperand<'a> for &Argument<T> {}
 
 impl sealed::Sealed for &Tensor {}
 

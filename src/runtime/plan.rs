@@ -1,5 +1,6 @@
 //! Plans: recordings that are kept and submitted many times.
 
+mod arguments;
 mod encoding;
 
 use std::fmt;
@@ -7,10 +8,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use self::arguments::PlanArgument;
 use self::encoding::{COPIES, Copy, Encoding, Segment};
 use crate::error::{Error, Result};
 use crate::ir::command::Lowered;
 use crate::ir::value::{Label, TensorVersion};
+use crate::runtime::argument::Declared;
 use crate::runtime::commands::{BlockUse, Commands, Job};
 use crate::runtime::core::{Core, OnShortage, foreign_tensor};
 use crate::runtime::execute::last_labels;
@@ -47,6 +50,7 @@ const SEGMENT_COMMANDS: usize = 32;
 /// - **State**: what the recording [updates](crate::Recording::update) or [assigns](crate::Recording::assign) is
 ///   changed by each submission in turn, in its own memory. A kept tensor may also be bound as an input: then each
 ///   submission reads what the one before has kept, in memory that changes from one to the next.
+/// - **Arguments**: numbers that were [declared](crate::Recording::argument) are [set](Plan::set) from one submission to the next.
 /// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs are
 ///   the same memory for all, so that submissions of one plan run one after the other.
 ///
@@ -80,6 +84,7 @@ pub struct Plan {
     outputs: Vec<Output>,
     /// Kept values that are an input's contents with another shape.
     aliases: Vec<(Arc<Storage>, usize)>,
+    arguments: Vec<PlanArgument>,
     /// The blocks of the plan's own: those of temporaries, by number.
     own: Vec<Option<Lease>>,
     segments: Vec<Segment>,
@@ -167,8 +172,11 @@ impl Recording {
         let (tensors, sync) = (std::mem::take(&mut state.tensors), std::mem::take(&mut state.sync));
         let updated = std::mem::take(&mut state.updated);
         let updated = updated.into_iter().map(|updated| (updated.storage, updated.shape)).collect();
-        let plan = CompiledGraph::new(self.catalog(), self.core.fusion, graph, tensors.len())
-            .and_then(|compiled| Plan::new(&self.core, compiled, &kept, (tensors, updated), profiling, sync));
+        let arguments = std::mem::take(&mut state.arguments);
+        let plan =
+            CompiledGraph::new(self.catalog(), self.core.fusion, graph, tensors.len()).and_then(|compiled| {
+                Plan::new(&self.core, compiled, &kept, (tensors, updated, arguments), profiling, sync)
+            });
         if plan.is_err() {
             discard(&kept);
         }
@@ -182,7 +190,7 @@ impl Plan {
         core: &Arc<Core>,
         mut compiled: CompiledGraph,
         kept: &[Arc<Storage>],
-        (tensors, states): (Vec<Recorded>, Vec<Recorded>),
+        (tensors, states, declared): (Vec<Recorded>, Vec<Recorded>, Vec<Declared>),
         profiling: Option<Profiling>,
         sync: HostSync,
     ) -> Result<Plan> {
@@ -239,6 +247,7 @@ impl Plan {
             inputs: tensors.into_iter().map(|(storage, shape)| PlanTensor::new(storage, shape)).collect(),
             outputs,
             aliases,
+            arguments: arguments::of_plan(declared),
             own,
             segments,
             copies: Vec::new(),
@@ -259,10 +268,12 @@ impl Plan {
     /// # Errors
     ///
     /// [`Error::NotWritten`], [`Error::NotSubmitted`] or [`Error::Discarded`] if an input has no contents;
+    /// [`ArgumentError::NotSet`](crate::error::ArgumentError::NotSet) if an argument was never [set](Plan::set);
     /// [`Error::BoundTwice`] if an input has become a view of a [wrapped](crate::Accelerator::wrap) output;
     /// [`Error::OutOfMemory`]; [`Error::DeviceLost`]; [`Error::Closed`]. Tensors then hold what they held before.
     pub fn submit(&mut self) -> Result<Submission> {
         self.core.open()?;
+        self.check_arguments()?;
         if !self.is_ready() {
             self.core.timeline.reclaim()?;
         }
@@ -293,6 +304,7 @@ impl Plan {
         let job = Job {
             commands: Commands::Replay(replay),
             uses,
+            words: arguments::changed(&self.arguments, &blocks),
             has_barrier: self.amount.barriers > 0 || probe.isolates(),
             labels: self.labels.clone(),
             ticket: ticket.clone(),
@@ -301,6 +313,7 @@ impl Plan {
         self.core.move_contents(&moved)?;
         let value = self.core.submit(job)?;
         self.sync = HostSync::default();
+        arguments::were_submitted(&mut self.arguments);
         self.core.counters.submitted(self.amount);
         for (output, block) in outputs {
             output.settle(blocks[block].take(), Contents::Submitted(value));
@@ -372,7 +385,8 @@ impl Plan {
             return Err(Error::ViewInPlan { op, shape: recorded.shape() });
         }
         if !as_output && !self.inputs.iter().any(named) {
-            let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
+            let inputs = self.inputs.len() - self.arguments.len();
+            let outputs = self.outputs.len();
             return Err(Error::NotInPlan { op, shape: recorded.shape(), inputs, outputs });
         }
         // What is kept may be read, too: by then it is what the submission before has kept. The host's memory has no such versions.

@@ -16,6 +16,7 @@ use crate::ir::value::{Label, LabelName, Origin, ValueId};
 use crate::kernels::catalog::Catalog;
 use crate::kernels::lower;
 use crate::runtime::accelerator::Accelerator;
+use crate::runtime::argument::Declared;
 use crate::runtime::core::{Core, check_size, foreign_tensor};
 use crate::runtime::execute::{Outside, execute};
 use crate::runtime::operand::{IntoOperand, Scalar};
@@ -26,7 +27,7 @@ use crate::runtime::submission::Submission;
 use crate::runtime::tensor::{Contents, Storage, Tensor};
 use crate::runtime::updated::Updated;
 use crate::schedule::compiled_graph::CompiledGraph;
-use crate::schedule::explain::Explanation;
+use crate::schedule::explain::{ExplainedArgument, Explanation};
 use crate::shape::{DType, Element, Shape};
 use crate::vk::process;
 use crate::vk::raw::HostSync;
@@ -76,6 +77,8 @@ pub(super) struct State {
     pub(super) tensors: Vec<(Arc<Storage>, Shape)>,
     /// The tensors that are updated.
     pub(super) updated: Vec<Updated>,
+    /// The arguments that a plan of it has.
+    pub(super) arguments: Vec<Declared>,
     /// Nodes that were inserted before others.
     pub(super) inserted: usize,
     /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and tensors
@@ -122,6 +125,7 @@ impl Recording {
             leases: Vec::new(),
             tensors: Vec::new(),
             updated: Vec::new(),
+            arguments: Vec::new(),
             inserted: 0,
             known: FxHashMap::default(),
             promised: SmallVec::new(),
@@ -179,8 +183,9 @@ impl Recording {
     pub fn keep(&self, value: Value) -> Result<Tensor> {
         let id = self.own("keep", value)?;
         let root = self.graph().root(id);
-        // Neither can a tensor be a view of one that is updated.
-        if self.graph().value(root).kept.is_some() || self.graph().values.state_of(root).is_some() {
+        // Neither can a tensor be a view of one that is updated, or of an argument.
+        let apart = self.graph().value(root).kept.is_some() || self.graph().values.state_of(root).is_some();
+        if apart || self.declared(root).is_some() {
             return self.keep(self.copy(value)?);
         }
         let (shape, dtype) = self.kind(id);
@@ -193,8 +198,10 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Errors of memory and of the device. Kept tensors are then [`Error::Discarded`].
+    /// Errors of memory and of the device, and [`ArgumentError::NoPlan`](crate::error::ArgumentError::NoPlan) if the recording has
+    /// arguments. Kept tensors are then [`Error::Discarded`].
     pub fn end_recording(mut self) -> Result<Submission> {
+        self.refuse_arguments("end_recording")?;
         let state = self.state_mut();
         let (graph, request) = (std::mem::take(&mut state.graph), state.request);
         let (kept, leases) = (std::mem::take(&mut state.kept), std::mem::take(&mut state.leases));
@@ -232,10 +239,14 @@ impl Recording {
     pub fn explain(&self) -> Result<Explanation> {
         process::check()?;
         // Tensors that share a block are numbered apart, and told by the number of the first.
-        let State { graph, leases, .. } = &*self.state();
+        let State { graph, leases, arguments, .. } = &*self.state();
         let first = |lease: &Lease| leases.iter().position(|l| l.address() == lease.address());
         let shared: Vec<Option<usize>> = leases.iter().map(first).collect();
-        Explanation::new(self.catalog(), self.core.fusion, graph, &shared)
+        let argument = |version| {
+            let found = arguments.iter().find(|argument| argument.tensor == version)?;
+            Some(ExplainedArgument::new(found.name.clone(), found.least, found.most))
+        };
+        Explanation::new(self.catalog(), self.core.fusion, graph, &shared, argument)
     }
 
     /// Sets how this recording is profiled, independently of the accelerator.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, HostError, Result};
 use crate::ir::value::Label;
-use crate::runtime::commands::{BlockUse, Commands, Job, Replay};
+use crate::runtime::commands::{BlockUse, Commands, Job, Replay, WORD_BYTES};
 use crate::runtime::external::{ExternalCommands, ExternalInFlight};
 use crate::runtime::losses;
 use crate::runtime::pool::{Lease, PIECE_BYTES};
@@ -32,7 +32,7 @@ const UNREAD: usize = 256;
 #[derive(Debug)]
 struct InFlight {
     value: u64,
-    /// The uploads in front of it.
+    /// The uploads and arguments in front of it.
     uploads: Option<CommandSlot>,
     commands: Commands,
     uses: Vec<BlockUse>,
@@ -197,14 +197,14 @@ impl Timeline {
     fn submit_locked(&self, state: &mut State, job: Job) -> Result<u64> {
         let mut uses = job.uses;
         let mut uploads = None;
-        if !state.uploads.is_empty() {
+        if !state.uploads.is_empty() || !job.words.is_empty() {
             let mut slot = state.take_slot().ready(&self.device)?;
             if let Some(ticket) = &job.ticket {
-                ticket.carries_uploads(state.upload_bytes);
+                ticket.carries_uploads(state.upload_bytes + WORD_BYTES * job.words.len() as u64);
             }
             let stamps = job.ticket.as_ref().is_some_and(|ticket| !ticket.host_only);
             let stamps = stamps && self.device.info.timestamps.is_some();
-            uses.extend(encode_uploads(&mut slot, &state.uploads, stamps)?);
+            uses.extend(encode_uploads(&mut slot, &state.uploads, &job.words, stamps)?);
             uploads = Some(slot);
         }
         let all = || uses.iter().chain(job.commands.own());

@@ -1,7 +1,7 @@
-//! Staged uploads: what the timeline puts in front of a submission.
+//! Staged uploads and arguments of plans: what the timeline puts in front of a submission.
 
 use crate::error::Result;
-use crate::runtime::commands::BlockUse;
+use crate::runtime::commands::{BlockUse, WORD_BYTES, Word};
 use crate::runtime::pool::Hold;
 use crate::vk::command::{Barrier, Bound, CommandSlot};
 use crate::vk::query::Stamp;
@@ -25,10 +25,11 @@ impl Upload {
     }
 }
 
-/// The copies of staged uploads, closed by a barrier against what follows.
+/// The copies of staged uploads and the fills of words, closed by a barrier against what follows.
 pub(super) fn encode_uploads(
     slot: &mut CommandSlot,
     uploads: &[Upload],
+    words: &[Word],
     stamps: bool,
 ) -> Result<Vec<BlockUse>> {
     slot.begin()?;
@@ -36,7 +37,7 @@ pub(super) fn encode_uploads(
     if stamps {
         slot.timestamp(Stamp::Reached)?;
     }
-    let mut uses = Vec::with_capacity(2 * uploads.len());
+    let mut uses = Vec::with_capacity(2 * uploads.len() + words.len());
     for (i, upload) in uploads.iter().enumerate() {
         // Two writes to one tensor in a row.
         if uploads[..i].iter().any(|earlier| earlier.meets(upload)) {
@@ -49,6 +50,10 @@ pub(super) fn encode_uploads(
         );
         uses.push(BlockUse::reading(upload.staging.clone()));
         uses.push(BlockUse::writing(upload.to.clone()));
+    }
+    for Word { to, bits } in words {
+        slot.fill(Bound { buffer: &to.block().buffer, offset: 0, bytes: WORD_BYTES }, *bits);
+        uses.push(BlockUse::writing(to.clone()));
     }
     if stamps {
         slot.timestamp(Stamp::Done)?;

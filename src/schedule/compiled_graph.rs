@@ -88,6 +88,8 @@ impl CompiledGraph {
         let apart = (fusion && large(&graph)).then(|| graph.clone());
         if fusion {
             fuse_and_merge(&mut graph, fuse_all);
+            // What prologues count themselves is not read any more.
+            drop_unneeded(&mut graph);
             assign_in_place(&mut graph);
         }
         let reads_old = reads_old(&graph);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::fusion::needed::needed;
 use crate::ir::graph::Graph;
-use crate::ir::value::{Label, Origin, ValueId};
+use crate::ir::value::{Label, Origin, TensorVersion, ValueId};
 use crate::kernels::catalog::Catalog;
 use crate::schedule::compiled_graph::CompiledGraph;
 use crate::schedule::memory::Home;
@@ -41,6 +41,8 @@ pub struct Explanation {
 pub enum Role {
     /// A tensor from outside.
     Input,
+    /// A number that a plan is given.
+    Argument,
     /// A tensor from outside that is updated: each version of it is a value, in the same block.
     State,
     /// Kept.
@@ -63,6 +65,26 @@ pub struct ExplainedValue {
     pub bytes: u64,
     /// The number of the block it will live in; values that share memory have the same. `None` if it is never stored.
     pub block: Option<usize>,
+    /// What was declared, if it is an argument.
+    pub argument: Option<ExplainedArgument>,
+}
+
+/// What was declared of an argument.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ExplainedArgument {
+    /// Its name.
+    pub name: String,
+    /// The least that it may be.
+    pub least: f64,
+    /// The most that it may be.
+    pub most: f64,
+}
+
+impl ExplainedArgument {
+    pub(crate) fn new(name: String, least: f64, most: f64) -> ExplainedArgument {
+        ExplainedArgument { name, least, most }
+    }
 }
 
 /// A step of a recording.
@@ -86,12 +108,13 @@ pub struct ExplainedStep {
 }
 
 impl Explanation {
-    /// Of a graph that reads tensors in blocks of these numbers.
+    /// Of a graph that reads tensors in blocks of these numbers, some of which are arguments.
     pub(crate) fn new(
         catalog: &Catalog,
         fusion: bool,
         graph: &Graph,
         blocks: &[Option<usize>],
+        argument: impl Fn(TensorVersion) -> Option<ExplainedArgument>,
     ) -> Result<Explanation> {
         let compiled = CompiledGraph::new(catalog, fusion, graph.clone(), blocks.len())?;
         let lowered = &compiled.lowered;
@@ -132,7 +155,8 @@ impl Explanation {
                 ExplainedStep { kernel, bytes: command.cost.bytes, barrier, ..step(&command.label, &touched) }
             })
             .collect();
-        let values: Vec<_> = order.iter().map(|&id| explained_value(&compiled, blocks, id)).collect();
+        let values: Vec<_> =
+            order.iter().map(|&id| explained_value(&compiled, blocks, &argument, id)).collect();
         let sum = |role: Role| values.iter().filter(|v| v.role == role).map(|v| v.bytes).sum();
         let is_read = |place: usize| run.iter().any(|step| step.reads.contains(&place));
         let inputs = values.iter().enumerate().filter(|(place, v)| v.role == Role::Input && is_read(*place));
@@ -156,9 +180,19 @@ impl Explanation {
     }
 }
 
-fn explained_value(compiled: &CompiledGraph, blocks: &[Option<usize>], id: ValueId) -> ExplainedValue {
+fn explained_value(
+    compiled: &CompiledGraph,
+    blocks: &[Option<usize>],
+    argument: impl Fn(TensorVersion) -> Option<ExplainedArgument>,
+    id: ValueId,
+) -> ExplainedValue {
     let value = compiled.lowered.values.value(id);
+    let argument = match value.origin {
+        Origin::Tensor(version) => argument(version),
+        Origin::State(_) | Origin::Produced | Origin::Alias(_) => None,
+    };
     let role = match value.origin {
+        Origin::Tensor(_) if argument.is_some() => Role::Argument,
         Origin::Tensor(_) => Role::Input,
         Origin::State(_) => Role::State,
         Origin::Produced | Origin::Alias(_) if value.kept.is_some() => Role::Output,
@@ -179,5 +213,6 @@ fn explained_value(compiled: &CompiledGraph, blocks: &[Option<usize>], id: Value
         dtype: value.dtype,
         bytes: compiled.lowered.values.bytes(id),
         block,
+        argument,
     }
 }

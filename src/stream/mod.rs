@@ -101,6 +101,7 @@ impl StreamBuilder {
         let r = gpu.begin_recording()?;
         let values = record(&r, &named)?;
         let outputs = r.keep_apart(values)?;
+        r.refuse_arguments("record")?;
         let mut plan = r.into_plan()?;
         plan.expect_sets(self.slots);
         let named = Buffers { inputs: named, outputs };

@@ -64,6 +64,25 @@ const PROBLEMS: &[Problem] = &[
     ("of itself as a factor", |r, t, x| r.assign(t, r.matmul(t, x)?).map(|()| None), 3.0 * SIDE as f32),
     ("a product", |r, t, x| r.assign(t, r.matmul(x, x)?).map(|()| None), SIDE as f32),
     (
+        "a run from where the device says",
+        |r, t, x| {
+            let start = r.fill([1], 0u32)?;
+            r.update_at(t, 0, start, r.slice_at(x, 0, start, SIDE)?).map(|()| None)
+        },
+        1.0,
+    ),
+    (
+        "rows masked from a length on, and whole rows",
+        |r, t, x| {
+            let length = r.fill([1], 7i32)?;
+            let along = r.softmax(r.mask_from(x, 1, length, f32::NEG_INFINITY)?, 1)?;
+            let across = r.softmax(r.mask_from(x, 0, length, 0.0f32)?, 1)?;
+            r.assign(t, x)?;
+            r.add(along, across).map(Some)
+        },
+        1.0,
+    ),
+    (
         "read across an update",
         |r, t, x| {
             let negative = r.neg(t)?;

@@ -83,6 +83,12 @@ fn compare(
     session.finish().unwrap().rows().map(|row| row.kernel.clone()).collect()
 }
 
+/// Rows of which this many elements are seen.
+fn masked(gpu: &Accelerator, r: &Recording, shape: [usize; 2], length: usize, outside: f32) -> Result<Value> {
+    let length = r.fill([1], length as u32)?;
+    r.mask_from(r.scale(&noise(gpu, 1, shape), 0.125)?, 1, length, outside)
+}
+
 /// Runs fused ops on every variant of elementwise kernels, reductions, softmax and matmuls; gives the modules that ran.
 pub(crate) fn run() -> BTreeSet<String> {
     static MODULES: OnceLock<BTreeSet<String>> = OnceLock::new();
@@ -108,6 +114,15 @@ fn run_all() -> BTreeSet<String> {
             let h = r.mul(&noise(gpu, 1, [7, 1003]), &noise(gpu, 2, [7, 1003]))?;
             Ok(vec![r.sum(h, 1)?])
         }));
+        all.extend(compare(&format!("masked, reduce {name}"), &gpus, |gpu, r| {
+            [[7, 1003, 1000], [16, 512, 301], [2, 70_001, 69_998]]
+                .map(|[rows, extent, length]| {
+                    let seen = masked(gpu, r, [rows, extent], length, f32::NEG_INFINITY)?;
+                    r.amax(seen, 1)
+                })
+                .into_iter()
+                .collect()
+        }));
     }
     for (name, gpus) in each_variant("softmax") {
         all.extend(compare(&format!("softmax {name}"), &gpus, |gpu, r| {
@@ -117,6 +132,14 @@ fn run_all() -> BTreeSet<String> {
                 r.softmax(h, -1)
             };
             shapes.map(|shape| softmax(r, shape)).collect()
+        }));
+        all.extend(compare(&format!("masked, softmax {name}"), &gpus, |gpu, r| {
+            [[16, 512, 301], [7, 1003, 1000], [3, 2, 1]]
+                .map(|[rows, extent, length]| {
+                    r.softmax(masked(gpu, r, [rows, extent], length, f32::NEG_INFINITY)?, -1)
+                })
+                .into_iter()
+                .collect()
         }));
     }
     for (name, gpus) in each_variant("matmul") {

@@ -9,6 +9,7 @@ mod attention;
 mod cases;
 mod closures;
 mod conv2d;
+mod dynamic;
 mod elementwise;
 mod fixtures;
 #[path = "../../src/fnv1a.rs"]

@@ -58,6 +58,8 @@ public:
     void bind(const Tensor &recorded, const Tensor &tensor) {
         check(tm_plan_bind(get(), recorded.get(), tensor.get()));
     }
+    // For the submissions from now on.
+    void set_argument(const char *name, double number) { check(tm_plan_set_argument(get(), name, number)); }
     void profiling(tm_profiling mode) { check(tm_plan_profiling(get(), mode)); }
     void wait_semaphore(std::uint64_t semaphore, std::uint64_t value) {
         check(tm_plan_wait_semaphore(get(), semaphore, value));
@@ -253,6 +255,21 @@ public:
     void update(const Tensor &tensor, const Shape &begin, const Shape &end, const Operand &x) {
         if (begin.rank() != end.rank()) throw Error(TM_SHAPE, "update: as many begins as ends");
         check(tm_update(get(), tensor.get(), begin.data(), end.data(), begin.rank(), x.get()));
+    }
+    // A number from least to most that the plan is given by its name.
+    Value argument(const char *name, tm_dtype dtype, double least, double most) {
+        return op([&](auto *out) { return tm_declare_argument(get(), name, dtype, least, most, out); });
+    }
+    // So many elements along an axis, from start on: an argument, or another value of one element.
+    Value slice_at(const Operand &x, std::int32_t axis, const Operand &start, std::size_t length) {
+        return op([&](auto *out) { return tm_slice_at(get(), x.get(), axis, start.get(), length, out); });
+    }
+    void update_at(const Tensor &tensor, std::int32_t axis, const Operand &start, const Operand &x) {
+        check(tm_update_at(get(), tensor.get(), axis, start.get(), x.get()));
+    }
+    // With `outside` in the place of all elements from the index `length` on.
+    Value mask_from(const Operand &x, std::int32_t axis, const Operand &length, double outside) {
+        return op([&](auto *out) { return tm_mask_from(get(), x.get(), axis, length.get(), outside, out); });
     }
     // Gives an existing tensor a new value.
     void assign(const Tensor &tensor, const Operand &x) { check(tm_assign(get(), tensor.get(), x.get())); }

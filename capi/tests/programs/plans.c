@@ -76,9 +76,65 @@ static void guarded(const char *spirv, const char *folder) {
     tm_accelerator_free(gpu);
 }
 
+// A row of a table by its number, and rows up to it, by one plan.
+static void numbered(void) {
+    tm_accelerator *gpu = make_gpu();
+    size_t dims[2] = {4, 2}, one[2] = {1, 2};
+    float zeros[8] = {0}, row[2] = {1, 2}, got[8];
+    tm_tensor *table, *token, *sums, *taken;
+    OK(tm_upload(gpu, TM_F32, dims, 2, zeros, sizeof zeros, &table));
+    OK(tm_upload(gpu, TM_F32, one, 2, row, sizeof row, &token));
+    tm_recording *r;
+    OK(tm_begin_recording(gpu, &r));
+    tm_value at, count, factor, scaled, seen, sum, part;
+    OK(tm_declare_argument(r, "at", TM_U32, 0, 3, &at));
+    OK(tm_declare_argument(r, "count", TM_I32, 0, 4, &count));
+    OK(tm_declare_argument(r, "factor", TM_F32, -INFINITY, INFINITY, &factor));
+    FAILS(tm_declare_argument(r, "at", TM_U32, 0, 3, &part), TM_PARAMETER, "there is an argument \"at\" already");
+    FAILS(tm_declare_argument(r, "b", TM_U32, -1, 3, &part), TM_PARAMETER, "argument \"b\" is u32, which has no -1");
+    FAILS(tm_declare_argument(r, NULL, TM_U32, 0, 3, &part), TM_INVALID_ARGUMENT, "name is NULL");
+    OK(tm_binary(r, TM_MUL, tm_of(token), factor, &scaled));
+    OK(tm_update_at(r, table, 0, at, scaled));
+    OK(tm_mask_from(r, tm_of(table), 0, count, 0, &seen));
+    OK(tm_reduce(r, TM_SUM, seen, 0, false, &sum));
+    OK(tm_slice_at(r, tm_of(table), 0, at, 1, &part));
+    FAILS(tm_slice_at(r, tm_of(table), 0, at, 2, &part), TM_PARAMETER, "2 elements from argument \"at\" on");
+    OK(tm_slice_at(r, tm_of(table), 0, at, 1, &part));
+    OK(tm_keep(r, sum, &sums));
+    OK(tm_keep(r, part, &taken));
+    tm_plan *plan;
+    OK(tm_into_plan(r, &plan));
+    tm_recording_free(r);
+    OK(tm_plan_set_argument(plan, "count", 3));
+    OK(tm_plan_set_argument(plan, "factor", 1));
+    FAILS(tm_plan_submit(plan, NULL), TM_PARAMETER, "argument \"at\" was never set");
+    FAILS(tm_plan_set_argument(plan, "at", 4), TM_PARAMETER, "argument \"at\" is 4; it was declared from 0 to 3");
+    FAILS(tm_plan_set_argument(plan, "at", 0.5), TM_PARAMETER, "which has no 0.5");
+    FAILS(tm_plan_set_argument(plan, "rows", 0), TM_PARAMETER, "it has: at, count, factor");
+    for (int i = 3; i >= 0; i--) {
+        OK(tm_plan_set_argument(plan, "at", i));
+        OK(tm_plan_set_argument(plan, "factor", 10 * i + 1));
+        OK(tm_plan_submit(plan, NULL));
+    }
+    OK(tm_tensor_read(table, got, sizeof got));
+    for (int i = 0; i < 4; i++) CHECK(got[2 * i] == 10 * i + 1 && got[2 * i + 1] == 2 * (10 * i + 1));
+    OK(tm_tensor_read(sums, got, 2 * sizeof *got));
+    CHECK(got[0] == 33 && got[1] == 66);
+    OK(tm_tensor_read(taken, got, 2 * sizeof *got));
+    CHECK(got[0] == 1 && got[1] == 2);
+    tm_plan_free(plan);
+    tm_tensor_free(table);
+    tm_tensor_free(token);
+    tm_tensor_free(sums);
+    tm_tensor_free(taken);
+    OK(tm_accelerator_close(gpu));
+    tm_accelerator_free(gpu);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 3);
     guarded(argv[1], argv[2]);
+    numbered();
     tm_accelerator *gpu = make_gpu();
     tm_kernel *kernel = load(argv[1], false);
     char *described;

@@ -108,6 +108,16 @@ static void plans_and_kernels(const tidemill::Accelerator &gpu, const char *spir
     plan.submit().wait();
     CHECK((y.read<float>() == Floats{40, 50, 60}));
     throws(TM_KERNEL, "", [] { tidemill::Kernel::from_spirv("nothing", {1, 2, 3, 4}); });
+    // A plan that is given numbers.
+    auto numbered = gpu.begin_recording();
+    Value at = numbered.argument("at", TM_U32, 0, 2);
+    numbered.update_at(other, 0, at, numbered.slice_at(x, 0, at, 1));
+    Tensor seen = numbered.keep(numbered.mask_from(x, 0, at, 9));
+    auto by_number = numbered.into_plan();
+    by_number.set_argument("at", 2);
+    by_number.submit();
+    CHECK((other.read<float>() == Floats{4, 5, 3}) && (seen.read<float>() == Floats{1, 2, 9}));
+    throws(TM_PARAMETER, "declared from 0 to 2", [&] { by_number.set_argument("at", 3); });
     auto session = gpu.begin_profiling("values", TM_PROFILING_TIMELINE);
     plan.submit();
     CHECK(session.finish().json().find("values") != std::string::npos);

@@ -77,7 +77,7 @@ const CASES: [&str; 47] = [
 type Job = fn(&Accelerator) -> Result<()>;
 
 /// Those that run as they are.
-const JOBS: [(&str, Job); 18] = [
+const JOBS: [(&str, Job); 19] = [
     ("conv_prepared_twice", conv_prepared_twice),
     ("kernel_by_hand", kernel_by_hand),
     ("example_one_off", one_off),
@@ -96,6 +96,7 @@ const JOBS: [(&str, Job); 18] = [
     ("plan_of_4_mb_in_flight", plan_in_flight),
     ("training_in_flight", training_in_flight),
     ("state_in_flight", state_in_flight),
+    ("arguments_in_flight", arguments_in_flight),
 ];
 
 /// Those that run fused, and then with a dispatch for each operation.
@@ -394,6 +395,29 @@ fn state_in_flight(gpu: &Accelerator) -> Result<()> {
     }
     expect("the log", &log.read()?, |i| if i / 500 == 3 { 300.0 } else { 0.0 })?;
     expect("the weights", &weights.read()?, |_| 300.0)
+}
+
+/// A plan that writes a row of a table, by its number, and takes the largest elements of the rows so far: a new number each time, and
+/// one encoding.
+fn arguments_in_flight(gpu: &Accelerator) -> Result<()> {
+    let table = gpu.upload(&[0.0f32; 8000], [16, 500])?;
+    let row = gpu.upload(&[1.0f32; 500], [1, 500])?;
+    let r = gpu.begin_recording()?;
+    let (at, factor) = (r.argument("at", 0..=15u32)?, r.argument("factor", 0.0..=1e6f32)?);
+    r.update_at(&table, 0, at, r.mul(&row, factor)?)?;
+    let columns = r.transpose(&table)?;
+    let seen = r.mask_from(columns, -1, at, f32::NEG_INFINITY)?;
+    let largest = r.keep(r.amax(seen, -1)?)?;
+    let mut step = r.into_plan()?;
+    for i in 0..300 {
+        step.set(at, i % 16)?;
+        step.set(factor, i as f32)?;
+        let _ = step.submit()?;
+    }
+    expect("the largest", &largest.read()?, |_| 298.0)?;
+    expect("the table", &table.read()?, |i| {
+        if i / 500 < 12 { (288 + i / 500) as f32 } else { (272 + i / 500) as f32 }
+    })
 }
 
 /// A hundred additions as a plan: without fusion, several command buffers.

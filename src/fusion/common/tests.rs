@@ -3,7 +3,7 @@
 use super::*;
 use crate::fusion::fuse_all;
 use crate::ir::build::Build;
-use crate::ir::copy::{Fill, Gather, Generate, Sequence};
+use crate::ir::copy::{Fill, Gather, Generate, Indexed, Sequence};
 use crate::ir::elementwise::{OpCode, Operand};
 use crate::ir::reduce::Reduction;
 use crate::shape::DType;
@@ -171,7 +171,7 @@ fn what_is_moved_or_made_twice_is_made_once() {
     let (x, rows) = (tensor(&mut b), b.graph.add_value([8].into(), DType::U32, Origin::Tensor(1)));
     let gather = |table, rows, output| {
         let geometry = Geometry { outer: 1, extent: 8, inner: 8 };
-        Gather { table, geometry, rows, by_element: false, output }
+        Gather { table, geometry, rows, indexed: Indexed::Slices, output }
     };
     let record = |b: &mut Build, seed: u64| {
         let (gathered, random) = (b.produced([8, 8]), b.produced([8, 8]));

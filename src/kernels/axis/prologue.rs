@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
-use crate::ir::elementwise::{Elementwise, MAX_SCALARS};
+use crate::ir::elementwise::{COUNTED, Elementwise, ElementwiseInput, MAX_SCALARS};
 use crate::ir::op_code::OpSet;
 use crate::ir::value::{Access, Label, ValueId, Values};
 use crate::kernels::axis::split::input_window;
@@ -93,8 +93,11 @@ pub(crate) fn set_constants<K>(prologue: &Elementwise, constants: &mut Constants
 where
     K: KernelFile + Includes<prologue::File> + Includes<op_list::File>,
 {
-    let single = prologue.inputs.iter().enumerate().filter(|(_, input)| input.strides == [0; MAX_RANK]);
-    constants.set(prologue::SINGLE, single.fold(0, |all, (k, _)| all | 1 << k));
+    let mask = |fits: fn(&ElementwiseInput) -> bool| {
+        prologue.inputs.iter().enumerate().fold(0, |all, (k, input)| all | u32::from(fits(input)) << k)
+    };
+    constants.set(prologue::SINGLE, mask(|input| input.strides == [0; MAX_RANK]));
+    constants.set(prologue::PLACES, mask(|input| input.strides == COUNTED));
     constants.set(op_list::COUNT, prologue.steps.len() as u32);
     for (constant, step) in op_list::STEP.into_iter().zip(&prologue.steps) {
         constants.set(constant, step.word());

@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::Result;
 use crate::ir::branches::branch;
 use crate::ir::command::{Action, Command};
-use crate::ir::copy::Gather;
+use crate::ir::copy::{self, Gather};
 use crate::ir::value::{Access, Label, Values};
 use crate::kernels::catalog::{Catalog, Load};
 use crate::kernels::copy::linear::Linear;
@@ -34,6 +34,7 @@ enum Indexed {
     Row = 0,
     Slot = 1,
     Element = 2,
+    First = 3,
 }
 
 impl Gather {
@@ -74,15 +75,19 @@ impl Gather {
         let Geometry { outer, extent, inner } = self.geometry;
         let (height, width) = (extent as u32, inner as u32);
         let slots = (elements / (outer * inner)) as u32;
-        let indexed = match self.by_element {
-            true => Indexed::Element,
-            false if branch!("gather: outer slices", outer > 1) => Indexed::Slot,
-            false => Indexed::Row,
+        let indexed = match self.indexed {
+            copy::Indexed::Elements => Indexed::Element,
+            copy::Indexed::First => {
+                branch!("gather: the first");
+                Indexed::First
+            }
+            copy::Indexed::Slices if branch!("gather: outer slices", outer > 1) => Indexed::Slot,
+            copy::Indexed::Slices => Indexed::Row,
         };
         // A row of one element needs no division; the shader divides by at least two.
         let ((magic, shift), (slots_magic, slots_shift)) = (division(width), division(slots));
         let push = Push { count: 0, first: 0, width, magic, shift, height, slots, slots_magic, slots_shift };
-        let each = branch!("gather: by element", self.by_element);
+        let each = branch!("gather: by element", self.indexed == copy::Indexed::Elements);
         let aligned = branch!("gather: aligned", width.is_multiple_of(4)) && !each;
         for (first, count, uniform_store) in linear.windows_with_uniform_stores(elements, aligned) {
             let push = Push { count: count as u32, first: first as u32, ..push };

@@ -3,8 +3,9 @@
 use smallvec::smallvec;
 
 use crate::error::Result;
+use crate::ir::branches::branch;
 use crate::ir::command::Command;
-use crate::ir::index::Scatter;
+use crate::ir::index::{Scatter, Update};
 use crate::ir::value::{Label, Values};
 use crate::kernels::bindings::check_binding;
 use crate::kernels::catalog::{Catalog, Load};
@@ -51,9 +52,12 @@ impl Scatter {
         commands: &mut Vec<Command>,
     ) -> Result<()> {
         let linear = self.linear(values, catalog);
-        let Geometry { extent, inner, .. } = self.geometry;
+        let Geometry { outer, extent, inner } = self.geometry;
         let updates = values.value(self.updates).shape.elements() as u64;
-        let (width, slots) = (inner as u32, values.value(self.indices).shape.elements() as u32);
+        let run = branch!("scatter: a run", self.update == Update::Run);
+        let slots =
+            if run { updates / (outer * inner) } else { values.value(self.indices).shape.elements() as u64 };
+        let (width, slots) = (inner as u32, slots as u32);
         // The shader does not divide by one.
         let ((magic, shift), (slots_magic, slots_shift)) = (division(width), division(slots));
         let (inputs, target) = (
@@ -79,8 +83,9 @@ impl Scatter {
             });
             let action = linear.dispatch(catalog, (kernel, false), &push, count)?;
             let accesses = smallvec![inputs[0], inputs[1], target, target];
-            // Each update, its index, and the place that it goes to, which is read and written.
-            let bytes = 12 * count + 4 * count.div_ceil(u64::from(width.max(1)));
+            // Each update, its index, and the place that it goes to, which is read and written. A run has one index, and reads no place.
+            let bytes =
+                if run { 8 * count + 4 } else { 12 * count + 4 * count.div_ceil(u64::from(width.max(1))) };
             commands.push(Command::new(label.clone(), action, accesses).with_bytes(bytes));
         }
         Ok(())
