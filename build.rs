@@ -1,16 +1,17 @@
 //! Turns `glsl/` into the embedded SPIR-V modules and the Rust items that name them and their specialization constants,
 //! `$OUT_DIR/modules.rs`.
 //!
-//! With the feature `compile-kernels` the modules are compiled here. Without it the ones checked in under `spirv/`
-//! are embedded, after a check against the sources, so that dependents need no C++ toolchain. With both the
-//! feature and `TIDEMILL_WRITE_SPIRV=1` the checked-in ones are written anew; `./dev shaders` does that. On docs.rs they
-//! are embedded in any case.
+//! With the feature `compile-kernels` the modules are compiled here. Without it the ones checked in under `spirv/` are
+//! embedded, after a check against the sources, so that dependents need no C++ toolchain. With both the feature and
+//! `TIDEMILL_WRITE_SPIRV=1` the checked-in ones are written anew; `./dev shaders` does that. On docs.rs they are
+//! embedded in any case.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// docs.rs shows all features and has no shaderc. Known when this program is compiled, so that it does not link to it there.
+/// docs.rs shows all features and has no shaderc. Known when this program is compiled, so that it does not link to it
+/// there.
 #[cfg(feature = "compile-kernels")]
 const ON_DOCS_RS: bool = option_env!("DOCS_RS").is_some();
 

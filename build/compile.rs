@@ -9,7 +9,8 @@ use ::shaderc::{
 
 use crate::kernels::{Module, Tree};
 
-/// The SPIR-V of every module in their order; or every mistake, in shaderc's words. What `reused` gives is not compiled again.
+/// The SPIR-V of every module in their order; or every mistake, in shaderc's words. What `reused` gives is not compiled
+/// again.
 pub(crate) fn compile(
     tree: &Tree,
     modules: &[Module],

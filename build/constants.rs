@@ -22,8 +22,8 @@ pub(crate) struct Constant {
     pub(crate) comment: String,
 }
 
-/// What a text declares itself, in its order. Conditions of the preprocessor are not looked at: an id may be two constants, in
-/// different modules.
+/// What a text declares itself, in its order. Conditions of the preprocessor are not looked at: an id may be two
+/// constants, in different modules.
 pub(crate) fn constants(text: &str) -> Result<Vec<Constant>, Mistake> {
     let mut all = Vec::<Constant>::new();
     for (index, line) in text.lines().enumerate() {

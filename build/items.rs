@@ -1,4 +1,5 @@
-//! The Rust items that name kernels, their modules and their specialization constants: what `src/kernels/modules.rs` includes.
+//! The Rust items that name kernels, their modules and their specialization constants: what `src/kernels/modules.rs`
+//! includes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -7,7 +7,8 @@ use std::{env, fs};
 const TRIAL: &str = "void *shaderc_compiler_initialize(void);\n\
                      int main(void) { return shaderc_compiler_initialize() == 0; }\n";
 
-/// An error where the system's shaderc, which the shaderc crate would take, does not link. What can't be tried is not doubted.
+/// An error where the system's shaderc, which the shaderc crate would take, does not link. What can't be tried is not
+/// doubted.
 pub(crate) fn check(root: &Path, out: &Path) -> Result<(), Vec<String>> {
     println!("cargo::rerun-if-env-changed=SHADERC_LIB_DIR");
     let is_set = |name: &str| env::var_os(name).is_some();

@@ -1,6 +1,6 @@
 //! Gives the shared library the name by which programs find it at run time, which changes with the ABI, and has it stay
-//! loaded once it is: `dlclose` would run its exit hook under the loader's lock, and the background thread that the hook
-//! waits for may need that lock to end (seen with glibc 2.36: both wait for ever).
+//! loaded once it is: `dlclose` would run its exit hook under the loader's lock, and the background thread that the
+//! hook waits for may need that lock to end (seen with glibc 2.36: both wait for ever).
 
 fn main() {
     println!("cargo:rerun-if-changed=src/lib.rs");

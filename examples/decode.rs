@@ -1,11 +1,11 @@
-//! A small decoder writes a text of numbers: one plan for all tokens. The keys and values of earlier tokens stay on the device, where
-//! each submission writes one row of them, and the token that it chooses is what the next one begins with. Nothing is recorded or
-//! encoded after the first token, and the host waits for the last one alone.
+//! A small decoder writes a text of numbers: one plan for all tokens. The keys and values of earlier tokens stay on the
+//! device, where each submission writes one row of them, and the token that it chooses is what the next one begins
+//! with. Nothing is recorded or encoded after the first token, and the host waits for the last one alone.
 //!
 //! cargo run --release --example decode
 //!
-//! The weights are drawn by chance, so the text means nothing. A loop on the CPU in f64 checks each token and the last scores; a wrong
-//! result is an error of the program.
+//! The weights are drawn by chance, so the text means nothing. A loop on the CPU in f64 checks each token and the last
+//! scores; a wrong result is an error of the program.
 
 use std::time::Instant;
 
@@ -39,7 +39,8 @@ impl Random {
     }
 }
 
-/// The weights of a layer: queries, keys and values side by side, what joins the heads, and the two of the network behind.
+/// The weights of a layer: queries, keys and values side by side, what joins the heads, and the two of the network
+/// behind.
 struct Layer<M> {
     attend: M,
     join: M,
@@ -89,7 +90,8 @@ impl Decoder<Vec<f32>> {
     }
 }
 
-/// What the device keeps from token to token: keys and values of each layer, the token that is next, and the text so far.
+/// What the device keeps from token to token: keys and values of each layer, the token that is next, and the text so
+/// far.
 struct State {
     caches: Vec<[Tensor; 2]>,
     token: Tensor,

@@ -1,10 +1,10 @@
-//! A photograph's way through the device: 1080p, four bytes a pixel. Blur, Sobel edges, a histogram, automatic contrast, and
-//! back to bytes. All of it is one recording, and the bounds of the contrast never leave the device.
+//! A photograph's way through the device: 1080p, four bytes a pixel. Blur, Sobel edges, a histogram, automatic
+//! contrast, and back to bytes. All of it is one recording, and the bounds of the contrast never leave the device.
 //!
 //! cargo run --release --example image [--json] [PNG]
 //!
-//! It writes a picture: the photograph with its new contrast on the left, its edges on the right. Every byte is compared with
-//! that of a loop on the CPU's threads; one that is off by more than a level is an error of the program.
+//! It writes a picture: the photograph with its new contrast on the left, its edges on the right. Every byte is
+//! compared with that of a loop on the CPU's threads; one that is off by more than a level is an error of the program.
 
 use std::io::Write;
 use std::time::Instant;

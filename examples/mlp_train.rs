@@ -1,10 +1,10 @@
-//! A network of two layers, trained in place: one plan is a step of stochastic gradient descent, and nothing is recorded or encoded
-//! after the first.
+//! A network of two layers, trained in place: one plan is a step of stochastic gradient descent, and nothing is
+//! recorded or encoded after the first.
 //!
 //! cargo run --release --example mlp_train
 //!
-//! The network learns to tell which of ten directions a point of a plane lies in. Its gradients are checked against differences of the
-//! loss, and its answers against the truth; a wrong result is an error of the program.
+//! The network learns to tell which of ten directions a point of a plane lies in. Its gradients are checked against
+//! differences of the loss, and its answers against the truth; a wrong result is an error of the program.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Batches through one, two and three slots, side by side: how busy the device is, what it waited for, and a page on
 //! which one sees the gaps close.
 //!
-//! Preparing and consuming a batch wait here, as for a disk or a network. With a software driver the device *is* the CPU,
-//! so a host that computes meanwhile would only take its time away; what this shows there is that the device does
+//! Preparing and consuming a batch wait here, as for a disk or a network. With a software driver the device *is* the
+//! CPU, so a host that computes meanwhile would only take its time away; what this shows there is that the device does
 //! not stand still while the host is at something else.
 //!
 //! cargo run --release --example stream

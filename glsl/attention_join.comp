@@ -6,8 +6,8 @@
 #include "lib/math.glsl"
 #include "lib/exp.glsl"
 
-// Attention whose keys were cut into parts: what the parts have summed up becomes the result. Of each row of each part there are
-// the sums, then the largest score and the sum of weights. An invocation makes four neighbours.
+// Attention whose keys were cut into parts: what the parts have summed up becomes the result. Of each row of each part
+// there are the sums, then the largest score and the sum of weights. An invocation makes four neighbours.
 
 layout(local_size_x_id = 0) in;
 

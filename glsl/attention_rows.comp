@@ -10,9 +10,10 @@
 #include "lib/exp.glsl"
 #include "lib/attention.glsl"
 
-// Attention without shared memory and without scores in memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of the
-// result, and goes through the keys 4 * LANES at a time. A lane has the scores of four keys, then WIDTH vec4s of columns;
-// queries and weights are handed round by shuffles. The sums so far are scaled whenever a row's largest score rises.
+// Attention without shared memory and without scores in memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns
+// of the result, and goes through the keys 4 * LANES at a time. A lane has the scores of four keys, then WIDTH vec4s of
+// columns; queries and weights are handed round by shuffles. The sums so far are scaled whenever a row's largest score
+// rises.
 
 layout(constant_id = 1) const uint LANES = 8;  // the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 2) const uint ROWS = 16;

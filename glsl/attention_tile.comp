@@ -8,9 +8,9 @@
 #include "lib/exp.glsl"
 #include "lib/attention.glsl"
 
-// Attention through shared memory, for GPUs: a workgroup of 128 owns 32 rows x 64 * VEC4S columns of the result, and goes through
-// the keys 64 at a time. An invocation has 4 rows x 4 keys of the scores, then 4 rows x 4 * VEC4S columns. Weights go to shared
-// memory, scores stay in registers.
+// Attention through shared memory, for GPUs: a workgroup of 128 owns 32 rows x 64 * VEC4S columns of the result, and
+// goes through the keys 64 at a time. An invocation has 4 rows x 4 keys of the scores, then 4 rows x 4 * VEC4S columns.
+// Weights go to shared memory, scores stay in registers.
 
 layout(constant_id = 1) const uint VEC4S = 1;  // 1 or 2
 

@@ -21,8 +21,8 @@
 // channels a lane, and handed round by shuffles.
 //
 // The input has zeros around it where the kernel reaches out of it, and rows of whole vec4s. Weights are
-// [group][channel][kernel row][tap][channels of the result]. Modules with STORE are for one image of one group, for rows of whole
-// vec4s, whole tiles and whole subgroups.
+// [group][channel][kernel row][tap][channels of the result]. Modules with STORE are for one image of one group, for
+// rows of whole vec4s, whole tiles and whole subgroups.
 
 layout(local_size_x_id = 0) in;                // LANES, if weights are handed round
 layout(constant_id = 1) const uint LANES = 8;  // of a subgroup that take part
@@ -129,8 +129,8 @@ void main() {
     uint row = group * operands.group_rows + tile * ROWS, rows = min(ROWS, operands.group_rows - tile * ROWS);
     uint at = y * operands.width + 4 * column;
     begin_columns(at);
-    // Accumulators can't be indexed at run time without leaving their registers, so they move up; unrolled, the epilogue
-    // would take most of the time to compile.
+    // Accumulators can't be indexed at run time without leaving their registers, so they move up; unrolled, the
+    // epilogue would take most of the time to compile.
     [[dont_unroll]] for (uint r = 0; r < rows; r++) {
         store_columns(acc[0], row + r, at, operands.width - 4 * column);
         [[unroll]] for (uint i = 1; i < ROWS; i++) acc[i - 1] = acc[i];

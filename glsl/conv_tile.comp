@@ -39,8 +39,8 @@ uint element(uint at) {
     return widened_word(INPUT_FORMAT, x(at >> packing(INPUT_FORMAT)), at);
 }
 
-// Whether a pixel is kept as the place of its first tap in a channel, with a bit for each tap that is inside the input; else
-// as the input row and column of the first tap.
+// Whether a pixel is kept as the place of its first tap in a channel, with a bit for each tap that is inside the input;
+// else as the input row and column of the first tap.
 const bool MASKED = TAPS_Y * TAPS_X <= 32;
 
 // A pixel whose first tap is at this row and column. Outside of the input they are too large, since they wrap around.
@@ -106,8 +106,8 @@ void main() {
     bvec4 inside[LOADS_B];
     clear_frame();
 
-// Beyond the end of k something else is loaded. It is replaced when it is stored and not before, so that no invocation waits
-// for it while there is a tile to multiply; so are taps outside of the input.
+// Beyond the end of k something else is loaded. It is replaced when it is stored and not before, so that no invocation
+// waits for it while there is a tile to multiply; so are taps outside of the input.
 #define FETCH() \
     [[unroll]] for (uint i = 0; i < LOADS_A; i++) next_a[i] = F(w(a_k[i] < k_end ? a_at[i] : 0)); \
     [[unroll]] for (uint i = 0; i < LOADS_B; i++) { \

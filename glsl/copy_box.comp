@@ -12,8 +12,9 @@
 #include "lib/load.glsl"
 #include "lib/division.glsl"
 
-// Puts a dense tensor into a box of a larger one: concatenation and padding. The module with STORE is for whole workgroups of
-// whole subgroups, and for rows that are whole walks of a subgroup and begin at multiples of eight elements.
+// Puts a dense tensor into a box of a larger one: concatenation and padding. The module with STORE is for whole
+// workgroups of whole subgroups, and for rows that are whole walks of a subgroup and begin at multiples of eight
+// elements.
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const uint FIT = 0;     // how a group of four lies in the output

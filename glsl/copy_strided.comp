@@ -5,8 +5,8 @@
 #include "lib/load.glsl"
 #include "lib/division.glsl"
 
-// Copies a strided view of up to eight dimensions into a dense tensor. Other kernels walk over at most four dimensions; a view
-// that has more is copied first.
+// Copies a strided view of up to eight dimensions into a dense tensor. Other kernels walk over at most four dimensions;
+// a view that has more is copied first.
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const uint DIMS = 8;      // dimensions of the view, at least 1

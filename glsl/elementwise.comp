@@ -67,8 +67,8 @@ layout(push_constant, std430) uniform Push {
 };
 #else
 } push;
-// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop. Vectors, since to an
-// array glslang may give the layout of one in a block, which only blocks may have.
+// Copies of them: lavapipe reads push constants lane by lane where they are first read inside of a loop. Vectors, since
+// to an array glslang may give the layout of one in a block, which only blocks may have.
 struct Copied {
 #if OPS != PLAIN
     uvec4 strides;

@@ -12,9 +12,9 @@
 #include "lib/load.glsl"
 #include "lib/division.glsl"
 
-// Slices of a table along an axis, by indices. The table is [outer][height][width], and a row is the last of these. An index
-// outside the table gives zeros. The module with STORE is for whole workgroups of whole subgroups, and for rows of multiples
-// of four elements.
+// Slices of a table along an axis, by indices. The table is [outer][height][width], and a row is the last of these. An
+// index outside the table gives zeros. The module with STORE is for whole workgroups of whole subgroups, and for rows
+// of multiples of four elements.
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const bool ALIGNED = false;  // rows are multiples of four elements

@@ -38,7 +38,8 @@ void main() {
         uint i = begin + v * SUBGROUP;
         if (i < whole) result[i] = generate(first + 4 * i);
     }
-    // The last one to three elements: a loop that hardly ever runs, since a software driver runs both sides of a branch.
+    // The last one to three elements: a loop that hardly ever runs, since a software driver runs both sides of a
+    // branch.
     uint tail = group == whole / (gl_WorkGroupSize.x * VEC4S) && local == 0 ? count & 3u : 0u;
     [[dont_unroll]] for (uint e = 0; e < tail; e++) result[whole][e] = generate(first + 4 * whole)[e];
 }

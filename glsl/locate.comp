@@ -4,8 +4,8 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/load.glsl"
 
-// Rows of indices, one for each of the first DEPTH dimensions of a table, become row numbers of that table. A row with an
-// index outside its dimension becomes NOWHERE.
+// Rows of indices, one for each of the first DEPTH dimensions of a table, become row numbers of that table. A row with
+// an index outside its dimension becomes NOWHERE.
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const uint DEPTH = 1;

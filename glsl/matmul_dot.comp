@@ -53,8 +53,8 @@ void add_terms(uint row, vec4 four) {
 }
 
 // Adds the rows up over the lanes, in as few shuffles as there are rows: at each distance lanes give away half of their
-// rows and add up the other half, until each is left with the row of its own number, in `row_of_c`. Levels are counted, since
-// drivers unroll loops that count, and what a loop indexes leaves its registers.
+// rows and add up the other half, until each is left with the row of its own number, in `row_of_c`. Levels are counted,
+// since drivers unroll loops that count, and what a loop indexes leaves its registers.
 void sum_over_lanes() {
     uint lane = gl_SubgroupInvocationID;
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) {

@@ -16,9 +16,9 @@
 #include "lib/format.glsl"
 #include "lib/ops.glsl"
 
-// A matmul without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds
-// WIDTH vec4s of columns; A is loaded once per subgroup, lane by lane, and handed round by shuffles. Modules with STORE are for
-// results of whole tiles, and for whole subgroups.
+// A matmul without shared memory: one subgroup owns ROWS rows x LANES * WIDTH * 4 columns of C. Each lane holds WIDTH
+// vec4s of columns; A is loaded once per subgroup, lane by lane, and handed round by shuffles. Modules with STORE are
+// for results of whole tiles, and for whole subgroups.
 
 layout(local_size_x_id = 0) in;                // LANES: the workgroup is one subgroup, or the first lanes of one
 layout(constant_id = 1) const uint LANES = 8;
@@ -52,8 +52,8 @@ void multiply(uint row) {
     uint lane = gl_SubgroupInvocationID;
     const uint FETCHES = (ROWS + LANES - 1) / LANES;
     const uint PAIR = ROWS > 1 ? 2 : 1;
-    // Long steps are summed up by themselves: a software driver has the sums so far in registers only when they are added. To
-    // a GPU it would be an addition more.
+    // Long steps are summed up by themselves: a software driver has the sums so far in registers only when they are
+    // added. To a GPU it would be an addition more.
     const bool APART = LOAD == TEXEL && K_STEP > 4;
     uint b_row = operands.b_row;
     uint a_at[FETCHES], b_at[WIDTH];

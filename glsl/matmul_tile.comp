@@ -20,8 +20,8 @@ INPUT(1, b)
 
 #include "lib/tile.glsl"
 
-// From one load of an invocation to its next: of k, and in shared memory. Workgroups have as many invocations as make whole
-// rows of both tiles, whichever way those are read.
+// From one load of an invocation to its next: of k, and in shared memory. Workgroups have as many invocations as make
+// whole rows of both tiles, whichever way those are read.
 const uint A_STEP_K = A_K_CONTIGUOUS ? 0 : THREADS / (TILE_M / 4);
 const uint B_STEP_K = B_K_CONTIGUOUS ? 0 : THREADS / (TILE_N / 4);
 const uint A_STEP_TO = A_K_CONTIGUOUS ? THREADS / TILE_K : A_STEP_K * PITCH_A;
@@ -33,8 +33,8 @@ void main() {
     uint id = gl_LocalInvocationID.x;
     uint row = first_row + tile.m * TILE_M, column = tile.n * TILE_N;
 
-    // This invocation's part of the next tile: where it comes from, and of the first load its k in the tile and where it goes
-    // to. Its other loads are constant distances away, which take no registers.
+    // This invocation's part of the next tile: where it comes from, and of the first load its k in the tile and where
+    // it goes to. Its other loads are constant distances away, which take no registers.
     uint a_at[LOADS_A], b_at[LOADS_B];
     uint a_k = A_K_CONTIGUOUS ? id % (TILE_K / 4) * 4 : id / (TILE_M / 4);
     uint b_k = B_K_CONTIGUOUS ? id % (TILE_K / 4) * 4 : id / (TILE_N / 4);

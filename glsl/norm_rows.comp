@@ -17,12 +17,12 @@
 #include "lib/unaligned_range.glsl"
 #include "lib/sum.glsl"
 
-// Normalisation of rows: (x - mean) / sqrt(variance + epsilon) * gamma + beta, or without the mean. LANES invocations share
-// a row. One of whole texels that fits stays in registers; any other is read three times: for the mean, for the squares of
-// the distances from it, and for the results.
-// The rounding of the mean is seen as the sum of the distances, and taken off them: a common offset costs no accuracy.
-// Modules with four inputs add the fourth to the first, and store the sum, too.
-// Modules with STORE make whole results of whole workgroups: a row is LANES x VEC4S texels, and a subgroup's.
+// Normalisation of rows: (x - mean) / sqrt(variance + epsilon) * gamma + beta, or without the mean. LANES invocations
+// share a row. One of whole texels that fits stays in registers; any other is read three times: for the mean, for the
+// squares of the distances from it, and for the results. The rounding of the mean is seen as the sum of the distances,
+// and taken off them: a common offset costs no accuracy. Modules with four inputs add the fourth to the first, and
+// store the sum, too. Modules with STORE make whole results of whole workgroups: a row is LANES x VEC4S texels, and a
+// subgroup's.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 2) const bool SWEEPS = false;   // rows are read three times

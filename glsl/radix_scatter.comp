@@ -7,8 +7,8 @@
 #include "lib/order.glsl"
 #include "lib/radix.glsl"
 
-// Keys, and the places where they come from, go where their digit's turn is: as many places behind the first of its run as
-// the run has such digits before. Equal digits keep their order.
+// Keys, and the places where they come from, go where their digit's turn is: as many places behind the first of its run
+// as the run has such digits before. Equal digits keep their order.
 
 layout(constant_id = 5) const bool LAST = false;        // keys become elements again
 layout(constant_id = 6) const bool WITH_KEYS = true;    // they are wanted

@@ -6,8 +6,8 @@
 #include "lib/division.glsl"
 #include "lib/window.glsl"
 
-// Images of up to three dimensions with other extents: each element from its neighbours in the source. Where it lies there
-// is a fraction of whole numbers, so that no rounding moves it to another element.
+// Images of up to three dimensions with other extents: each element from its neighbours in the source. Where it lies
+// there is a fraction of whole numbers, so that no rounding moves it to another element.
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const uint MODE = 0;

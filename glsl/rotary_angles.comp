@@ -4,8 +4,8 @@
 #include "lib/math.glsl"
 #include "lib/division.glsl"
 
-// Cosines and sines of rotary embedding: [2][tokens][depth], of position * base^(-2 pair / depth), with the sign with which the
-// other one of a pair is added. Angles are turns in fixed point with 64 bits, so no position is too large.
+// Cosines and sines of rotary embedding: [2][tokens][depth], of position * base^(-2 pair / depth), with the sign with
+// which the other one of a pair is added. Angles are turns in fixed point with 64 bits, so no position is too large.
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const bool INTERLEAVED = false;  // pairs are neighbours, or lie half of the depth apart

@@ -6,9 +6,9 @@
 #include "lib/division.glsl"
 #include "lib/order.glsl"
 
-// Scans along the middle of [outer][extent][inner], cut into parts. An invocation walks through one part of a row, or of a
-// column, or of four columns side by side. One pass makes the totals of the parts, and one the scan, each part from what
-// the parts before it come to. No invocation waits for another one, and the order of additions is fixed.
+// Scans along the middle of [outer][extent][inner], cut into parts. An invocation walks through one part of a row, or
+// of a column, or of four columns side by side. One pass makes the totals of the parts, and one the scan, each part
+// from what the parts before it come to. No invocation waits for another one, and the order of additions is fixed.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint MONOID = 0;

@@ -6,8 +6,8 @@
 #include "lib/division.glsl"
 
 // Updates go to places that indices name, by atomic operations whose order does not show in the result. The result is
-// [outer][height][width], the updates are [outer][slots][width], and each slot has an index. What an index outside the height
-// names is dropped.
+// [outer][height][width], the updates are [outer][slots][width], and each slot has an index. What an index outside the
+// height names is dropped.
 
 #include "lib/linear.glsl"
 layout(constant_id = 3) const uint KIND = 0;
@@ -56,8 +56,8 @@ void put(uint at, uint bits, uint slot) {
     } else if (KIND == STORE || KIND == RUN) {
         result[at] = bits;
     } else {
-        // Floats with a clear sign order as integers do, those with a sign the other way round, and lie above the others where
-        // bits are unsigned. A NaN takes the sign with which it wins.
+        // Floats with a clear sign order as integers do, those with a sign the other way round, and lie above the
+        // others where bits are unsigned. A NaN takes the sign with which it wins.
         bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
         bool has_sign = is_nan ? KIND == MIN_F32 : (bits & 0x80000000u) != 0;
         uint with_nan = is_nan ? (KIND == MIN_F32 ? 0xffffffffu : 0x7fffffffu) : bits;

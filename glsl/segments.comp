@@ -5,9 +5,10 @@
 #include "lib/load.glsl"
 #include "lib/division.glsl"
 
-// Sums of rows by segment, in a fixed order. The ids of the rows are sorted, and with them come the places of the rows. One
-// pass adds up chunks of the sorted rows that lie in one segment; the other one, for each segment, the rows before its first
-// whole chunk, its whole chunks, and the rows behind them. Rows are [outer][rows][width], sums are [outer][segments][width].
+// Sums of rows by segment, in a fixed order. The ids of the rows are sorted, and with them come the places of the rows.
+// One pass adds up chunks of the sorted rows that lie in one segment; the other one, for each segment, the rows before
+// its first whole chunk, its whole chunks, and the rows behind them. Rows are [outer][rows][width], sums are
+// [outer][segments][width].
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool CHUNKS = false;

@@ -1,6 +1,6 @@
-//! Files that are kept between runs: one place that reads and writes them. The folder may be anybody's, and a process may be killed at
-//! any moment, so nothing is believed: only regular files up to a stated size are read, a file is replaced as a whole, and what is
-//! written on the way is new, private and swept when its writer has gone.
+//! Files that are kept between runs: one place that reads and writes them. The folder may be anybody's, and a process
+//! may be killed at any moment, so nothing is believed: only regular files up to a stated size are read, a file is
+//! replaced as a whole, and what is written on the way is new, private and swept when its writer has gone.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -51,8 +51,8 @@ pub(crate) fn read(path: &Path, most_bytes: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 <= most_bytes).then_some(bytes)
 }
 
-/// `O_NONBLOCK` and `O_NOFOLLOW`, where their numbers are known (`fcntl.h` of Linux by architecture, and of Apple's and the BSDs'
-/// systems): a FIFO is opened without waiting for its other end, and a link is not followed.
+/// `O_NONBLOCK` and `O_NOFOLLOW`, where their numbers are known (`fcntl.h` of Linux by architecture, and of Apple's and
+/// the BSDs' systems): a FIFO is opened without waiting for its other end, and a link is not followed.
 #[cfg(unix)]
 const OPEN_FLAGS: Option<i32> = if cfg!(any(target_os = "linux", target_os = "android")) {
     if cfg!(any(target_arch = "x86", target_arch = "x86_64", target_arch = "riscv64", target_arch = "s390x"))
@@ -95,8 +95,9 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(read(path, MOST_TEXT_BYTES)?).ok()
 }
 
-/// Writes beside the file and renames over it: a reader sees the old or the new one, whole, and so does a reader after a
-/// process that was killed here. A disk that refuses costs the next start some time and nothing else, so it is no error.
+/// Writes beside the file and renames over it: a reader sees the old or the new one, whole, and so does a reader after
+/// a process that was killed here. A disk that refuses costs the next start some time and nothing else, so it is no
+/// error.
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     let Ok((beside, mut file)) = create_beside(path) else { return };
     let written = file.write_all(bytes);

@@ -166,7 +166,8 @@ pub enum Error {
     /// An error with a device of the host, or with what the host and the engine exchange on it.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// This process was forked from one that had used a device before. The device, and the driver's threads, stayed there.
+    /// This process was forked from one that had used a device before. The device, and the driver's threads, stayed
+    /// there.
     #[error(
         "process {process} was forked from process {owner}, which had used Vulkan before: accelerators work in process \
          {owner} only; fork before the first use, or exec another program in the child"
@@ -207,8 +208,8 @@ pub enum Error {
     },
 
     // ---- memory ----
-    /// Device memory, or what the system lets this process have of it, is exhausted even after finished work was reclaimed, the
-    /// pool trimmed and all work in flight waited for.
+    /// Device memory, or what the system lets this process have of it, is exhausted even after finished work was
+    /// reclaimed, the pool trimmed and all work in flight waited for.
     #[error(
         "out of device memory: {requested} bytes requested, {in_use} in use, {cached} cached by the pool; the heap has {heap}\
          {}; drop tensors, or work in smaller pieces", Budget(*.budget)

@@ -9,8 +9,8 @@ impl Fnv1a {
         Fnv1a(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Adds bytes, as the published algorithm does, or whole words: a quarter of the steps, for hashes that only this crate
-    /// compares.
+    /// Adds bytes, as the published algorithm does, or whole words: a quarter of the steps, for hashes that only this
+    /// crate compares.
     pub(crate) fn add<U: Copy + Into<u64>>(&mut self, units: &[U]) {
         for unit in units {
             self.0 = (self.0 ^ (*unit).into()).wrapping_mul(0x0100_0000_01b3);

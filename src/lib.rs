@@ -3,12 +3,13 @@
 //! # The primary types
 //!
 //! - [`Accelerator`]: the device and all that exists once. [`Accelerator::global`] is the process's own.
-//! - [`Tensor`]: device memory with a shape; [`upload`](Accelerator::upload) makes one, [`read`](Tensor::read) brings it
-//!   back.
+//! - [`Tensor`]: device memory with a shape; [`upload`](Accelerator::upload) makes one, [`read`](Tensor::read) brings
+//!   it back.
 //! - [`Recording`]: a list of operations between [`begin_recording`](Accelerator::begin_recording) and
 //!   [`end_recording`](Recording::end_recording), carried out as one [`Submission`]. Its methods are the operations.
 //! - [`Value`]: the result of an operation; [`keep`](Recording::keep) makes it a tensor.
-//! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V (safely by [`Kernel::from_spirv_guarded`]), or by `Glsl` (feature `shaderc`) from GLSL.
+//! - [`Kernel`] and [`Dispatch`]: shaders of your own, from SPIR-V (safely by [`Kernel::from_spirv_guarded`]), or by
+//!   `Glsl` (feature `shaderc`) from GLSL.
 //! - [`Hybrid`]: operations on slices, on the CPU or the device, whichever is predicted to be faster; [`cpu`] has the
 //!   CPU's side alone.
 //!
@@ -51,16 +52,17 @@
 //!
 //! None is on by default.
 //!
-//! - `shaderc`: `Glsl`, for kernels of your own in GLSL, compiled at run time. Needs shaderc, or a C++ toolchain to build it;
-//!   `docs/shaderc.md` says what to do where the system's does not link (Debian 12). Without it,
+//! - `shaderc`: `Glsl`, for kernels of your own in GLSL, compiled at run time. Needs shaderc, or a C++ toolchain to
+//!   build it; `docs/shaderc.md` says what to do where the system's does not link (Debian 12). Without it,
 //!   [`Kernel::from_spirv_guarded`] takes compiled SPIR-V, just as safely.
-//! - `compile-kernels`: for work on the crate itself; `glsl/` is compiled while building, instead of embedding the SPIR-V that
-//!   comes with the crate.
+//! - `compile-kernels`: for work on the crate itself; `glsl/` is compiled while building, instead of embedding the
+//!   SPIR-V that comes with the crate.
 //! - `async`: the consuming end of a [`Stream`] as a `futures_core::Stream`. Submissions are futures without it.
 //! - `half`: `half::f16` and `half::bf16` are element types, beside [`F16`] and [`Bf16`].
 //! - `tracing`: spans and events for the host application's own subscriber.
 
-// Examples are what users copy: they compile without warnings. The hidden functions around some of them are never called.
+// Examples are what users copy: they compile without warnings. The hidden functions around some of them are never
+// called.
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -155,8 +157,8 @@ pub mod stats {
     pub use crate::runtime::pool::PoolStats;
 }
 
-/// The first of two groups of items where the feature `shaderc` is on, the second where it is off: for the C library, which has
-/// the same functions either way.
+/// The first of two groups of items where the feature `shaderc` is on, the second where it is off: for the C library,
+/// which has the same functions either way.
 #[cfg(feature = "shaderc")]
 #[doc(hidden)]
 #[macro_export]

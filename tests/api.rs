@@ -1,5 +1,6 @@
-//! The public interface of the crate, as a text: `tests/public-api.txt`. It is made of the sources, so that every change of it
-//! is seen in review (`./dev api` writes it anew). What is `pub` can be reached from outside, by the lint `unreachable_pub`.
+//! The public interface of the crate, as a text: `tests/public-api.txt`. It is made of the sources, so that every
+//! change of it is seen in review (`./dev api` writes it anew). What is `pub` can be reached from outside, by the lint
+//! `unreachable_pub`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,8 +25,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// A file's lines without comments, blank lines and modules of tests. The sources are as rustfmt leaves them, so a block ends at
-/// a bracket with its own indentation.
+/// A file's lines without comments, blank lines and modules of tests. The sources are as rustfmt leaves them, so a
+/// block ends at a bracket with its own indentation.
 fn code(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut skipped: Option<usize> = None;

@@ -1,4 +1,5 @@
-//! The cache folder as an enemy, or a process that was killed, may leave it. Each start is a child process of this test binary.
+//! The cache folder as an enemy, or a process that was killed, may leave it. Each start is a child process of this test
+//! binary.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "calls of C's that end the process in the middle of a write")]
@@ -34,7 +35,8 @@ const DIES: &str = "TIDEMILL_TEST_DIES";
 /// Nothing here takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The calls by which `std` writes and renames files, with a `kill -9` in them. This binary's own definitions come before C's.
+/// The calls by which `std` writes and renames files, with a `kill -9` in them. This binary's own definitions come
+/// before C's.
 mod calls {
     use super::*;
 
@@ -243,8 +245,8 @@ fn used_folder() -> (Folder, Vec<(PathBuf, Vec<u8>)>) {
     (folder, files)
 }
 
-/// Kills a child when it has written this many hundredths of a file, before and after which stand the same bytes. The last time it has
-/// written all of it, and is about to give it its name.
+/// Kills a child when it has written this many hundredths of a file, before and after which stand the same bytes. The
+/// last time it has written all of it, and is about to give it its name.
 fn kill_at(folder: &Folder, does: &str, begin: &str, hundredths: &[usize]) {
     let file = folder.file(begin);
     let before = fs::read(&file).unwrap();

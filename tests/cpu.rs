@@ -9,8 +9,8 @@ use tidemill_cases as table;
 fn every_case_passes_on_the_cpu() {
     let mut report = table::report::Report::default();
     let without = report.run_on_cpu(&table::all());
-    // Packed elements are a way of storing on the device: on the CPU they are cast and have bits, and are computed with as words. Slices
-    // copy and fill themselves, and have a shape only where an operation is given one.
+    // Packed elements are a way of storing on the device: on the CPU they are cast and have bits, and are computed with
+    // as words. Slices copy and fill themselves, and have a shape only where an operation is given one.
     let of_packed = ["_f16", "_bf16", "_packed"];
     let others: Vec<_> =
         without.into_iter().filter(|op| !of_packed.iter().any(|name| op.ends_with(name))).collect();

@@ -13,7 +13,8 @@ use harness::{Gpu, config, gpu, gpu_with};
 use tidemill::device::DeviceChoice;
 use tidemill::{Accelerator, Conv2d, DType, Dispatch, Error, Tensor};
 
-/// Both work at the same time, from two threads, with what one process has only once: the loader, the layer, the exit hook.
+/// Both work at the same time, from two threads, with what one process has only once: the loader, the layer, the exit
+/// hook.
 fn both_compute(one: &Gpu, other: &Gpu) {
     let scale = kernel("scale");
     let compute = |gpu: &Accelerator, factor: f32| {

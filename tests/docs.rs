@@ -1,5 +1,5 @@
-//! The Markdown pages of the repository: every link leads somewhere, every page of docs/ is in the book, and every snippet
-//! in Rust is a doctest.
+//! The Markdown pages of the repository: every link leads somewhere, every page of docs/ is in the book, and every
+//! snippet in Rust is a doctest.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

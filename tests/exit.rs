@@ -1,5 +1,6 @@
-//! A process may end while the background thread is inside the driver's compiler, and it may fork. Its own `main`, so that it is the
-//! main thread that leaves: it starts itself again and again, each time to leave at another moment, or to fork.
+//! A process may end while the background thread is inside the driver's compiler, and it may fork. Its own `main`, so
+//! that it is the main thread that leaves: it starts itself again and again, each time to leave at another moment, or
+//! to fork.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test with a main of its own")]
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a host's side is plain Vulkan")]
@@ -110,7 +111,8 @@ fn refused<T>(call: &str, result: Result<T>) -> i32 {
     }
 }
 
-/// Forks a process in which there is a bit of everything; every call in the child is an error, and all of it is dropped.
+/// Forks a process in which there is a bit of everything; every call in the child is an error, and all of it is
+/// dropped.
 fn calls() -> Result<i32> {
     let gpu = Accelerator::global()?;
     let x = gpu.upload(&[1.0f32; 64], [64])?;

@@ -1,5 +1,5 @@
-//! Folders are layers, and arrows point down only: `docs/ARCHITECTURE.md` says which may use which. Inside a folder, files do not name
-//! each other in a circle.
+//! Folders are layers, and arrows point down only: `docs/ARCHITECTURE.md` says which may use which. Inside a folder,
+//! files do not name each other in a circle.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
@@ -226,8 +226,8 @@ fn modules() -> Modules {
     texts.iter().map(names).collect()
 }
 
-/// The files and folders of a folder that name each other in a circle, each circle in one set. A file may name what its parent has,
-/// and a parent its children.
+/// The files and folders of a folder that name each other in a circle, each circle in one set. A file may name what its
+/// parent has, and a parent its children.
 fn knots(modules: &Modules, folder: &[String]) -> BTreeSet<BTreeSet<String>> {
     let unit = |path: &[String]| path.strip_prefix(folder).and_then(|rest| rest.first()).cloned();
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

@@ -325,8 +325,8 @@ fn a_foreign_or_corrupt_cache_file_is_a_miss() {
     assert_eq!(Some(left[0].as_str()), file.file_name().and_then(|name| name.to_str()));
 }
 
-/// A fused program on an accelerator that makes ahead what it remembers: how many pipelines it wanted, and how many were
-/// new when the program ran.
+/// A fused program on an accelerator that makes ahead what it remembers: how many pipelines it wanted, and how many
+/// were new when the program ran.
 fn fused(folder: &Folder) -> (usize, u64) {
     let config = Config::new().validation(true).prewarm(Prewarm::Blocking).cache_dir(folder.path());
     let gpu = harness::gpu_with(config.profiling(tidemill::profile::Profiling::Timeline));

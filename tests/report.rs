@@ -1,5 +1,5 @@
-//! The report in a real browser. It needs Chromium, so it runs on demand: `./dev test --test report -- --ignored`.
-//! The pictures are left in `target/tmp/report`, for people to look at. And the picture in the documentation is current.
+//! The report in a real browser. It needs Chromium, so it runs on demand: `./dev test --test report -- --ignored`. The
+//! pictures are left in `target/tmp/report`, for people to look at. And the picture in the documentation is current.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]

@@ -1,13 +1,13 @@
-//! What does not compile, and what the compiler then says: each file of `tests/ui/` is a program with one mistake. Its comments
-//! `//~ text` are what the compiler's message must have in it. A file without one must compile.
+//! What does not compile, and what the compiler then says: each file of `tests/ui/` is a program with one mistake. Its
+//! comments `//~ text` are what the compiler's message must have in it. A file without one must compile.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library as cargo has built it for the tests, and the folder with what it depends on. `./dev test` says how it was
-/// built, so that nothing is built here.
+/// The library as cargo has built it for the tests, and the folder with what it depends on. `./dev test` says how it
+/// was built, so that nothing is built here.
 fn library() -> (PathBuf, PathBuf) {
     let flags = std::env::var("TIDEMILL_C_BUILD").unwrap_or_else(|_| "--lib".to_owned());
     let build = Command::new(env!("CARGO"))

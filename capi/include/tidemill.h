@@ -24,7 +24,7 @@
 #define TM_ABI_VERSION 2
 
 // The most dimensions that a tensor may have.
-#define TM_MAX_RANK 4
+#define TM_MAX_RANK 8
 
 // A timeout that never comes.
 #define TM_FOREVER UINT64_MAX
@@ -299,7 +299,7 @@ typedef struct {
     uint64_t id;
 } tm_value;
 
-// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on.
+// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on. And what is made of the bits of one integer.
 typedef uint32_t tm_test_op;
 
 // An operation of one operand: TM_NEG and so on.
@@ -356,6 +356,27 @@ typedef struct {
     size_t step_count;
 } tm_matmul_options;
 
+// How attention is taken. Begin with tm_attention_defaults().
+typedef struct {
+    // sizeof(tm_attention_options), as tm_attention_defaults() sets it.
+    size_t size;
+    // A query sees no key behind its own place. Queries are the last ones of the keys.
+    bool causal;
+    // A query sees keys less than so many places away only; 0 is no window.
+    uint32_t window;
+    // The factor of scores; 0 is 1 / sqrt(depth).
+    float scale;
+    // Scores become soft_cap * tanh(score / soft_cap); 0 is no cap.
+    float soft_cap;
+    // Floats that are added to scores, or u32 of which a 0 hides a key; or all zeros.
+    tm_value mask;
+    // One u32: how many of the keys there are; or all zeros, which is all of them.
+    tm_value length;
+} tm_attention_options;
+
+// Which columns tm_rotary turns together: TM_ROTARY_HALVES and so on.
+typedef uint32_t tm_rotary_pairs;
+
 // How a convolution is taken. Begin with tm_conv2d_defaults(). Pairs are height, width.
 typedef struct {
     // sizeof(tm_conv2d_options), as tm_conv2d_defaults() sets it.
@@ -388,7 +409,7 @@ typedef struct {
     // An output's element type,
     tm_dtype dtype;
     // its extents,
-    size_t dims[4];
+    size_t dims[TM_MAX_RANK];
     // and how many of them there are. Of a tensor that is updated 1, of an input 0.
     size_t rank;
 } tm_argument;
@@ -610,6 +631,24 @@ typedef uint32_t tm_link;
 // 32-bit unsigned integer; also what comparisons (0 or 1) and indices are.
 #define TM_U32 3
 
+// The upper half of a 32-bit float, for storage: operations compute in f32.
+#define TM_BF16 4
+
+// 16-bit signed integer, for storage, as all that follow: operations compute in 32 bits and wrap.
+#define TM_I16 5
+
+// 8-bit signed integer.
+#define TM_I8 6
+
+// 16-bit unsigned integer.
+#define TM_U16 7
+
+// 8-bit unsigned integer.
+#define TM_U8 8
+
+// A truth value in a byte: 0 or 1; every byte but 0 is true.
+#define TM_BOOL 9
+
 // By a background thread, while the queue is idle; what is needed now comes first.
 #define TM_PREWARM_BACKGROUND 0
 
@@ -820,7 +859,7 @@ typedef uint32_t tm_link;
 // a where it is above 0, a * b elsewhere.
 #define TM_PRELU 18
 
-// Whether both are true (not 0); u32, as all that follow.
+// Whether both are true (not 0); u32 or bool, as the two that follow.
 #define TM_LOGICAL_AND 19
 
 // Whether at least one is true.
@@ -829,14 +868,35 @@ typedef uint32_t tm_link;
 // Whether one is true and the other is not.
 #define TM_LOGICAL_XOR 21
 
+// The bits that both have; integers, as all that follow.
+#define TM_BIT_AND 22
+
+// The bits that at least one has.
+#define TM_BIT_OR 23
+
+// The bits that one has and the other has not.
+#define TM_BIT_XOR 24
+
+// a * 2^b.
+#define TM_SHIFT_LEFT 25
+
+// a / 2^b, rounded down.
+#define TM_SHIFT_RIGHT 26
+
 // Is it NaN? Floats.
 #define TM_IS_NAN 0
 
 // Is it infinite? Floats.
 #define TM_IS_INF 1
 
-// Is it false (0)? u32.
+// Is it false (0)? u32 or bool, which the result is of.
 #define TM_LOGICAL_NOT 2
+
+// The bits that an integer has not; the result is of its type.
+#define TM_BIT_NOT 3
+
+// How many bits of an integer are 1.
+#define TM_COUNT_ONES 4
 
 // The sum.
 #define TM_SUM 0
@@ -969,6 +1029,12 @@ typedef uint32_t tm_link;
 
 // As tm_clip, from `a` to `b`.
 #define TM_STEP_CLIP 20
+
+// i and i + depth / 2.
+#define TM_ROTARY_HALVES 0
+
+// 2 * i and 2 * i + 1.
+#define TM_ROTARY_NEIGHBOURS 1
 
 // Replaces it; of several updates of one place the last one counts.
 #define TM_SCATTER_SET 0
@@ -1170,6 +1236,15 @@ tm_status tm_upload(const tm_accelerator *gpu,
                     size_t size_bytes,
                     tm_tensor **tensor);
 
+// A tensor of indices, of TM_I32, from `count` 64-bit ones, which must be all elements of its shape. TM_PARAMETER if one does
+// not fit; the message has the first.
+tm_status tm_upload_indices(const tm_accelerator *gpu,
+                            const size_t *dims,
+                            size_t rank,
+                            const int64_t *data,
+                            size_t count,
+                            tm_tensor **tensor);
+
 // A tensor of zeros.
 tm_status tm_zeros(const tm_accelerator *gpu,
                    tm_dtype dtype,
@@ -1194,7 +1269,7 @@ tm_status tm_tensor_read(const tm_tensor *tensor,
                          size_t size_bytes);
 
 // The extents: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
-tm_status tm_tensor_shape(const tm_tensor *tensor, size_t (*dims)[4], size_t *rank);
+tm_status tm_tensor_shape(const tm_tensor *tensor, size_t (*dims)[TM_MAX_RANK], size_t *rank);
 
 // The element type.
 tm_status tm_tensor_dtype(const tm_tensor *tensor, tm_dtype *dtype);
@@ -1273,6 +1348,19 @@ tm_status tm_import_or_upload(const tm_accelerator *gpu,
 // Whether the contents are still in the application's own memory, as tm_import left them; false for NULL.
 bool tm_tensor_is_imported(const tm_tensor *tensor);
 
+// The contents for another library of this process that takes DLPack: `managed` gets a `DLManagedTensor *` of
+// dlpack.h, dense and in the CPU's memory. It is a copy, which the caller owns: its deleter
+// frees it. Waits for the submission that writes the contents, and for nothing else.
+tm_status tm_tensor_to_dlpack(const tm_tensor *tensor, void **managed);
+
+// A tensor of another library of this process: `managed` is a `DLManagedTensor *` of dlpack.h, dense and row-major, in
+// the CPU's memory. It is the library's from this call on, whether the call works or fails. Without a copy where that
+// can be done, as tm_import; then its deleter is called when the last tensor on it and the last submission that reads
+// it are gone, on any thread. Nothing writes the memory until then. It must not throw.
+tm_status tm_tensor_from_dlpack(const tm_accelerator *gpu,
+                                void *managed,
+                                tm_tensor **tensor);
+
 // A tensor as an operand.
 tm_value tm_of(const tm_tensor *tensor);
 
@@ -1283,7 +1371,10 @@ tm_status tm_begin_recording(const tm_accelerator *gpu, tm_recording **recording
 tm_status tm_keep(const tm_recording *recording, tm_value x, tm_tensor **tensor);
 
 // The extents of an operand: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
-tm_status tm_value_shape(const tm_recording *recording, tm_value x, size_t (*dims)[4], size_t *rank);
+tm_status tm_value_shape(const tm_recording *recording,
+                         tm_value x,
+                         size_t (*dims)[TM_MAX_RANK],
+                         size_t *rank);
 
 // The element type of an operand.
 tm_status tm_value_dtype(const tm_recording *recording, tm_value x, tm_dtype *dtype);
@@ -1370,6 +1461,9 @@ tm_status tm_select(const tm_recording *recording, tm_value mask, tm_value a, tm
 
 // The same numbers as elements of another type.
 tm_status tm_cast(const tm_recording *recording, tm_value x, tm_dtype to, tm_value *out);
+
+// The same bits as another type of four bytes.
+tm_status tm_bitcast(const tm_recording *recording, tm_value x, tm_dtype to, tm_value *out);
 
 // Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis stays in
 // the shape, with one element.
@@ -1519,6 +1613,27 @@ tm_status tm_matmul(const tm_recording *recording,
                     tm_value lhs,
                     tm_value rhs,
                     const tm_matmul_options *options,
+                    tm_value *out);
+
+// Every query sees every key. tm_attention_defaults() calls it.
+tm_status tm_attention_options_init(tm_attention_options *options, size_t size);
+
+// softmax(scale * q * transposed k + mask) * v of [batch, heads, tokens, depth] with [batch, kv_heads, keys, depth] and
+// [batch, kv_heads, keys, width]; floats. Scores are never in memory. NULL for `options` means the defaults.
+tm_status tm_attention(const tm_recording *recording,
+                       tm_value q,
+                       tm_value k,
+                       tm_value v,
+                       const tm_attention_options *options,
+                       tm_value *out);
+
+// Rotary embedding of [..., tokens, depth]; floats. `positions` are u32: one for each token, or that of the first. The usual
+// base is 10000.
+tm_status tm_rotary(const tm_recording *recording,
+                    tm_value x,
+                    tm_value positions,
+                    float base,
+                    tm_rotary_pairs pairs,
                     tm_value *out);
 
 // Every pixel, no padding, one group. tm_conv2d_defaults() calls it.
@@ -1714,6 +1829,48 @@ tm_status tm_one_hot(const tm_recording *recording, tm_value indices, size_t cla
 
 // How many of the indices lie outside an axis of this extent, as a u32 scalar.
 tm_status tm_count_outside(const tm_recording *recording, tm_value indices, size_t extent, tm_value *out);
+
+// Declares a number of type TM_F32, TM_I32 or TM_U32, from `least` to `most`, that the recording's plan is given by
+// tm_plan_set_argument, and that may be another one for each submission. It is an operand of shape [], as a scalar is. Each has a name of
+// its own. Only a plan has arguments: tm_end_recording refuses a recording that declared one.
+tm_status tm_declare_argument(const tm_recording *recording,
+                              const char *name,
+                              tm_dtype element,
+                              double least,
+                              double most,
+                              tm_value *out);
+
+// Sets an argument of a plan for the submissions from now on, until it is set again; those in flight keep what they were given. Nothing
+// is encoded again. A number outside of the range that was declared is TM_PARAMETER, and changes nothing.
+tm_status tm_plan_set_argument(const tm_plan *plan,
+                               const char *name,
+                               double number);
+
+// `length` elements along an axis, from `start` on: an argument, or another value of one element, u32 or i32. An argument's range must
+// keep the part inside; of any other value, elements outside are zeros.
+tm_status tm_slice_at(const tm_recording *recording,
+                      tm_value x,
+                      int32_t axis,
+                      tm_value start,
+                      size_t length,
+                      tm_value *out);
+
+// Writes a value to a part of an existing tensor, in place: as many elements along the axis as the value has, from `start` on, which is
+// as in tm_slice_at. What was recorded before reads the old contents.
+tm_status tm_update_at(const tm_recording *recording,
+                       const tm_tensor *tensor,
+                       int32_t axis,
+                       tm_value start,
+                       tm_value x);
+
+// With `outside` in the place of all elements whose index along the axis is `length` or more: an argument, or another value of one
+// element, u32 or i32. With 0 a sum, with -INFINITY a softmax or a largest element is of the first `length` elements alone.
+tm_status tm_mask_from(const tm_recording *recording,
+                       tm_value x,
+                       int32_t axis,
+                       tm_value length,
+                       double outside,
+                       tm_value *out);
 
 // A scan along an axis; negative ones count from the end. An exclusive one leaves the element at each result's own place out; a
 // reverse one begins at the end.
@@ -2072,7 +2229,7 @@ tm_status tm_chain_tensor(const tm_chain *chain, const tm_tensor *tensor, tm_lin
 tm_status tm_chain_output(const tm_chain *chain, tm_link x, void *data, size_t size_bytes);
 
 // The extents of a link: `dims` has room for TM_MAX_RANK of them, and `rank` gets how many there are.
-tm_status tm_chain_shape(const tm_chain *chain, tm_link x, size_t (*dims)[4], size_t *rank);
+tm_status tm_chain_shape(const tm_chain *chain, tm_link x, size_t (*dims)[TM_MAX_RANK], size_t *rank);
 
 // The element type of a link.
 tm_status tm_chain_dtype(const tm_chain *chain, tm_link x, tm_dtype *dtype);
@@ -2240,6 +2397,12 @@ static inline tm_config tm_config_defaults(void) {
 static inline tm_matmul_options tm_matmul_defaults(void) {
     tm_matmul_options options;
     if (tm_matmul_options_init(&options, sizeof options) != TM_OK) options.size = 0;
+    return options;
+}
+
+static inline tm_attention_options tm_attention_defaults(void) {
+    tm_attention_options options;
+    if (tm_attention_options_init(&options, sizeof options) != TM_OK) options.size = 0;
     return options;
 }
 

@@ -34,8 +34,8 @@ pub(crate) fn opened(gpu: Option<&tm_accelerator>) -> Result<Accelerator, Failur
     given(gpu, "gpu")?.get()
 }
 
-/// The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the next
-/// call makes a new one. Each call gives a handle to free; the accelerator itself stays.
+/// The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the
+/// next call makes a new one. Each call gives a handle to free; the accelerator itself stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_accelerator_global(gpu: Option<&mut MaybeUninit<*mut tm_accelerator>>) -> tm_status {
     guard("tm_accelerator_global", || {
@@ -129,8 +129,8 @@ pub extern "C" fn tm_stats_json(
     })
 }
 
-/// Where files are kept between runs, as JSON: the pipeline cache's `file`, whether an earlier process's was taken up (`loaded`), and the
-/// `problem` if the default folder can't be used.
+/// Where files are kept between runs, as JSON: the pipeline cache's `file`, whether an earlier process's was taken up
+/// (`loaded`), and the `problem` if the default folder can't be used.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_cache_json(
     gpu: Option<&tm_accelerator>,
@@ -164,8 +164,9 @@ pub extern "C" fn tm_peaks_json(
     })
 }
 
-/// Lets RenderDoc record what `work` submits. `file`, if not NULL, gets the path: `name` with ".rdc" behind it. Work before is waited for, and so is work
-/// inside. TM_PROFILE says what is missing, before `work` is called; TM_CALLBACK, without a file, if it gives another number than 0.
+/// Lets RenderDoc record what `work` submits. `file`, if not NULL, gets the path: `name` with ".rdc" behind it. Work
+/// before is waited for, and so is work inside. TM_PROFILE says what is missing, before `work` is called; TM_CALLBACK,
+/// without a file, if it gives another number than 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_capture(
     gpu: Option<&tm_accelerator>,

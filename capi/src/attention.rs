@@ -50,8 +50,8 @@ pub unsafe extern "C" fn tm_attention_options_init(
     })
 }
 
-/// softmax(scale * q * transposed k + mask) * v of [batch, heads, tokens, depth] with [batch, kv_heads, keys, depth] and
-/// [batch, kv_heads, keys, width]; floats. Scores are never in memory. NULL for `options` means the defaults.
+/// softmax(scale * q * transposed k + mask) * v of [batch, heads, tokens, depth] with [batch, kv_heads, keys, depth]
+/// and [batch, kv_heads, keys, width]; floats. Scores are never in memory. NULL for `options` means the defaults.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_attention(
     recording: Option<&tm_recording>,
@@ -96,8 +96,8 @@ pub const TM_ROTARY_HALVES: tm_rotary_pairs = 0;
 /// 2 * i and 2 * i + 1.
 pub const TM_ROTARY_NEIGHBOURS: tm_rotary_pairs = 1;
 
-/// Rotary embedding of [..., tokens, depth]; floats. `positions` are u32: one for each token, or that of the first. The usual
-/// base is 10000.
+/// Rotary embedding of [..., tokens, depth]; floats. `positions` are u32: one for each token, or that of the first. The
+/// usual base is 10000.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_rotary(
     recording: Option<&tm_recording>,

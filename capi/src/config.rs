@@ -52,8 +52,8 @@ pub(crate) fn profiling(number: tm_profiling) -> Result<Profiling, Failure> {
     }
 }
 
-/// Gets what the validation layer says, on a thread of the library's own, one message after the other. It must not throw. It has heard
-/// everything when the last handle is freed, or when tm_validation_messages_json returns.
+/// Gets what the validation layer says, on a thread of the library's own, one message after the other. It must not
+/// throw. It has heard everything when the last handle is freed, or when tm_validation_messages_json returns.
 pub type tm_message_fn = Option<unsafe extern "C" fn(message: *const c_char, user: *mut c_void)>;
 
 /// How to make an accelerator. Begin with tm_config_defaults(): the defaults are good, change what is to be different.
@@ -142,8 +142,8 @@ options!(tm_config, least: std::mem::offset_of!(tm_config, device_kind), default
     get_instance_proc_addr: None,
 });
 
-/// Sets the defaults. Call it as tm_config_init(&config, sizeof config): TM_ABI_MISMATCH, and nothing is written, if header
-/// and library do not belong together. tm_config_defaults() does so.
+/// Sets the defaults. Call it as tm_config_init(&config, sizeof config): TM_ABI_MISMATCH, and nothing is written, if
+/// header and library do not belong together. tm_config_defaults() does so.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_config_init(config: *mut tm_config, size: usize) -> tm_status {
     // SAFETY: contract 1: this many bytes are there.

@@ -74,8 +74,8 @@ unsafe fn conv2d<'a>(scope: &Scope<'_>, options: *const tm_conv2d_options) -> Re
     Ok(how.epilogue(unsafe { epilogue(scope, options.steps, options.step_count) }?))
 }
 
-/// The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x]; floats.
-/// NULL for `options` means the defaults. Weights that serve more than once are better prepared.
+/// The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x];
+/// floats. NULL for `options` means the defaults. Weights that serve more than once are better prepared.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_conv2d(
     recording: Option<&tm_recording>,

@@ -10,8 +10,8 @@ use crate::status::{guard, tm_status};
 use crate::tensor::tm_tensor;
 
 /// Declares a number of type TM_F32, TM_I32 or TM_U32, from `least` to `most`, that the recording's plan is given by
-/// tm_plan_set_argument, and that may be another one for each submission. It is an operand of shape [], as a scalar is. Each has a name of
-/// its own. Only a plan has arguments: tm_end_recording refuses a recording that declared one.
+/// tm_plan_set_argument, and that may be another one for each submission. It is an operand of shape [], as a scalar is.
+/// Each has a name of its own. Only a plan has arguments: tm_end_recording refuses a recording that declared one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_declare_argument(
     recording: Option<&tm_recording>,
@@ -28,8 +28,9 @@ pub unsafe extern "C" fn tm_declare_argument(
     })
 }
 
-/// Sets an argument of a plan for the submissions from now on, until it is set again; those in flight keep what they were given. Nothing
-/// is encoded again. A number outside of the range that was declared is TM_PARAMETER, and changes nothing.
+/// Sets an argument of a plan for the submissions from now on, until it is set again; those in flight keep what they
+/// were given. Nothing is encoded again. A number outside of the range that was declared is TM_PARAMETER, and changes
+/// nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_plan_set_argument(
     plan: Option<&tm_plan>,
@@ -43,8 +44,8 @@ pub unsafe extern "C" fn tm_plan_set_argument(
     })
 }
 
-/// `length` elements along an axis, from `start` on: an argument, or another value of one element, u32 or i32. An argument's range must
-/// keep the part inside; of any other value, elements outside are zeros.
+/// `length` elements along an axis, from `start` on: an argument, or another value of one element, u32 or i32. An
+/// argument's range must keep the part inside; of any other value, elements outside are zeros.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_slice_at(
     recording: Option<&tm_recording>,
@@ -63,8 +64,8 @@ pub unsafe extern "C" fn tm_slice_at(
     })
 }
 
-/// Writes a value to a part of an existing tensor, in place: as many elements along the axis as the value has, from `start` on, which is
-/// as in tm_slice_at. What was recorded before reads the old contents.
+/// Writes a value to a part of an existing tensor, in place: as many elements along the axis as the value has, from
+/// `start` on, which is as in tm_slice_at. What was recorded before reads the old contents.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_update_at(
     recording: Option<&tm_recording>,
@@ -87,8 +88,9 @@ pub unsafe extern "C" fn tm_update_at(
     })
 }
 
-/// With `outside` in the place of all elements whose index along the axis is `length` or more: an argument, or another value of one
-/// element, u32 or i32. With 0 a sum, with -INFINITY a softmax or a largest element is of the first `length` elements alone.
+/// With `outside` in the place of all elements whose index along the axis is `length` or more: an argument, or another
+/// value of one element, u32 or i32. With 0 a sum, with -INFINITY a softmax or a largest element is of the first
+/// `length` elements alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_mask_from(
     recording: Option<&tm_recording>,

@@ -93,7 +93,8 @@ pub const TM_SHIFT_LEFT: tm_binary_op = 25;
 /// a / 2^b, rounded down.
 pub const TM_SHIFT_RIGHT: tm_binary_op = 26;
 
-/// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on. And what is made of the bits of one integer.
+/// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on. And what is made of the bits of one
+/// integer.
 pub type tm_test_op = u32;
 /// Is it NaN? Floats.
 pub const TM_IS_NAN: tm_test_op = 0;
@@ -192,8 +193,8 @@ pub unsafe extern "C" fn tm_binary(
     })
 }
 
-/// An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER if
-/// it is none, such as 0.5 for integers.
+/// An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER
+/// if it is none, such as 0.5 for integers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_binary_scalar(
     recording: Option<&tm_recording>,

@@ -52,8 +52,8 @@ pub const TM_STEP_ELU: tm_step_op = 19;
 /// As tm_clip, from `a` to `b`.
 pub const TM_STEP_CLIP: tm_step_op = 20;
 
-/// A step of an epilogue: it runs on the elements of a matmul or a convolution before they are stored. At most six steps with
-/// two operands and four numbers.
+/// A step of an epilogue: it runs on the elements of a matmul or a convolution before they are stored. At most six
+/// steps with two operands and four numbers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_step {

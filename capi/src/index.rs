@@ -16,8 +16,8 @@ pub const TM_SCATTER_MAX: tm_scatter_op = 2;
 /// The smaller of the two.
 pub const TM_SCATTER_MIN: tm_scatter_op = 3;
 
-/// Slices along an axis by their indices, which are u32 or i32: the indices' dimensions take the place of the axis. An index
-/// outside gives zeros. Negative axes count from the end.
+/// Slices along an axis by their indices, which are u32 or i32: the indices' dimensions take the place of the axis. An
+/// index outside gives zeros. Negative axes count from the end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_gather(
     recording: Option<&tm_recording>,
@@ -35,8 +35,8 @@ pub unsafe extern "C" fn tm_gather(
     })
 }
 
-/// One element for each index, from the index's own place in all dimensions but the axis. The indices have the shape of x, but
-/// for the axis.
+/// One element for each index, from the index's own place in all dimensions but the axis. The indices have the shape of
+/// x, but for the axis.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_gather_elements(
     recording: Option<&tm_recording>,
@@ -71,8 +71,8 @@ pub unsafe extern "C" fn tm_gather_nd(
     })
 }
 
-/// Slices of x along an axis updated. The updates have the shape that tm_gather gives with these indices; those with an index
-/// outside are dropped.
+/// Slices of x along an axis updated. The updates have the shape that tm_gather gives with these indices; those with an
+/// index outside are dropped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_scatter(
     recording: Option<&tm_recording>,
@@ -102,7 +102,8 @@ pub unsafe extern "C" fn tm_scatter(
     })
 }
 
-/// Sums of slices along the first axis by the ids of their segments; an id that is not below `segments` drops its slice.
+/// Sums of slices along the first axis by the ids of their segments; an id that is not below `segments` drops its
+/// slice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_segment_sum(
     recording: Option<&tm_recording>,

@@ -19,8 +19,8 @@ pub struct tm_kernel {
     kernel: Kernel,
 }
 
-/// The argument of a kernel's binding: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
-/// new output (tm_output makes it).
+/// The argument of a kernel's binding: an input (tm_input makes it), a tensor that it reads and writes in place
+/// (tm_inout makes it), or a new output (tm_output makes it).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tm_argument {
@@ -95,7 +95,8 @@ pub extern "C" fn tm_input(x: tm_value) -> tm_argument {
     tm_argument { input: x, dtype: 0, dims: [0; TM_MAX_RANK], rank: 0 }
 }
 
-/// An argument that the kernel reads and writes in place: an existing tensor. What was recorded before reads the old contents.
+/// An argument that the kernel reads and writes in place: an existing tensor. What was recorded before reads the old
+/// contents.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_inout(tensor: *const tm_tensor) -> tm_argument {
     tm_argument { input: tm_value { tensor, id: 0 }, dtype: 0, dims: [0; TM_MAX_RANK], rank: UPDATED }
@@ -134,11 +135,12 @@ unsafe fn named_words<'a>(
     Ok((name, words))
 }
 
-/// A kernel from SPIR-V, as it is. `name` is what labels, profiles and errors call it. tm_kernel_from_spirv_guarded asks for less.
+/// A kernel from SPIR-V, as it is. `name` is what labels, profiles and errors call it. tm_kernel_from_spirv_guarded
+/// asks for less.
 ///
 /// The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
-/// dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
-/// invocations without synchronization, and must end.
+/// dispatched with, the shader must access only elements inside its bindings, must not write to one element from
+/// several invocations without synchronization, and must end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_kernel_from_spirv(
     name: *const c_char,
@@ -157,9 +159,10 @@ pub unsafe extern "C" fn tm_kernel_from_spirv(
     })
 }
 
-/// A kernel from SPIR-V that may come from anywhere. The module is checked, and each index into a binding, an array or shared memory
-/// is clamped to what is there: whatever the arguments, it reads and writes only what it was given. A module that can't be made
-/// safe in this way is refused with the reason (TM_KERNEL). Nothing bounds the time that a shader takes: it must end.
+/// A kernel from SPIR-V that may come from anywhere. The module is checked, and each index into a binding, an array or
+/// shared memory is clamped to what is there: whatever the arguments, it reads and writes only what it was given. A
+/// module that can't be made safe in this way is refused with the reason (TM_KERNEL). Nothing bounds the time that a
+/// shader takes: it must end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_kernel_from_spirv_guarded(
     name: *const c_char,
@@ -285,8 +288,8 @@ pub extern "C" fn tm_has_glsl() -> bool {
     HAS_GLSL
 }
 
-/// A kernel from GLSL. As tm_kernel_from_spirv_guarded, it reads and writes only what it was given. TM_KERNEL has the mistakes, each with
-/// file and line, or says that the library was built without a compiler.
+/// A kernel from GLSL. As tm_kernel_from_spirv_guarded, it reads and writes only what it was given. TM_KERNEL has the
+/// mistakes, each with file and line, or says that the library was built without a compiler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_kernel_from_glsl(
     glsl: *const tm_glsl,
@@ -382,7 +385,8 @@ pub unsafe extern "C" fn tm_kernel_from_glsl_unguarded(
     })
 }
 
-/// The reflection of the kernel, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
+/// The reflection of the kernel, as JSON: name, bindings, bytes of push constants, local size, specialization
+/// constants.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_kernel_json(
     kernel: Option<&tm_kernel>,

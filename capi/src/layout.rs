@@ -104,8 +104,8 @@ pub unsafe extern "C" fn tm_slice_step(
     })
 }
 
-/// Writes a value to a box of an existing tensor, in place: from `begin[i]` up to but not including `end[i]` in each of the first `count`
-/// dimensions. What was recorded before reads the old contents.
+/// Writes a value to a box of an existing tensor, in place: from `begin[i]` up to but not including `end[i]` in each of
+/// the first `count` dimensions. What was recorded before reads the old contents.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_update(
     recording: Option<&tm_recording>,

@@ -9,12 +9,12 @@
 //! 2. A handle is freed once, when no other call uses it.
 //! 3. A string ends with a 0.
 //! 4. What a callback is given to use (`user`) may be used from the thread on which it is called.
-//! 5. A handle that a callback is given is not used once the callback has returned. Until then the library leaves alone what
-//!    it lends by it.
+//! 5. A handle that a callback is given is not used once the callback has returned. Until then the library leaves alone
+//!    what it lends by it.
 //!
 //! Handles that may be NULL come in as `Option<&T>`, those to be freed as `Option<Box<T>>`, and places for results as
-//! `Option<&mut MaybeUninit<T>>`, so that only slices, strings and callbacks need `unsafe`. Options of C (`tm_unary_op` and
-//! the like) are plain numbers that are checked, since an enum with a number that it has not would be undefined.
+//! `Option<&mut MaybeUninit<T>>`, so that only slices, strings and callbacks need `unsafe`. Options of C (`tm_unary_op`
+//! and the like) are plain numbers that are checked, since an enum with a number that it has not would be undefined.
 
 #![allow(unsafe_code, reason = "an ABI for C takes pointers; the contract is above")]
 #![allow(non_camel_case_types, reason = "names of C")]

@@ -11,8 +11,8 @@ use crate::status::{Failure, guard, guarded, tm_status};
 use crate::submission::tm_submission;
 use crate::tensor::tm_tensor;
 
-/// A recording kept to be submitted again and again with no re-recording. It reads its tensors when it is submitted: what
-/// was written to them since is seen.
+/// A recording kept to be submitted again and again with no re-recording. It reads its tensors when it is submitted:
+/// what was written to them since is seen.
 #[derive(Debug)]
 pub struct tm_plan {
     plan: Mutex<Plan>,
@@ -44,8 +44,8 @@ pub extern "C" fn tm_plan_submit(
     })
 }
 
-/// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded. The plan keeps
-/// what it needs of it. Submissions in flight are not affected.
+/// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded. The plan
+/// keeps what it needs of it. Submissions in flight are not affected.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_plan_bind(
     plan: Option<&tm_plan>,

@@ -32,9 +32,9 @@ unsafe fn given<'a>(numbers: *const usize, count: usize, name: &str) -> Result<O
     if numbers.is_null() { Ok(None) } else { unsafe { elements(numbers, count, name) }.map(Some) }
 }
 
-/// A number from each window of the last `rank` dimensions, one to three; floats. `window`, `stride` and `dilation` have a
-/// number for each dimension, `padding` two, before and after it. NULL stands for windows side by side, for no padding, for
-/// neighbours. `p` is read by TM_POOL_NORM alone.
+/// A number from each window of the last `rank` dimensions, one to three; floats. `window`, `stride` and `dilation`
+/// have a number for each dimension, `padding` two, before and after it. NULL stands for windows side by side, for no
+/// padding, for neighbours. `p` is read by TM_POOL_NORM alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_pool(
     recording: Option<&tm_recording>,

@@ -69,7 +69,8 @@ fn with_session(session: Option<&tm_session>, act: impl FnOnce(&Session)) -> Res
     Ok(())
 }
 
-/// Adds something of the caller's own to the run, which began and ended so long ago: it gets a lane in traces and reports.
+/// Adds something of the caller's own to the run, which began and ended so long ago: it gets a lane in traces and
+/// reports.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_session_note(
     session: Option<&tm_session>,

@@ -60,8 +60,8 @@ impl Held {
 #[derive(Debug)]
 struct Lent(NonNull<Recording>);
 
-// SAFETY: contract 5: the stream leaves the recording alone during the callback, and the handle's lock lets one thread at
-// a time use it. A recording is `Send`.
+// SAFETY: contract 5: the stream leaves the recording alone during the callback, and the handle's lock lets one thread
+// at a time use it. A recording is `Send`.
 unsafe impl Send for Lent {}
 
 /// An operand: a tensor (tm_of makes one), or what an operation of the same recording gave. It owns nothing and is not
@@ -309,8 +309,8 @@ pub unsafe extern "C" fn tm_value_dtype(
     })
 }
 
-/// Ends the recording and hands it to the device as one submission; waits for nothing. `submission` may be NULL: reading a
-/// kept tensor waits by itself. The recording's handle still has to be freed.
+/// Ends the recording and hands it to the device as one submission; waits for nothing. `submission` may be NULL:
+/// reading a kept tensor waits by itself. The recording's handle still has to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_end_recording(
     recording: Option<&tm_recording>,
@@ -326,7 +326,8 @@ pub extern "C" fn tm_end_recording(
     })
 }
 
-/// Ends the recording as a plan, which submits it as often as it is wanted. The recording's handle still has to be freed.
+/// Ends the recording as a plan, which submits it as often as it is wanted. The recording's handle still has to be
+/// freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_into_plan(
     recording: Option<&tm_recording>,
@@ -377,7 +378,8 @@ pub extern "C" fn tm_explain(
     explain("tm_explain", recording, text, Explanation::to_string)
 }
 
-/// The same as JSON: values, the operations as they were recorded, and what will run. `reads` and `writes` are places in `values`.
+/// The same as JSON: values, the operations as they were recorded, and what will run. `reads` and `writes` are places
+/// in `values`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_explain_json(
     recording: Option<&tm_recording>,

@@ -32,8 +32,8 @@ pub const TM_VARIANCE: tm_reduce_op = 8;
 /// In the place of an axis: all of them.
 pub const TM_ALL_AXES: i32 = i32::MIN;
 
-/// Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis stays in
-/// the shape, with one element.
+/// Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis
+/// stays in the shape, with one element.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_reduce(
     recording: Option<&tm_recording>,
@@ -68,8 +68,8 @@ fn reduce(r: &Recording, op: tm_reduce_op, x: Operand<'_>, axes: Axes) -> Result
     Ok(value?)
 }
 
-/// Reduces along several axes; negative ones count from the end. With `keep` the axes stay in the shape, with one element
-/// each.
+/// Reduces along several axes; negative ones count from the end. With `keep` the axes stay in the shape, with one
+/// element each.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_reduce_axes(
     recording: Option<&tm_recording>,

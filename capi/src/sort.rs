@@ -44,8 +44,8 @@ fn record_all<const N: usize>(
     })
 }
 
-/// A scan along an axis; negative ones count from the end. An exclusive one leaves the element at each result's own place out; a
-/// reverse one begins at the end.
+/// A scan along an axis; negative ones count from the end. An exclusive one leaves the element at each result's own
+/// place out; a reverse one begins at the end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_scan(
     recording: Option<&tm_recording>,
@@ -158,8 +158,8 @@ pub unsafe extern "C" fn tm_searchsorted(
     })
 }
 
-/// The slices along the first axis whose mask is not zero, one behind the other and zeros behind them, and how many there are as a
-/// u32 scalar.
+/// The slices along the first axis whose mask is not zero, one behind the other and zeros behind them, and how many
+/// there are as a u32 scalar.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_compact(
     recording: Option<&tm_recording>,
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn tm_compact(
     })
 }
 
-/// The places of the elements that are not zero, counted through the whole tensor, with zeros behind them, and how many there are
-/// as a u32 scalar.
+/// The places of the elements that are not zero, counted through the whole tensor, with zeros behind them, and how many
+/// there are as a u32 scalar.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_nonzero(
     recording: Option<&tm_recording>,
@@ -192,8 +192,8 @@ pub unsafe extern "C" fn tm_nonzero(
     })
 }
 
-/// The different elements in ascending order and how often each occurs, with zeros behind them; for each element of x its place
-/// among them; and how many different ones there are as a u32 scalar.
+/// The different elements in ascending order and how often each occurs, with zeros behind them; for each element of x
+/// its place among them; and how many different ones there are as a u32 scalar.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_unique(
     recording: Option<&tm_recording>,

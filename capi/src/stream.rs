@@ -20,8 +20,8 @@ use crate::status::{Failure, guard, guarded, last_message, tm_status};
 use crate::submission::timeout;
 use crate::tensor::tm_tensor;
 
-/// The same work on batch after batch, with slots in rotation: while the device works on one batch, the host prepares the
-/// next and consumes the last. One thread may push while another one pops.
+/// The same work on batch after batch, with slots in rotation: while the device works on one batch, the host prepares
+/// the next and consumes the last. One thread may push while another one pops.
 #[derive(Debug)]
 pub struct tm_stream {
     inputs: Vec<DType>,
@@ -63,8 +63,8 @@ pub struct tm_bytes {
     pub size_bytes: usize,
 }
 
-/// Records what is done with a batch: gets a recording and the inputs, which are the library's, and writes as many outputs
-/// as were announced. 0 says that it worked. It must not throw, and must not end or free the recording.
+/// Records what is done with a batch: gets a recording and the inputs, which are the library's, and writes as many
+/// outputs as were announced. 0 says that it worked. It must not throw, and must not end or free the recording.
 pub type tm_record_fn = Option<
     unsafe extern "C" fn(
         recording: *mut tm_recording,
@@ -106,8 +106,9 @@ impl Recorder {
     }
 }
 
-/// A stream: `slots` batches may be on their way (3 keep the device busy, the maximum is 1024), each with `input_count` inputs and
-/// `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors that it uses are shared by all batches.
+/// A stream: `slots` batches may be on their way (3 keep the device busy, the maximum is 1024), each with `input_count`
+/// inputs and `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors
+/// that it uses are shared by all batches.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_stream_new(
     gpu: Option<&tm_accelerator>,
@@ -235,9 +236,9 @@ unsafe fn push(
     })
 }
 
-/// Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every slot
-/// holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then have so
-/// many, and outputs give this many.
+/// Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every
+/// slot holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then
+/// have so many, and outputs give this many.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_stream_push(
     stream: Option<&tm_stream>,
@@ -259,8 +260,8 @@ pub unsafe extern "C" fn tm_stream_try_push(
     unsafe { push("tm_stream_try_push", stream, inputs, rows, false) }
 }
 
-/// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that. A tm_stream_push that waits for a
-/// slot on another thread is refused with TM_CLOSED, as later ones are.
+/// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that. A
+/// tm_stream_push that waits for a slot on another thread is refused with TM_CLOSED, as later ones are.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_stream_finish(stream: Option<&tm_stream>) -> tm_status {
     guard("tm_stream_finish", || {
@@ -272,9 +273,10 @@ pub extern "C" fn tm_stream_finish(stream: Option<&tm_stream>) -> tm_status {
     })
 }
 
-/// Ends the stream at once, from any thread: a tm_stream_push or tm_stream_pop that waits on another one, and every later one, gives
-/// TM_CLOSED. (A tm_stream_pop that waits for the device returns when the batch is done.) Batches that were popped stay
-/// good; the others are lost. Waits for nothing. The handle is still to be freed, when no call uses it any more.
+/// Ends the stream at once, from any thread: a tm_stream_push or tm_stream_pop that waits on another one, and every
+/// later one, gives TM_CLOSED. (A tm_stream_pop that waits for the device returns when the batch is done.) Batches that
+/// were popped stay good; the others are lost. Waits for nothing. The handle is still to be freed, when no call uses it
+/// any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_stream_cancel(stream: Option<&tm_stream>) -> tm_status {
     guard("tm_stream_cancel", || {
@@ -283,8 +285,8 @@ pub extern "C" fn tm_stream_cancel(stream: Option<&tm_stream>) -> tm_status {
     })
 }
 
-/// The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then, and
-/// nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.
+/// The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then,
+/// and nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_stream_pop(
     stream: Option<&tm_stream>,
@@ -361,7 +363,8 @@ pub extern "C" fn tm_batch_rows(batch: Option<&tm_batch>) -> usize {
     guarded(0, || batch.and_then(|batch| batch.batch.rows()).unwrap_or(0))
 }
 
-/// Copies an output to `data`, which has room for exactly `size_bytes` bytes: all its elements, or those of a partial batch's rows.
+/// Copies an output to `data`, which has room for exactly `size_bytes` bytes: all its elements, or those of a partial
+/// batch's rows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_batch_read(
     batch: Option<&tm_batch>,
@@ -379,8 +382,8 @@ pub unsafe extern "C" fn tm_batch_read(
     })
 }
 
-/// An output as a tensor, for further work on the device: a handle to free. When the batch is freed, a later one may replace
-/// its contents.
+/// An output as a tensor, for further work on the device: a handle to free. When the batch is freed, a later one may
+/// replace its contents.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_batch_output(
     batch: Option<&tm_batch>,

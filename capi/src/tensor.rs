@@ -45,8 +45,8 @@ pub unsafe extern "C" fn tm_upload(
     })
 }
 
-/// A tensor of indices, of TM_I32, from `count` 64-bit ones, which must be all elements of its shape. TM_PARAMETER if one does
-/// not fit; the message has the first.
+/// A tensor of indices, of TM_I32, from `count` 64-bit ones, which must be all elements of its shape. TM_PARAMETER if
+/// one does not fit; the message has the first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tm_upload_indices(
     gpu: Option<&tm_accelerator>,
@@ -236,8 +236,8 @@ pub extern "C" fn tm_tensor_clone(
     })
 }
 
-/// Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL is
-/// allowed.
+/// Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL
+/// is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tm_tensor_free(tensor: Option<Box<tm_tensor>>) {
     guarded((), || drop(tensor));

@@ -1,5 +1,5 @@
-//! The example with a window in C++, on a display without a screen. It needs GLFW, Xvfb and ImageMagick, so it runs on demand:
-//! `./dev test glfw --include-ignored`. The pictures are left in `target/tmp/glfw`, for people to look at.
+//! The example with a window in C++, on a display without a screen. It needs GLFW, Xvfb and ImageMagick, so it runs on
+//! demand: `./dev test glfw --include-ignored`. The pictures are left in `target/tmp/glfw`, for people to look at.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]

@@ -1,5 +1,5 @@
-//! The checked-in header is what cbindgen makes of the sources (`./dev header` writes it anew), and the sources leave no
-//! operation of the Rust library out.
+//! The checked-in header is what cbindgen makes of the sources (`./dev header` writes it anew), and the sources leave
+//! no operation of the Rust library out.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

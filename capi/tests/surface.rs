@@ -1,5 +1,5 @@
-//! What Rust can do, C can do: every public method of the library is called by the sources of the C library, or stands below with
-//! the reason why not.
+//! What Rust can do, C can do: every public method of the library is called by the sources of the C library, or stands
+//! below with the reason why not.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -130,8 +130,8 @@ fn implemented(line: &str) -> Option<&str> {
     if rest.contains(" for ") { None } else { rest.trim().split(|c| !is_name(c)).next() }
 }
 
-/// Public methods of public types, by type. (What macros make of the table of elementwise operations is in C by the same table, and what is in
-/// `src/ops` is for `header.rs` to check.)
+/// Public methods of public types, by type. (What macros make of the table of elementwise operations is in C by the
+/// same table, and what is in `src/ops` is for `header.rs` to check.)
 fn methods() -> BTreeMap<String, BTreeSet<String>> {
     let types = public_types();
     let mut methods: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

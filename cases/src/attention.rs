@@ -65,7 +65,8 @@ fn problem(heads: [usize; 2], [tokens, keys]: [usize; 2], [depth, width]: [usize
 /// Adds the cases.
 pub(crate) fn cases(out: &mut Vec<Case>) {
     let mut all = Vec::new();
-    // Rows and keys around those of tiles and blocks; depths and widths around whole groups, steps and tiles of columns.
+    // Rows and keys around those of tiles and blocks; depths and widths around whole groups, steps and tiles of
+    // columns.
     for tokens in [1, 2, 4, 5, 8, 9, 16, 17, 31, 32, 33, 65] {
         let keys = 2 * tokens + 1;
         all.push(problem([2, 2], [tokens, keys], [16, 32]));

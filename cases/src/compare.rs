@@ -88,9 +88,9 @@ impl Expected {
 }
 
 impl Expected {
-    /// Compares the result of a device that may take denormals for zeros, in operands, in results and on the way. `flushed` is
-    /// what comes of operands without denormals; each element may be one or the other, or be off by no more than `least`: the
-    /// least number that is not denormal, by as much as the operation multiplies it.
+    /// Compares the result of a device that may take denormals for zeros, in operands, in results and on the way.
+    /// `flushed` is what comes of operands without denormals; each element may be one or the other, or be off by no
+    /// more than `least`: the least number that is not denormal, by as much as the operation multiplies it.
     pub fn check_flushing(&self, flushed: &Expected, got: &Array, bound: Bound, least: f64) -> Check {
         let got_floats = got.floats();
         match (self, flushed) {

@@ -1,6 +1,6 @@
-//! One table of cases for every operation: operands, how the operation is recorded, what must come out by a reference in f64
-//! and how near, and how much is moved and computed. The tests run it, `tidemill cases` runs it, the accuracy statement in
-//! the docs is its output, and `tidemill bench` times those of its cases that have a name for it.
+//! One table of cases for every operation: operands, how the operation is recorded, what must come out by a reference
+//! in f64 and how near, and how much is moved and computed. The tests run it, `tidemill cases` runs it, the accuracy
+//! statement in the docs is its output, and `tidemill bench` times those of its cases that have a name for it.
 
 pub mod array;
 mod attention;
@@ -50,8 +50,8 @@ pub struct Case {
     pub result: Kind,
     /// How far it may be from the reference.
     pub bound: Bound,
-    /// How much is computed: two for each multiplication with its addition in products and convolutions, one for each element
-    /// and operation otherwise (a function counts as one), nothing for what only moves.
+    /// How much is computed: two for each multiplication with its addition in products and convolutions, one for each
+    /// element and operation otherwise (a function counts as one), nothing for what only moves.
     pub flops: u64,
     /// Too slow for variants that were made for another kind of device.
     pub large: bool,
@@ -71,7 +71,8 @@ pub struct Case {
 /// Records the operation, as often as one likes.
 pub type Record = Box<dyn Fn(&Recording) -> Result<Value>>;
 
-/// Makes what records the operation on the operands; what is made once for many runs, like a convolution's weights, is made here.
+/// Makes what records the operation on the operands; what is made once for many runs, like a convolution's weights, is
+/// made here.
 type Prepare = dyn Fn(&Accelerator, Vec<Tensor>) -> Result<Record> + Send + Sync;
 
 /// The operation on the CPU: into a place for the result, whose shape it tells.
@@ -254,8 +255,8 @@ impl Case {
     }
 }
 
-/// A part of some cases: of every operation those at special values, and each eighth of the others, the first among them; none
-/// that is large.
+/// A part of some cases: of every operation those at special values, and each eighth of the others, the first among
+/// them; none that is large.
 pub fn some(cases: Vec<Case>) -> Vec<Case> {
     let mut seen = BTreeMap::new();
     let mut is_taken = |case: &Case| {

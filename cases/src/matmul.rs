@@ -17,7 +17,8 @@ pub(crate) use shapes::cases;
 /// Sums in f32 of matmuls in f32: what the bar for f32 accumulation is.
 const BOUND: Bound = Bound::Nmse(1e-10);
 
-/// From this many operations on, the reference's loops take seconds, and plain matmuls are checked by [`MatmulReference::projected`].
+/// From this many operations on, the reference's loops take seconds, and plain matmuls are checked by
+/// [`MatmulReference::projected`].
 const LONG: usize = 1 << 28;
 
 /// The operations after the matmul.

@@ -8,7 +8,8 @@ use super::{Array, Bound, Case, Expected, Input, Kind};
 const EPS: f64 = 1.0 / (1u64 << 24) as f64;
 const EPSILON: f32 = 1e-5;
 
-/// Rows that one lane, one subgroup and one workgroup hold, and that none does; with every misalignment; and those that are cut.
+/// Rows that one lane, one subgroup and one workgroup hold, and that none does; with every misalignment; and those that
+/// are cut.
 const ROWS: [usize; 32] = [
     1, 2, 3, 4, 5, 8, 12, 15, 16, 17, 20, 31, 32, 36, 64, 100, 127, 128, 257, 768, 1000, 1021, 1024, 1280,
     1284, 4096, 4099, 8192, 8196, 65_536, 65_537, 100_004,

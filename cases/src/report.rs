@@ -127,8 +127,8 @@ impl Row {
     }
 }
 
-/// Guard bytes touched so far. They are looked at when a block goes back to the pool, which all do that no work in flight
-/// holds; if waiting for that fails, the next case says so.
+/// Guard bytes touched so far. They are looked at when a block goes back to the pool, which all do that no work in
+/// flight holds; if waiting for that fails, the next case says so.
 fn touched(on: On<'_>) -> u64 {
     let On::Gpu(gpu) = on else { return 0 };
     let _ = gpu.synchronize();
@@ -142,13 +142,13 @@ struct Part<'a> {
     cases: Vec<&'a Case>,
 }
 
-/// Cases of a part on the device's own variants. Its pipelines are freed with its accelerator: all at once took gigabytes on
-/// software drivers.
+/// Cases of a part on the device's own variants. Its pipelines are freed with its accelerator: all at once took
+/// gigabytes on software drivers.
 const PART: usize = 256;
 
 /// Runs the table: with the device's own variants, and with `all_variants` the cases of each family once more on each
-/// of its other variants (without the large ones). `config` makes the accelerators. Parts of it run on every core; the report
-/// does not depend on which is done first.
+/// of its other variants (without the large ones). `config` makes the accelerators. Parts of it run on every core; the
+/// report does not depend on which is done first.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! A process that starts, adds once or runs an example's job, checks the result and says so: what `cold_start_second` and the group
-//! `start` measure.
+//! A process that starts, adds once or runs an example's job, checks the result and says so: what `cold_start_second`
+//! and the group `start` measure.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,8 @@ impl Drop for Caches {
     }
 }
 
-/// Starts a process that runs a program with what is cached in a folder; the time until it has said that its results are right.
+/// Starts a process that runs a program with what is cached in a folder; the time until it has said that its results
+/// are right.
 pub(crate) fn spawn_program(program: &str, caches: &Path) -> Result<Duration> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["cold-start", "--program", program]).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -44,7 +44,8 @@ enum Command {
     Calibrate(calibrate::Args),
     /// Measure every kernel variant on this device, and use the best from now on
     Tune(tune::Args),
-    /// Write device, cases, benchmarks, tuning, crossover and the driver's statistics into one file to attach to an issue
+    /// Write device, cases, benchmarks, tuning, crossover and the driver's statistics into one file to attach to an
+    /// issue
     Report(report::Args),
     /// Compile the kernels for GPUs, without a GPU, and print registers, spills, occupancy and instructions
     Isa(isa::Args),

@@ -29,8 +29,8 @@ use tidemill::{Config, Error};
 /// What a tile must reach, all at once.
 struct Target {
     kernel: &'static str,
-    /// Constants that tell the tile: rows and columns of one in shared memory and of `matmul_dot`, lanes and rows of others in
-    /// registers.
+    /// Constants that tell the tile: rows and columns of one in shared memory and of `matmul_dot`, lanes and rows of
+    /// others in registers.
     tile: (u64, u64),
     least_waves: u64,
     /// With operands of f32, and of f16, which are widened in the loop.
@@ -46,8 +46,8 @@ const fn target(
     Target { kernel, tile, least_waves, least_fma_shares }
 }
 
-/// What one release of Mesa gives for a chip, or a little less. Another release schedules otherwise, and its figures say
-/// nothing of our kernels: so they belong to both.
+/// What one release of Mesa gives for a chip, or a little less. Another release schedules otherwise, and its figures
+/// say nothing of our kernels: so they belong to both.
 struct Figures {
     chip: &'static str,
     mesa: &'static str,
@@ -60,8 +60,8 @@ const FIGURES: &[Figures] = &[
     Figures { chip: "navi31", mesa: "25.0", targets: NAVI31_BY_25_0 },
 ];
 
-/// Convolutions find the place of every element that they load, so less of their loop is multiply-adds; of products with few
-/// rows or columns, memory sets the pace. The same goes for the tables below.
+/// Convolutions find the place of every element that they load, so less of their loop is multiply-adds; of products
+/// with few rows or columns, memory sets the pace. The same goes for the tables below.
 const NAVI21_BY_22_3: &[Target] = &[
     target("matmul_tile", (32, 32), 14, [0.70, 0.62]),
     target("matmul_tile", (64, 64), 20, [0.77, 0.72]),
@@ -293,7 +293,8 @@ fn mesa(line: &Value) -> String {
     version.split(['.', '-', ' ']).take(2).collect::<Vec<_>>().join(".")
 }
 
-/// What lies below the figures; nothing if this driver is not here. A tile without a target, or a target without a tile, is a failure.
+/// What lies below the figures; nothing if this driver is not here. A tile without a target, or a target without a
+/// tile, is a failure.
 fn judge(figures: &Figures, lines: &[&Value]) -> Vec<String> {
     let (mut failures, mut judged) = (Vec::new(), Vec::new());
     for line in lines.iter().filter(|line| TILED.contains(&kernel(line).as_str())) {
@@ -325,8 +326,8 @@ const CONV_PER_MAC: [f64; 2] = [1.35, 1.5];
 /// Loads that matrix-vector kernels have on their way before they wait, at least.
 const IN_FLIGHT: u64 = 8;
 
-/// What is wrong with a default kernel for NAVI31, as Mesa 25.0 compiles it: convolutions of 3 x 3 and smaller, and products
-/// with one row or column.
+/// What is wrong with a default kernel for NAVI31, as Mesa 25.0 compiles it: convolutions of 3 x 3 and smaller, and
+/// products with one row or column.
 fn judge_counts(line: &Value) -> Option<String> {
     let is = |id, value| constant(line, id) == Some(value);
     let large = kernel(line) == "conv_tile" && is(1, 128) && !is_f16(line);

@@ -1,5 +1,6 @@
-// What the kernels of attention share: operands, which keys a row sees, and its scores. Rows are queries of all heads that
-// read one head of k and v, token by token: row = token * group + head in the group. Groups of four neighbours are "vec4s".
+// What the kernels of attention share: operands, which keys a row sees, and its scores. Rows are queries of all heads
+// that read one head of k and v, token by token: row = token * group + head in the group. Groups of four neighbours are
+// "vec4s".
 //
 // Needs lib/load.glsl, lib/format.glsl, lib/math.glsl and lib/exp.glsl.
 

@@ -1,9 +1,10 @@
 // The epilogue of matmuls and convolutions: a short list of elementwise ops on the accumulators, then the store.
 // Both kinds of kernels give rows of columns: C[batch][m][n].
 //
-// Needs lib/load.glsl, lib/format.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the specialization constants
-// below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own push constants. With ONE_BATCH
-// there is but one. With STORE all of the result is inside, too, and subgroups use uniform stores.
+// Needs lib/load.glsl, lib/format.glsl and lib/ops.glsl. The kernel declares INPUT(0, …) and INPUT(1, …), the
+// specialization constants below 32 (those from 32 on are here), and a struct `Operands` of 13 uints at most: its own
+// push constants. With ONE_BATCH there is but one. With STORE all of the result is inside, too, and subgroups use
+// uniform stores.
 
 layout(constant_id = 32) const bool WIDE = true;  // columns come in aligned groups of four that are all inside
 layout(constant_id = 33) const uint STEPS = 0;    // of the epilogue
@@ -101,7 +102,8 @@ uvec4 fetch_extra(uint which, uint mode, uint row, uint column) {
                  extra_one(which, format, i.z), extra_one(which, format, i.w));
 }
 
-// Operands of a step: 0 and 1 an extra input, 32 and up a scalar, 64 and up an earlier step's result, 96 the accumulator.
+// Operands of a step: 0 and 1 an extra input, 32 and up a scalar, 64 and up an earlier step's result, 96 the
+// accumulator.
 uvec4 accumulated, extra_bits[2], results[6];
 
 uvec4 operand(uint code) {

@@ -16,8 +16,8 @@ vec4 exp_not_above_one(vec4 t) {
     return mix(vec4(0), uintBitsToFloat(scaled), greaterThanEqual(t, vec4(-87.0)));
 }
 
-// The same where it is only summed up: 1 for 0, and else to 1.5e-7 (1 + |t|) of itself (over every third f32), in a fifth fewer
-// instructions.
+// The same where it is only summed up: 1 for 0, and else to 1.5e-7 (1 + |t|) of itself (over every third f32), in a
+// fifth fewer instructions.
 vec4 rough_exp_not_above_one(vec4 t) {
     precise vec4 y = t * 1.44269504;
     precise vec4 shifted = y + 12582912.0;

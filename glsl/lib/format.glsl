@@ -1,5 +1,6 @@
-// How elements lie in 32-bit words: words themselves, or halves and quarters of them that are widened as they are loaded. No
-// device needs a feature for that. lib/packed_store.glsl stores them. The numbers are those of `Format` in src/shape/dtype.rs.
+// How elements lie in 32-bit words: words themselves, or halves and quarters of them that are widened as they are
+// loaded. No device needs a feature for that. lib/packed_store.glsl stores them. The numbers are those of `Format` in
+// src/shape/dtype.rs.
 #ifndef FORMAT_WORD
 #define FORMAT_WORD 0
 #define FORMAT_F16 1
@@ -18,7 +19,8 @@ uint packing(uint format) {
 // The lower bits of words, with the sign that they have.
 uvec4 signed_bits(uvec4 words, uint bits) { return uvec4(ivec4(words << (32 - bits)) >> (32 - bits)); }
 
-// Four neighbours of a tensor, the i-th four; `words` are the 16 bytes that they are in, those of number i >> packing(format).
+// Four neighbours of a tensor, the i-th four; `words` are the 16 bytes that they are in, those of number i >>
+// packing(format).
 uvec4 widened(uint format, uvec4 words, uint i) {
     if (format == FORMAT_WORD) return words;
     if (format >= FORMAT_U8) {

@@ -56,7 +56,8 @@ vec4 exp_tail(vec4 r) {
     return p;
 }
 
-// The same with half as many results that wait for each other, which software drivers gain by (`bench gelu_16m`); 0.02 ULP less exact.
+// The same with half as many results that wait for each other, which software drivers gain by (`bench gelu_16m`); 0.02
+// ULP less exact.
 vec4 exp_tail_in_pairs(vec4 r) {
     precise vec4 square = r * r;
     precise vec4 p = (1.9875691500e-4 * r + 1.3981999507e-3) * square + (8.3334519073e-3 * r + 4.1665795894e-2);

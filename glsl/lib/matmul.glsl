@@ -3,8 +3,8 @@
 // Operands are walked over in groups of four neighbours ("vec4s"); the host packs those whose rows are no multiples of
 // four elements.
 //
-// Needs lib/load.glsl, lib/format.glsl and lib/ops.glsl. The kernel declares INPUT(0, a) and INPUT(1, b), and the specialization
-// constants below 32. With ONE_BATCH there is but one, and k is not split.
+// Needs lib/load.glsl, lib/format.glsl and lib/ops.glsl. The kernel declares INPUT(0, a) and INPUT(1, b), and the
+// specialization constants below 32. With ONE_BATCH there is but one, and k is not split.
 
 struct Operands {
     uint k;

@@ -1,5 +1,5 @@
-// An elementwise op: a list of operations in specialization constants. The including file defines INPUTS and
-// STEPS, has `scalars`, push constants or copies of them, and fills `loaded`, four elements of each input, before it runs it.
+// An elementwise op: a list of operations in specialization constants. The including file defines INPUTS and STEPS, has
+// `scalars`, push constants or copies of them, and fills `loaded`, four elements of each input, before it runs it.
 
 layout(constant_id = 6) const uint COUNT = 1;  // the number of steps
 // Steps: op | operand a << 8 | operand b << 16 | operand c << 24

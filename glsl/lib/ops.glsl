@@ -5,8 +5,8 @@
 #include "lib/math.glsl"
 
 // OPS says which operations a module has (`OpSet`): every one, or without those that are rare, or also without those
-// that take long to compile, or the few that are used most. A driver reads the whole module each time it makes a pipeline, and some at each start: 20 ms for
-// the light set, 4 for the plain one on lavapipe.
+// that take long to compile, or the few that are used most. A driver reads the whole module each time it makes a
+// pipeline, and some at each start: 20 ms for the light set, 4 for the plain one on lavapipe.
 #define ALL 1
 #define LIGHT 2
 #define PLAIN 3

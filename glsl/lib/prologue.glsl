@@ -1,5 +1,5 @@
-// The prologue of a kernel of rows: an elementwise op that runs on the elements as they are loaded. Its result is never stored. The
-// including file has included lib/op_list.glsl, with three inputs.
+// The prologue of a kernel of rows: an elementwise op that runs on the elements as they are loaded. Its result is never
+// stored. The including file has included lib/op_list.glsl, with three inputs.
 
 layout(constant_id = 7) const uint SINGLE = 0;   // a bit for each input that is one element for all
 layout(constant_id = 12) const uint PLACES = 0;  // a bit for each input that is the element's place in its row, and is not loaded

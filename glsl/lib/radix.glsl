@@ -1,4 +1,5 @@
-// What the passes of a sort have in common. A row of keys is cut into runs, and an invocation walks through one of them.
+// What the passes of a sort have in common. A row of keys is cut into runs, and an invocation walks through one of
+// them.
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint KEY = 0;             // the element type, as in lib/order.glsl

@@ -150,7 +150,8 @@ vec4 atanh_f32(vec4 x) {
 #define QUARTER 0.785398006439208984375
 #define QUARTER_LOW 1.5695823883405199e-7
 
-// The arc to z, or where z is above 1/2 half of the arc that the result lacks: asin(z) = pi/2 - 2 asin(sqrt((1 - z) / 2)).
+// The arc to z, or where z is above 1/2 half of the arc that the result lacks: asin(z) = pi/2 - 2 asin(sqrt((1 - z) /
+// 2)).
 vec4 asin_parts(vec4 z, out bvec4 upper) {
     upper = greaterThan(z, vec4(0.5));
     precise vec4 rest = 0.5 * (1.0 - at_most(z, 1.0));
@@ -242,7 +243,8 @@ vec4 atan2_f32(vec4 y, vec4 x) {
 
 vec4 hypot_f32(vec4 x, vec4 y) {
     uvec4 a = magnitude(U(x)), b = magnitude(U(y)), large = max(a, b);
-    // Both squares stay in range, as far as they count: from 2^60 up and 2^-50 down both are scaled by 2^-100 and 2^100.
+    // Both squares stay in range, as far as they count: from 2^60 up and 2^-50 down both are scaled by 2^-100 and
+    // 2^100.
     bvec4 high = greaterThan(large, uvec4(0x5d800000u)), low = lessThan(large, uvec4(0x26800000u));
     vec4 scale = mix(vec4(1.0), vec4(7.888609e-31), high);
     vec4 back = mix(mix(vec4(1.0), vec4(1.2676506e30), high), vec4(7.888609e-31), low);

@@ -4,8 +4,8 @@ layout(constant_id = 3) const bool LOGARITHM = false;
 
 #define MINUS_INFINITY 0xff800000u
 
-// What is known of the elements by their bits alone, which costs an instruction each: read as signed numbers, the largest
-// is the largest element, unless all are negative; the smallest then is. Read as unsigned, the largest tells of
+// What is known of the elements by their bits alone, which costs an instruction each: read as signed numbers, the
+// largest is the largest element, unless all are negative; the smallest then is. Read as unsigned, the largest tells of
 // negative NaNs.
 struct Range {
     ivec4 most, least;
@@ -35,8 +35,8 @@ void widen(inout Range range, uvec4 top, uvec4 farthest) {
 // The bits of the largest element.
 uvec4 top_bits(Range range) { return uvec4(mix(range.least, range.most, greaterThanEqual(range.most, ivec4(0)))); }
 
-// The largest element, for others to be subtracted from; the lowest number for -infinity, so that no infinity meets another
-// in a row that may still become a distribution.
+// The largest element, for others to be subtracted from; the lowest number for -infinity, so that no infinity meets
+// another in a row that may still become a distribution.
 vec4 peak(Range range) { return F(min(top_bits(range), uvec4(MINUS_INFINITY - 1))); }
 
 // No distribution: there is a NaN or +infinity, or nothing but -infinity.
@@ -57,7 +57,8 @@ vec4 rough_weight(uvec4 bits, vec4 top) {
     return rough_exp_not_above_one(t);
 }
 
-// Scales a sum of weights from one largest element to another one, which is not below it unless there was nothing to sum.
+// Scales a sum of weights from one largest element to another one, which is not below it unless there was nothing to
+// sum.
 void rescale(inout vec4 sum, inout vec4 rest, inout vec4 top, vec4 risen) {
     vec4 scale = rough_weight(U(min(top, risen)), risen);
     precise vec4 scaled = sum * scale, scaled_rest = rest * scale;

@@ -13,7 +13,8 @@ pub(crate) struct Mutant {
     pub(crate) runs: Vec<Run>,
 }
 
-/// A test binary with the names that it is to run; each is a part of a test's path, a variable (`NAME=value`), or an option.
+/// A test binary with the names that it is to run; each is a part of a test's path, a variable (`NAME=value`), or an
+/// option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) binary: String,

@@ -1,5 +1,5 @@
-//! `./dev mutants`: one build of the crate with a switch for each mistake in `list.txt`, and a run of the tests that should fail for
-//! it. A mistake that no test sees survives, and is named.
+//! `./dev mutants`: one build of the crate with a switch for each mistake in `list.txt`, and a run of the tests that
+//! should fail for it. A mistake that no test sees survives, and is named.
 
 mod list;
 mod rewrite;
@@ -35,7 +35,8 @@ fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// Builds, sees that the tests pass as the code is, and runs them against each mutant whose name has one of these words.
+/// Builds, sees that the tests pass as the code is, and runs them against each mutant whose name has one of these
+/// words.
 fn all(features: &str, words: &[String]) -> Result<bool, String> {
     let mutants = list::parse(LIST).map_err(|why| format!("mutants/list.txt: {why}"))?;
     let wanted = |mutant: &Mutant| words.is_empty() || words.iter().any(|word| mutant.name.contains(word));

@@ -41,8 +41,8 @@ pub(crate) fn switched(root: &Path, mutants: &[Mutant]) -> Result<BTreeMap<Strin
     Ok(files)
 }
 
-/// Makes the copy what the workspace is now, with switches. Files that are the same are left alone, so that cargo builds only what
-/// has changed.
+/// Makes the copy what the workspace is now, with switches. Files that are the same are left alone, so that cargo
+/// builds only what has changed.
 pub(crate) fn make(root: &Path, tree: &Path, mutants: &[Mutant]) -> Result<(), String> {
     let mut switched = switched(root, mutants)?;
     let crate_root =

@@ -1,8 +1,8 @@
 //! Tidemill for Python: what `tidemill/__init__.py` imports, by pyo3, for the stable ABI from Python 3.11 on.
 //!
 //! - Objects own what they are made of, and are shared between threads: what is not `Sync` has a lock.
-//! - A call that may wait, for the device or for a lock, releases the interpreter meanwhile: no two threads wait for each
-//!   other. No code of the program runs under a lock.
+//! - A call that may wait, for the device or for a lock, releases the interpreter meanwhile: no two threads wait for
+//!   each other. No code of the program runs under a lock.
 //! - There is no `unsafe` here. Arrays are copied, or borrowed from `bytes`, which never change.
 
 // `cargo test --lib` would link what only an interpreter has: the tests are in Python.

@@ -31,8 +31,8 @@ enum State {
     Ended,
 }
 
-/// A lock's contents. The interpreter is released while another thread has the lock, since that one may need it to go on.
-/// A call that panicked inside has left them in an unknown state.
+/// A lock's contents. The interpreter is released while another thread has the lock, since that one may need it to go
+/// on. A call that panicked inside has left them in an unknown state.
 pub(crate) fn lock<T>(state: &Mutex<T>) -> Result<std::sync::MutexGuard<'_, T>> {
     let failed = |_| Failure::new("InternalError", "an earlier call on this object panicked".to_owned());
     Python::attach(|py| state.lock_py_attached(py)).map_err(failed)

@@ -1,4 +1,5 @@
-//! The scripts that choose, run, time and compare: `./dev test NAME`, `./dev test`, `./dev test --timings`, `./dev counters`.
+//! The scripts that choose, run, time and compare: `./dev test NAME`, `./dev test`, `./dev test --timings`, `./dev
+//! counters`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

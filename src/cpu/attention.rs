@@ -85,8 +85,8 @@ impl<'a> Attention<'a> {
 ///
 /// # Errors
 ///
-/// Those of `Recording::attention`, and [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do
-/// not fit.
+/// Those of `Recording::attention`, and [`Error::Length`](crate::Error::Length) if data and shape, or shape and output,
+/// do not fit.
 pub fn attention<'a, 'b>(
     q: impl Into<View<'a, f32>>,
     k: impl Into<View<'a, f32>>,
@@ -157,8 +157,8 @@ pub fn attention<'a, 'b>(
 ///
 /// # Errors
 ///
-/// Those of `Recording::rotary`, and [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do not
-/// fit.
+/// Those of `Recording::rotary`, and [`Error::Length`](crate::Error::Length) if data and shape, or shape and output, do
+/// not fit.
 pub fn rotary<'a>(
     x: impl Into<View<'a, f32>>,
     positions: impl Into<View<'a, u32>>,

@@ -6,7 +6,8 @@ use super::view::View;
 use crate::error::Result;
 use crate::shape::{Bf16, Bool, DType, Element, F16, Shape};
 
-/// Element types that elements of type `A` can become, by the rules of [`Recording::cast`](crate::Recording::cast): every one.
+/// Element types that elements of type `A` can become, by the rules of [`Recording::cast`](crate::Recording::cast):
+/// every one.
 pub trait Cast<A>: Element {
     #[doc(hidden)]
     fn cast(a: A) -> Self;

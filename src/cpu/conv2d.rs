@@ -71,8 +71,8 @@ pub fn conv2d<'a>(
     conv2d_with(input, weights, Conv2d::new(), out)
 }
 
-/// The convolution of images `[image, channel, y, x]` with weights `[channel of the result, channel in its group, y, x]`, as
-/// neural networks have it (the kernel is not turned around); f32.
+/// The convolution of images `[image, channel, y, x]` with weights `[channel of the result, channel in its group, y,
+/// x]`, as neural networks have it (the kernel is not turned around); f32.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -87,8 +87,8 @@ pub fn conv2d<'a>(
 ///
 /// # Errors
 ///
-/// [`Error::Shapes`] and [`Error::Parameter`] if operands and choices do not fit each other, [`Error::Length`] if data and
-/// shape, or shape and output, do not.
+/// [`Error::Shapes`] and [`Error::Parameter`] if operands and choices do not fit each other, [`Error::Length`] if data
+/// and shape, or shape and output, do not.
 pub fn conv2d_with<'a>(
     input: impl Into<View<'a, f32>>,
     weights: impl Into<View<'a, f32>>,

@@ -1,5 +1,5 @@
-//! The matrix product underneath `matmul` and `conv2d`: packed panels and a register tile of 6 rows by two vectors, in the
-//! order of loops that Goto and van de Geijn describe. Written on pulp's vectors, so that it is safe code.
+//! The matrix product underneath `matmul` and `conv2d`: packed panels and a register tile of 6 rows by two vectors, in
+//! the order of loops that Goto and van de Geijn describe. Written on pulp's vectors, so that it is safe code.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -7,8 +7,8 @@ use super::parallel;
 
 /// Rows of a register tile: with two vectors each, 12 sums, 2 vectors of B and one of A fill 16 registers.
 const TILE_ROWS: usize = 6;
-/// Six rows of A this long stay in the first-level cache (12 KiB) while strips of B go by. Deeper means that the result is
-/// read and written fewer times; 256 was 3 % slower, and more so on a busy machine (bench `cpu_matmul_1024`).
+/// Six rows of A this long stay in the first-level cache (12 KiB) while strips of B go by. Deeper means that the result
+/// is read and written fewer times; 256 was 3 % slower, and more so on a busy machine (bench `cpu_matmul_1024`).
 const DEPTH: usize = 512;
 /// Strips of B that stay in the second-level cache while rows go by (256 KiB).
 const STRIPS: usize = 8;

@@ -42,7 +42,8 @@ pub fn gather<'a, T: Element>(
     Ok(shape)
 }
 
-/// [`Recording::gather_elements`](crate::Recording::gather_elements): an element for each index; zero for an index outside.
+/// [`Recording::gather_elements`](crate::Recording::gather_elements): an element for each index; zero for an index
+/// outside.
 ///
 /// # Errors
 ///
@@ -67,7 +68,8 @@ pub fn gather_elements<'a, T: Element>(
     Ok(shape)
 }
 
-/// [`Recording::gather_nd`](crate::Recording::gather_nd): slices by rows of indices; zeros for a row with an index outside.
+/// [`Recording::gather_nd`](crate::Recording::gather_nd): slices by rows of indices; zeros for a row with an index
+/// outside.
 ///
 /// # Errors
 ///
@@ -228,7 +230,8 @@ pub fn bincount<'a>(x: impl Into<View<'a, u32>>, bins: usize, out: &mut [u32]) -
     Ok(Shape::from(bins))
 }
 
-/// [`Recording::bincount_weighted`](crate::Recording::bincount_weighted): the sum of the weights of each number below `bins`.
+/// [`Recording::bincount_weighted`](crate::Recording::bincount_weighted): the sum of the weights of each number below
+/// `bins`.
 ///
 /// # Errors
 ///
@@ -252,7 +255,8 @@ pub fn bincount_weighted<'a, T: Number>(
     Ok(Shape::from(bins))
 }
 
-/// [`Recording::one_hot`](crate::Recording::one_hot): a row of `classes` elements for each index, with one at the index.
+/// [`Recording::one_hot`](crate::Recording::one_hot): a row of `classes` elements for each index, with one at the
+/// index.
 ///
 /// # Errors
 ///

@@ -47,11 +47,13 @@ fn view<T: Element>(
     Ok(shape)
 }
 
-/// [`Recording::permute`](crate::Recording::permute): dimension `i` of the result is dimension `order[i]` of the operand.
+/// [`Recording::permute`](crate::Recording::permute): dimension `i` of the result is dimension `order[i]` of the
+/// operand.
 ///
 /// # Errors
 ///
-/// [`Error::Permutation`](crate::Error::Permutation) unless `order` names each dimension once, [`Error::Length`](crate::Error::Length).
+/// [`Error::Permutation`](crate::Error::Permutation) unless `order` names each dimension once,
+/// [`Error::Length`](crate::Error::Length).
 pub fn permute<'a, T: Element>(x: impl Into<View<'a, T>>, order: &[usize], out: &mut [T]) -> Result<Shape> {
     let op = "permute";
     let x = x.into().checked(op)?;
@@ -62,7 +64,8 @@ pub fn permute<'a, T: Element>(x: impl Into<View<'a, T>>, order: &[usize], out: 
 ///
 /// # Errors
 ///
-/// [`Error::Permutation`](crate::Error::Permutation) if there are fewer than two, [`Error::Length`](crate::Error::Length).
+/// [`Error::Permutation`](crate::Error::Permutation) if there are fewer than two,
+/// [`Error::Length`](crate::Error::Length).
 pub fn transpose<'a, T: Element>(x: impl Into<View<'a, T>>, out: &mut [T]) -> Result<Shape> {
     let op = "transpose";
     let x = x.into().checked(op)?;
@@ -74,7 +77,8 @@ pub fn transpose<'a, T: Element>(x: impl Into<View<'a, T>>, out: &mut [T]) -> Re
 ///
 /// # Errors
 ///
-/// [`Error::SliceRange`](crate::Error::SliceRange) if a range does not lie inside its dimension, [`Error::Length`](crate::Error::Length).
+/// [`Error::SliceRange`](crate::Error::SliceRange) if a range does not lie inside its dimension,
+/// [`Error::Length`](crate::Error::Length).
 pub fn slice<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     ranges: impl Into<Ranges>,
@@ -89,7 +93,8 @@ pub fn slice<'a, T: Element>(
 ///
 /// # Errors
 ///
-/// Those of [`slice()`], and [`Error::Parameter`](crate::Error::Parameter) if a step is 0 or there are more than dimensions.
+/// Those of [`slice()`], and [`Error::Parameter`](crate::Error::Parameter) if a step is 0 or there are more than
+/// dimensions.
 pub fn slice_step<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     ranges: impl Into<Ranges>,
@@ -120,7 +125,8 @@ pub fn broadcast_to<'a, T: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::Axis`](crate::Error::Axis), [`Error::Shapes`](crate::Error::Shapes), [`Error::Length`](crate::Error::Length); [`Error::NoOperands`](crate::Error::NoOperands) if there are none.
+/// [`Error::Axis`](crate::Error::Axis), [`Error::Shapes`](crate::Error::Shapes),
+/// [`Error::Length`](crate::Error::Length); [`Error::NoOperands`](crate::Error::NoOperands) if there are none.
 pub fn concat<T: Element>(operands: &[View<'_, T>], axis: isize, out: &mut [T]) -> Result<Shape> {
     concat_as("concat", operands, axis, out)
 }
@@ -169,7 +175,8 @@ pub fn stack<T: Element>(operands: &[View<'_, T>], axis: isize, out: &mut [T]) -
 ///
 /// # Errors
 ///
-/// [`Error::PadRank`](crate::Error::PadRank) unless there is a pair for each dimension, [`Error::Length`](crate::Error::Length).
+/// [`Error::PadRank`](crate::Error::PadRank) unless there is a pair for each dimension,
+/// [`Error::Length`](crate::Error::Length).
 pub fn pad<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     pads: &[(usize, usize)],
@@ -198,12 +205,13 @@ pub fn pad<'a, T: Element>(
     Ok(whole)
 }
 
-/// [`Recording::gather_rows`](crate::Recording::gather_rows): rows of `table` by their numbers; a row of zeros for a number
-/// outside of it.
+/// [`Recording::gather_rows`](crate::Recording::gather_rows): rows of `table` by their numbers; a row of zeros for a
+/// number outside of it.
 ///
 /// # Errors
 ///
-/// [`Error::Axis`](crate::Error::Axis) if the table is a scalar; [`Error::Rank`](crate::Error::Rank), [`Error::Length`](crate::Error::Length).
+/// [`Error::Axis`](crate::Error::Axis) if the table is a scalar; [`Error::Rank`](crate::Error::Rank),
+/// [`Error::Length`](crate::Error::Length).
 pub fn gather_rows<'a, T: Element>(
     table: impl Into<View<'a, T>>,
     rows: impl Into<View<'a, u32>>,

@@ -1,7 +1,7 @@
-//! Elementary functions of one float, as `glsl/lib/math.glsl` has them: additions, multiplications, divisions and integer
-//! operations in the same order, without branches, so that loops over them become vector code. Results are the same
-//! bits as those of a device whose division rounds correctly, and keep the same bounds.
-//! Polynomials without a note are those of Cephes (single precision).
+//! Elementary functions of one float, as `glsl/lib/math.glsl` has them: additions, multiplications, divisions and
+//! integer operations in the same order, without branches, so that loops over them become vector code. Results are the
+//! same bits as those of a device whose division rounds correctly, and keep the same bounds. Polynomials without a note
+//! are those of Cephes (single precision).
 
 #![allow(clippy::excessive_precision, reason = "the digits that the sources of the polynomials give")]
 
@@ -72,8 +72,8 @@ fn scale_by_power(x: f32, n: i32) -> f32 {
     x * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
-/// Rounds to the nearest integer, ties to even, for |x| < 2^22: as a float and as an integer. Adding 1.5 · 2^23 leaves no
-/// room for a fraction.
+/// Rounds to the nearest integer, ties to even, for |x| < 2^22: as a float and as an integer. Adding 1.5 · 2^23 leaves
+/// no room for a fraction.
 #[inline(always)]
 fn nearest(x: f32) -> (f32, i32) {
     const SHIFT: f32 = 12_582_912.0;
@@ -336,8 +336,8 @@ fn multiply_wide(a: u32, b: u32) -> (u32, u32) {
     ((product >> 32) as u32, product as u32)
 }
 
-/// What is left of |x|, in [−π/4, π/4], and the quadrant. Payne and Hanek's reduction in fixed point: the 96 bits of 2 / π
-/// that matter for this exponent times the mantissa.
+/// What is left of |x|, in [−π/4, π/4], and the quadrant. Payne and Hanek's reduction in fixed point: the 96 bits of 2
+/// / π that matter for this exponent times the mantissa.
 #[inline(always)]
 fn reduce_by_half_pi(x: f32) -> (f32, u32) {
     let bits = magnitude(x);

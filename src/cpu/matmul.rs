@@ -71,8 +71,8 @@ impl<'a> Matmul<'a> {
 ///
 /// # Errors
 ///
-/// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Length`] if data and shape, or shape and
-/// output, do not.
+/// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Length`] if data and shape, or
+/// shape and output, do not.
 pub fn matmul<'a>(
     lhs: impl Into<View<'a, f32>>,
     rhs: impl Into<View<'a, f32>>,

@@ -1,15 +1,14 @@
 //! The operations on slices, on the CPU: SIMD chosen at run time, threads where they pay. Works without Vulkan.
 //!
-//! This module owns its kernels and the threads that they run on. It takes slices with shapes, and gives results into a slice of the
-//! caller's. It knows nothing of devices, recordings or the rest of the engine but shapes and errors.
+//! This module owns its kernels and the threads that they run on. It takes slices with shapes, and gives results into a
+//! slice of the caller's. It knows nothing of devices, recordings or the rest of the engine but shapes and errors.
 //!
-//! Each function is the twin of a [`Recording`](crate::Recording) method of the same name: the same definition, the same
-//! rules for shapes, the same bounds on the error, checked against the same reference with the same cases. An operand is
-//! a [`View`] (a slice with a shape; a bare slice is a vector), the result goes into a slice of the caller's, and the
-//! function returns the result's shape. Elements are f32, i32 or u32; those of
-//! fewer bytes are a way of storing on the device, which [`cast`] makes and reads here, and integers of any size have
-//! their operations on bits. Epilogues are
-//! operations of their own here, and a copy or a fill is the slice's own.
+//! Each function is the twin of a [`Recording`](crate::Recording) method of the same name: the same definition, the
+//! same rules for shapes, the same bounds on the error, checked against the same reference with the same cases. An
+//! operand is a [`View`] (a slice with a shape; a bare slice is a vector), the result goes into a slice of the
+//! caller's, and the function returns the result's shape. Elements are f32, i32 or u32; those of fewer bytes are a way
+//! of storing on the device, which [`cast`] makes and reads here, and integers of any size have their operations on
+//! bits. Epilogues are operations of their own here, and a copy or a fill is the slice's own.
 //!
 //! ```
 //! # fn main() -> tidemill::Result<()> {
@@ -26,7 +25,8 @@
 //! ```
 //!
 //! Threads are rayon's: a program that sizes rayon's global pool, or calls from inside a pool of its own, decides how
-//! many there are. Where the system gives none, the caller's does all the work. The same operands give the same bits, however many threads there are.
+//! many there are. Where the system gives none, the caller's does all the work. The same operands give the same bits,
+//! however many threads there are.
 
 mod attention;
 mod binary;

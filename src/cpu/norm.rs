@@ -34,7 +34,8 @@ pub fn layer_norm<'a>(
     normalise("layer_norm", true, (x, None), (gamma, beta), epsilon, rows_of_layers, out)
 }
 
-/// The normalised sum of [`Recording::add_layer_norm`](crate::Recording::add_layer_norm), which also goes to `sum`; f32.
+/// The normalised sum of [`Recording::add_layer_norm`](crate::Recording::add_layer_norm), which also goes to `sum`;
+/// f32.
 ///
 /// # Errors
 ///

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
-/// Elements that one task has at least. A task costs rayon some microseconds to hand over and to wait for; these give it
-/// tens (bench `cpu_add_16m`, and `tidemill crossover` around the sizes where threads set in).
+/// Elements that one task has at least. A task costs rayon some microseconds to hand over and to wait for; these give
+/// it tens (bench `cpu_add_16m`, and `tidemill crossover` around the sizes where threads set in).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grain(pub(super) usize);
 

@@ -76,7 +76,8 @@ pub fn resize<'a>(
 ///
 /// # Errors
 ///
-/// [`Error::Parameter`](crate::Error::Parameter) if channels or extents are no multiples, [`Error::Length`](crate::Error::Length).
+/// [`Error::Parameter`](crate::Error::Parameter) if channels or extents are no multiples,
+/// [`Error::Length`](crate::Error::Length).
 pub fn pixel_shuffle<'a, T: Element>(
     x: impl Into<View<'a, T>>,
     factor: usize,

@@ -82,8 +82,8 @@ const WIDTH: usize = 8;
 /// Vectors that are folded one after the other, so that none waits for the one before.
 const DEPTH: usize = 4;
 
-/// A state for each place in a chunk. Arrays of arrays: the compiler keeps them in registers, which it does not with one
-/// of all.
+/// A state for each place in a chunk. Arrays of arrays: the compiler keeps them in registers, which it does not with
+/// one of all.
 pub(super) type Lanes<S> = [[S; WIDTH]; DEPTH];
 
 /// Whole chunks, and the elements after them.

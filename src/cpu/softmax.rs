@@ -26,8 +26,8 @@ const ROW: usize = 1 << 15;
 ///
 /// # Errors
 ///
-/// [`Error::Axis`](crate::Error::Axis) if there is no such axis, [`Error::Length`](crate::Error::Length) if data and shape,
-/// or shape and output, do not fit.
+/// [`Error::Axis`](crate::Error::Axis) if there is no such axis, [`Error::Length`](crate::Error::Length) if data and
+/// shape, or shape and output, do not fit.
 pub fn softmax<'a>(x: impl Into<View<'a, f32>>, axis: isize, out: &mut [f32]) -> Result<Shape> {
     softmax_of("softmax", false, x.into(), axis, out)
 }

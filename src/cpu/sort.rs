@@ -89,8 +89,8 @@ pub fn argsort<'a, T: Number>(
     Ok(x.shape())
 }
 
-/// [`Recording::sort_by_key`](crate::Recording::sort_by_key): the keys in order along an axis, and the values in the order of
-/// their keys.
+/// [`Recording::sort_by_key`](crate::Recording::sort_by_key): the keys in order along an axis, and the values in the
+/// order of their keys.
 ///
 /// # Errors
 ///
@@ -156,8 +156,8 @@ pub fn topk<'a, T: Number>(
     Ok(shape)
 }
 
-/// [`Recording::searchsorted`](crate::Recording::searchsorted): for each value, how many elements of a sorted list come before it, or
-/// are not above it.
+/// [`Recording::searchsorted`](crate::Recording::searchsorted): for each value, how many elements of a sorted list come
+/// before it, or are not above it.
 ///
 /// # Errors
 ///
@@ -183,8 +183,8 @@ pub fn searchsorted<'a, T: Number>(
     Ok(values.shape())
 }
 
-/// [`Recording::compact`](crate::Recording::compact): the slices along the first axis whose mask is not zero, and zeros behind
-/// them; how many there are.
+/// [`Recording::compact`](crate::Recording::compact): the slices along the first axis whose mask is not zero, and zeros
+/// behind them; how many there are.
 ///
 /// # Errors
 ///
@@ -213,8 +213,8 @@ pub fn compact<'a, T: Element>(
     Ok(count)
 }
 
-/// [`Recording::nonzero`](crate::Recording::nonzero): the places of the elements that are not zero, and zeros behind them; how many
-/// there are.
+/// [`Recording::nonzero`](crate::Recording::nonzero): the places of the elements that are not zero, and zeros behind
+/// them; how many there are.
 ///
 /// # Errors
 ///
@@ -233,8 +233,9 @@ pub fn nonzero<'a, T: Number>(x: impl Into<View<'a, T>>, out: &mut [u32]) -> Res
     Ok(count)
 }
 
-/// [`Recording::unique`](crate::Recording::unique): the different elements in ascending order, how often each occurs, and the place
-/// of each of the operand's elements among them. Zeros are behind the different ones, whose number is the result.
+/// [`Recording::unique`](crate::Recording::unique): the different elements in ascending order, how often each occurs,
+/// and the place of each of the operand's elements among them. Zeros are behind the different ones, whose number is the
+/// result.
 ///
 /// # Errors
 ///

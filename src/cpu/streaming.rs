@@ -17,8 +17,8 @@ const LARGE_BYTES: usize = 16 << 20;
 
 /// A loop over some of a result's elements.
 pub(super) trait Loop<R> {
-    /// Computes the elements from this one on. To be marked `#[inline(always)]`: it is compiled for the instruction set of
-    /// the function that calls it.
+    /// Computes the elements from this one on. To be marked `#[inline(always)]`: it is compiled for the instruction set
+    /// of the function that calls it.
     fn compute(&self, first: usize, out: &mut [R]);
 }
 
@@ -34,7 +34,8 @@ impl Stores {
     /// For a result that is used again at once.
     pub(super) const ORDINARY: Stores = Stores { past_the_cache: false, _of_one_thread: PhantomData };
 
-    /// For a part of a result that has this many elements as a whole. Past the cache only where the work waits for memory.
+    /// For a part of a result that has this many elements as a whole. Past the cache only where the work waits for
+    /// memory.
     pub(super) fn of_result<R>(elements: usize, grain: Grain) -> Stores {
         let past_the_cache = grain == LIGHT && size_of::<R>() * elements >= LARGE_BYTES;
         Stores { past_the_cache, ..Stores::ORDINARY }

@@ -1,16 +1,16 @@
 //! Common subexpressions: a node that equals an earlier one is dropped, and its readers read the earlier result. A pure
 //! function from nodes to nodes.
 //!
-//! The pass adds neither a dispatch nor a stored value. A node that is never fused into its readers is stored in any case,
-//! so merging it with an equal one adds nothing; after fusion, that holds for every node. Before fusion, a merged
-//! elementwise op might have to be stored for two readers that would each have computed it in registers: such ops are not
-//! merged. (Equal steps of one elementwise op become one when ops are joined: `elementwise.rs`.) Matmuls and convolutions
-//! are merged before fusion only where a trial shows that this adds nothing.
+//! The pass adds neither a dispatch nor a stored value. A node that is never fused into its readers is stored in any
+//! case, so merging it with an equal one adds nothing; after fusion, that holds for every node. Before fusion, a merged
+//! elementwise op might have to be stored for two readers that would each have computed it in registers: such ops are
+//! not merged. (Equal steps of one elementwise op become one when ops are joined: `elementwise.rs`.) Matmuls and
+//! convolutions are merged before fusion only where a trial shows that this adds nothing.
 //!
 //! Values are written once, and a tensor has a value for each of its contents, whatever writes it: the host while a
-//! recording is open, or the recording itself. So nodes that read the same values read the same words. Nodes that update a
-//! tensor are not merged. Two values that are both kept stay two, in two blocks. Users' kernels run as often as they are
-//! recorded.
+//! recording is open, or the recording itself. So nodes that read the same values read the same words. Nodes that
+//! update a tensor are not merged. Two values that are both kept stay two, in two blocks. Users' kernels run as often
+//! as they are recorded.
 
 use std::hash::{Hash, Hasher};
 
@@ -36,7 +36,8 @@ mod tests;
 /// Fusions that are tried out to see which matmuls to merge; each takes as long as the fusion of the recording.
 const MOST_TRIALS: usize = 8;
 
-/// Fuses the graph and merges what is equal, so that there is no dispatch and no stored value more than fusion alone leaves.
+/// Fuses the graph and merges what is equal, so that there is no dispatch and no stored value more than fusion alone
+/// leaves.
 pub(crate) fn fuse_and_merge(graph: &mut Graph, fuse: impl Fn(&mut Graph)) {
     let fused = |mut graph: Graph| {
         fuse(&mut graph);
@@ -213,8 +214,8 @@ impl Merging<'_> {
         Some(state.finish())
     }
 
-    /// Whether one node may stand for both: they make the same words of the same ones, each alone writes all of its results,
-    /// and none of those is to be two tensors.
+    /// Whether one node may stand for both: they make the same words of the same ones, each alone writes all of its
+    /// results, and none of those is to be two tensors.
     fn mergeable(&self, first: &Node, second: &Node) -> bool {
         let (made, again) = (outputs(first), outputs(second));
         let kept = |value| self.graph.value(self.read(value)).kept.is_some();

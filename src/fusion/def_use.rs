@@ -7,8 +7,8 @@ use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, StateId, ValueId};
 
-/// Visits every node in order. A visit may join a node before it into this one, and says so by [`DefUse::move_to`]; what was joined is
-/// dropped in the end. The order of nodes is kept otherwise.
+/// Visits every node in order. A visit may join a node before it into this one, and says so by [`DefUse::move_to`];
+/// what was joined is dropped in the end. The order of nodes is kept otherwise.
 pub(super) fn each_node(graph: &mut Graph, mut visit: impl FnMut(&Graph, &mut [Node], &mut DefUse, usize)) {
     let mut nodes = std::mem::take(&mut graph.nodes);
     let mut def_use = DefUse::new(graph, &nodes);
@@ -60,8 +60,8 @@ impl DefUse {
         def_use
     }
 
-    /// Whether an operation finds what it reads and writes the same at both places: none in between updates a tensor of which it
-    /// reads or writes a version.
+    /// Whether an operation finds what it reads and writes the same at both places: none in between updates a tensor of
+    /// which it reads or writes a version.
     pub(super) fn is_movable(&self, graph: &Graph, op: &Op, from: u32, to: u32) -> bool {
         if self.updates.is_empty() {
             return true;

@@ -1,10 +1,10 @@
 //! Fusion: elementwise ops that feed each other become one. A pure function from nodes to nodes.
 //!
-//! An elementwise op is joined into a later one that reads its result element for element, at the place of the later one.
-//! That is correct if nothing else needs its results before that place: other readers come later (then the result is
-//! stored as one more output) or are part of the same elementwise op. The later op must read none of the results in
-//! another layout, through any alias: elements at other positions are in memory only. Values are written once and before
-//! they are read, so moving an elementwise op down the list does not change what it reads.
+//! An elementwise op is joined into a later one that reads its result element for element, at the place of the later
+//! one. That is correct if nothing else needs its results before that place: other readers come later (then the result
+//! is stored as one more output) or are part of the same elementwise op. The later op must read none of the results in
+//! another layout, through any alias: elements at other positions are in memory only. Values are written once and
+//! before they are read, so moving an elementwise op down the list does not change what it reads.
 
 use smallvec::SmallVec;
 
@@ -83,8 +83,8 @@ pub(crate) fn reads_whole(graph: &Graph, elementwise: &Elementwise, input: &Elem
         && input.strides == dense_strides(&shape)
 }
 
-/// Whether all that the elementwise op reads of the earlier one's results is read element for element: elements of other places
-/// are not there until the earlier one has run, and are nowhere if its results are not stored.
+/// Whether all that the elementwise op reads of the earlier one's results is read element for element: elements of
+/// other places are not there until the earlier one has run, and are nowhere if its results are not stored.
 fn reads_whole_of(graph: &Graph, elementwise: &Elementwise, earlier: &Elementwise) -> bool {
     let mut of_earlier = elementwise.inputs.iter().filter(|input| made_by(graph, earlier, input).is_some());
     of_earlier.all(|input| reads_whole(graph, elementwise, input))

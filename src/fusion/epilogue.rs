@@ -1,5 +1,5 @@
-//! Epilogues: an elementwise op that reads the result of a matmul or a convolution element for element becomes a part of
-//! its epilogue, and the result itself is never stored. A pure function from nodes to nodes.
+//! Epilogues: an elementwise op that reads the result of a matmul or a convolution element for element becomes a part
+//! of its epilogue, and the result itself is never stored. A pure function from nodes to nodes.
 
 use smallvec::SmallVec;
 
@@ -59,8 +59,8 @@ fn join(node: &mut Node, later: &Node, epilogue: Epilogue) {
     node.label.op = joined_label(&node.label, &later.label).op;
 }
 
-/// Moves every elementwise op that fits into the epilogue before it. The joined node is at the op's place: all that the op
-/// reads is there by then.
+/// Moves every elementwise op that fits into the epilogue before it. The joined node is at the op's place: all that the
+/// op reads is there by then.
 pub(crate) fn absorb_epilogues(graph: &mut Graph) {
     let has_elementwise = graph.nodes.iter().any(|node| matches!(node.op, Op::Elementwise(_)));
     let targets = graph.nodes.iter().any(|node| Target::of(&node.op).is_some());
@@ -104,8 +104,8 @@ fn absorb_one(graph: &Graph, nodes: &[Node], def_use: &DefUse, i: usize) -> Opti
     })
 }
 
-/// The epilogue followed by an elementwise op that reads its result; `None` if that does not fit, or reads other elements of it
-/// than the one that is at hand: they are never stored.
+/// The epilogue followed by an elementwise op that reads its result; `None` if that does not fit, or reads other
+/// elements of it than the one that is at hand: they are never stored.
 fn joined_epilogue(graph: &Graph, target: &Target<'_>, elementwise: &Elementwise) -> Option<Epilogue> {
     let root = graph.root(target.output);
     let mut joined = target.epilogue.clone();

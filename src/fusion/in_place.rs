@@ -1,5 +1,5 @@
-//! Assignments without a copy: what a tensor is assigned is written into the tensor by the node that makes it. A pure function from
-//! nodes to nodes, after all others.
+//! Assignments without a copy: what a tensor is assigned is written into the tensor by the node that makes it. A pure
+//! function from nodes to nodes, after all others.
 
 use crate::fusion::def_use::DefUse;
 use crate::fusion::elementwise::reads_whole;
@@ -9,8 +9,9 @@ use crate::ir::graph::{Graph, Node};
 use crate::ir::op::Op;
 use crate::ir::value::{Origin, StateId, ValueId};
 
-/// Lets nodes whose results are assigned write them in place, each at the place of the assignment. By then all that was recorded before
-/// has read the tensor. An elementwise op may read the tensor itself, element for element, as it overwrites it.
+/// Lets nodes whose results are assigned write them in place, each at the place of the assignment. By then all that was
+/// recorded before has read the tensor. An elementwise op may read the tensor itself, element for element, as it
+/// overwrites it.
 pub(crate) fn assign_in_place(graph: &mut Graph) {
     if !branch!("in place: any", !graph.values.states().is_empty()) {
         return;
@@ -33,7 +34,8 @@ pub(crate) fn assign_in_place(graph: &mut Graph) {
     graph.nodes = nodes;
 }
 
-/// For an assignment at `i`: the place of the node that can make what is assigned there, what it makes, and the tensor's version.
+/// For an assignment at `i`: the place of the node that can make what is assigned there, what it makes, and the
+/// tensor's version.
 fn find_maker(
     graph: &Graph,
     nodes: &[Node],
@@ -70,8 +72,8 @@ fn others_wait(graph: &Graph, def_use: &DefUse, op: &Op, (from, to): (u32, u32))
     branch!("in place: others wait", wait)
 }
 
-/// Whether a node may write over a tensor: it makes no other version of it, and reads none, or is an elementwise op that reads each element only
-/// where it writes.
+/// Whether a node may write over a tensor: it makes no other version of it, and reads none, or is an elementwise op
+/// that reads each element only where it writes.
 fn overwrites(graph: &Graph, op: &Op, state: StateId) -> bool {
     let of_tensor = |value: ValueId| graph.values.state_of(value) == Some(state);
     let mut writes = false;

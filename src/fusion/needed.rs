@@ -4,8 +4,8 @@ use crate::ir::branches::branch;
 use crate::ir::graph::Graph;
 use crate::ir::value::{Origin, ValueInfo};
 
-/// For each node, whether anybody can see what it does: it writes a value that is kept, a tensor that is updated, or what such a
-/// node reads; or it is a user's kernel that writes nothing we know of, which is run for some other effect.
+/// For each node, whether anybody can see what it does: it writes a value that is kept, a tensor that is updated, or
+/// what such a node reads; or it is a user's kernel that writes nothing we know of, which is run for some other effect.
 pub(crate) fn needed(graph: &Graph) -> Vec<bool> {
     let seen = |value: &ValueInfo| {
         value.kept.is_some() || matches!(value.origin, Origin::Tensor(_) | Origin::State(_))

@@ -1,5 +1,5 @@
-//! Prologues: an elementwise op whose only reader is a reduction or a softmax of rows becomes the reader's prologue, and
-//! the result itself is never stored. A pure function from nodes to nodes.
+//! Prologues: an elementwise op whose only reader is a reduction or a softmax of rows becomes the reader's prologue,
+//! and the result itself is never stored. A pure function from nodes to nodes.
 
 use crate::fusion::def_use::{DefUse, each_node};
 use crate::fusion::elementwise::{joined_label, reads_whole};

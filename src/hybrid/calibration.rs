@@ -9,8 +9,9 @@ const ENTRIES: usize = 48;
 /// No call takes less, in microseconds.
 const LEAST_US: f32 = 0.02;
 
-/// Microseconds by amount: measured at some amounts, straight lines between them where both are logarithms. Beyond the last
-/// each further unit costs what it did between the last two, before the first the time falls as it did between the first two.
+/// Microseconds by amount: measured at some amounts, straight lines between them where both are logarithms. Beyond the
+/// last each further unit costs what it did between the last two, before the first the time falls as it did between the
+/// first two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<(f64, f64)>,
@@ -49,8 +50,8 @@ impl Curve {
         &self.points
     }
 
-    /// How far what was measured can be trusted: how many times as long as its least time the point that is the least certain
-    /// took in another pass. 1 if it was not measured.
+    /// How far what was measured can be trusted: how many times as long as its least time the point that is the least
+    /// certain took in another pass. 1 if it was not measured.
     pub fn spread(&self) -> f64 {
         self.spread
     }
@@ -71,7 +72,8 @@ fn between(points: &[(f64, f64)], amount: f64) -> f64 {
     let first = points[0];
     let last = points[points.len() - 1];
     if amount >= last.0 {
-        // Not in proportion, since what is fixed is paid once; but never for nothing, whatever the last measurement met.
+        // Not in proportion, since what is fixed is paid once; but never for nothing, whatever the last measurement
+        // met.
         let all = last.1 / last.0;
         let unit = match points {
             [.., before, _] => ((last.1 - before.1) / (last.0 - before.0)).max(all / 8.0),

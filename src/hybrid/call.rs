@@ -162,8 +162,8 @@ struct Moved {
 }
 
 impl Hybrid {
-    /// An error if a tensor is another accelerator's, or of another type than the operation's slices are: whichever side
-    /// the call would go to.
+    /// An error if a tensor is another accelerator's, or of another type than the operation's slices are: whichever
+    /// side the call would go to.
     fn moved<T: Element>(&self, op: Op, inputs: &[Input<'_, T>]) -> Result<Moved> {
         let mut moved = Moved::default();
         for input in inputs {

@@ -1,4 +1,5 @@
-//! Corrections of predicted times: how much longer than predicted each side takes, and when the slower side is measured again.
+//! Corrections of predicted times: how much longer than predicted each side takes, and when the slower side is measured
+//! again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +10,8 @@ use super::work::{Op, Work};
 const BUCKETS: usize = 24;
 /// Chains are told apart by a hash of their operations; this many have corrections of their own.
 const CHAINS: usize = 256;
-/// How much of a new ratio goes into a correction: more of one that is lower, since whatever disturbs a call makes it longer.
+/// How much of a new ratio goes into a correction: more of one that is lower, since whatever disturbs a call makes it
+/// longer.
 const WEIGHT_UP: f32 = 0.3;
 const WEIGHT_DOWN: f32 = 0.7;
 /// A single call raises a correction by the weight of this factor at most: it may have been interrupted.

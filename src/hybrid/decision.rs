@@ -31,11 +31,11 @@ pub enum Policy {
 pub enum Why {
     /// It is the cheaper one.
     Cheaper,
-    /// The other one is priced almost alike as far as the calibration can be trusted, or was slow in its only call so far, and
-    /// is tried so that its price is known.
+    /// The other one is priced almost alike as far as the calibration can be trusted, or was slow in its only call so
+    /// far, and is tried so that its price is known.
     Untried,
-    /// Calls went to the other one for so long that trying this one costs next to nothing beside them, and its price may be
-    /// wrong: it is tried to check that.
+    /// Calls went to the other one for so long that trying this one costs next to nothing beside them, and its price
+    /// may be wrong: it is tried to check that.
     Checked,
     /// The policy says so.
     Policy,

@@ -164,8 +164,8 @@ fn calibrate(gpu: Option<&Accelerator>) -> Result<Calibration> {
     Calibration::measure(&mut machine)?.ok_or(Error::Closed)
 }
 
-/// The name of what is kept: it names the CPU, and how many threads there are. The device and its driver stand in the file's
-/// name in any case.
+/// The name of what is kept: it names the CPU, and how many threads there are. The device and its driver stand in the
+/// file's name in any case.
 fn name() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model(&info).or_else(other_model).unwrap_or_default();
@@ -173,8 +173,8 @@ fn name() -> String {
     format!("calibration-{}-{plain}-{}", std::env::consts::ARCH, parallel::threads())
 }
 
-/// The CPU by Linux's description: its name where that is known (x86), otherwise the numbers of its maker for each kind of
-/// core that there is (ARM).
+/// The CPU by Linux's description: its name where that is known (x86), otherwise the numbers of its maker for each kind
+/// of core that there is (ARM).
 fn model(info: &str) -> Option<String> {
     let fields = info.lines().filter_map(|line| line.split_once(':'));
     let fields: Vec<(&str, &str)> = fields.map(|(name, value)| (name.trim(), value.trim())).collect();

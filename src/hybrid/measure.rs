@@ -1,7 +1,8 @@
 //! Measures a machine in passes, so that what disturbs it for a while does not stay in its times.
 //!
-//! Whatever disturbs a measurement makes it longer, so of each the least counts. A pass goes over all that is measured, and the
-//! next one over what is not certain yet: whose least time no other pass came near to, or that does not fit its neighbours.
+//! Whatever disturbs a measurement makes it longer, so of each the least counts. A pass goes over all that is measured,
+//! and the next one over what is not certain yet: whose least time no other pass came near to, or that does not fit its
+//! neighbours.
 
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,8 @@ pub trait Probe {
     ///
     /// The machine's own.
     fn gpu_us(&mut self, class: Class, amount: usize) -> Result<Option<f64>, Self::Error>;
-    /// Microseconds of a submission that does next to nothing with this many bytes that are on the device, of one for which they
-    /// are brought there, and of reading them back.
+    /// Microseconds of a submission that does next to nothing with this many bytes that are on the device, of one for
+    /// which they are brought there, and of reading them back.
     ///
     /// # Errors
     ///
@@ -47,7 +48,8 @@ const DISPATCHES: usize = 33;
 const LONG_US: f64 = 4000.0;
 /// A least time is certain if another pass took at most this many times as long.
 const CONFIRMED: f64 = 1.1;
-/// From an amount to the next, the time per unit grows by less than this factor: memory takes the place of caches, no more.
+/// From an amount to the next, the time per unit grows by less than this factor: memory takes the place of caches, no
+/// more.
 const STEEPEST: f64 = 4.0;
 /// The uncertainty of a time that was measured only once.
 const MOST_SPREAD: f64 = 1000.0;
@@ -254,7 +256,8 @@ impl Calibration {
 mod tests {
     use super::*;
 
-    /// A CPU of 1 us per 1,000 units, a device with 20 us for a submission and 3 for a dispatch; and what disturbs them.
+    /// A CPU of 1 us per 1,000 units, a device with 20 us for a submission and 3 for a dispatch; and what disturbs
+    /// them.
     struct Model<F> {
         disturb: F,
         measurements: usize,

@@ -1,11 +1,11 @@
 //! Operations on slices, on the CPU or on the device by measured cost.
 //!
-//! [`Hybrid`] has measured times of both sides of this machine ([`Calibration`]: measured once, in well under a second, and
-//! kept on disk). It predicts the time of each call on both sides, and runs it on the faster one. Each call returns where it
-//! ran and why ([`Decision`]). The real times of calls correct the predictions ([`Placement`]).
+//! [`Hybrid`] has measured times of both sides of this machine ([`Calibration`]: measured once, in well under a second,
+//! and kept on disk). It predicts the time of each call on both sides, and runs it on the faster one. Each call returns
+//! where it ran and why ([`Decision`]). The real times of calls correct the predictions ([`Placement`]).
 //!
-//! This module owns the calibration and the predictions. It takes slices, and returns results with the decision. It runs
-//! functions of [`cpu`](crate::cpu) or a [`Recording`](crate::Recording), and has no kernel of its own.
+//! This module owns the calibration and the predictions. It takes slices, and returns results with the decision. It
+//! runs functions of [`cpu`](crate::cpu) or a [`Recording`](crate::Recording), and has no kernel of its own.
 //!
 //! ```
 //! # fn main() -> tidemill::Result<()> {
@@ -37,8 +37,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! An error of the device is an `Err`; no call falls back to the CPU silently. Without a device everything runs on the CPU.
-//! That is decided once, when the `Hybrid` is made, and [`Hybrid::accelerator`] gives the reason.
+//! An error of the device is an `Err`; no call falls back to the CPU silently. Without a device everything runs on the
+//! CPU. That is decided once, when the `Hybrid` is made, and [`Hybrid::accelerator`] gives the reason.
 
 mod calibration;
 mod call;
@@ -132,8 +132,8 @@ impl Hybrid {
         Hybrid { gpu: Ok(gpu), placement: Placement::new(calibration, policy), cpu_slowed: None }
     }
 
-    /// Slows down the CPU's calls from a predicted time on, by a factor of that time: a machine with another balance, for
-    /// tests. It uses the predicted time, so that a disturbance of a call is not multiplied.
+    /// Slows down the CPU's calls from a predicted time on, by a factor of that time: a machine with another balance,
+    /// for tests. It uses the predicted time, so that a disturbance of a call is not multiplied.
     #[doc(hidden)]
     pub fn slow_cpu(mut self, from_us: f64, factor: f64) -> Hybrid {
         self.cpu_slowed = Some(Slowed { from_us, factor });

@@ -18,8 +18,8 @@ macro_rules! unary {
     ($($name:ident($($parameter:ident),*): $op:ident;)*) => {
         /// # Operations of one operand
         ///
-        /// As the [`Recording`](crate::Recording) methods and the [`cpu`](crate::cpu) functions of the same names; f32. Errors are
-        /// theirs, and those of the device where it runs there.
+        /// As the [`Recording`](crate::Recording) methods and the [`cpu`](crate::cpu) functions of the same names; f32.
+        /// Errors are theirs, and those of the device where it runs there.
         #[allow(missing_docs, reason = "the operations of the same names")]
         #[allow(clippy::missing_errors_doc, reason = "above, once for all")]
         impl Hybrid {$(

@@ -5,8 +5,8 @@ use super::corrections::{Calls, Corrections};
 use super::decision::{Decision, Part, Policy, Side, Why};
 use super::work::Work;
 
-/// Untried sides are tried once if they are priced at most this many times the other, and this many times as much again as the
-/// passes of the calibration were apart; of which at most this counts, since it costs a call of that price.
+/// Untried sides are tried once if they are priced at most this many times the other, and this many times as much again
+/// as the passes of the calibration were apart; of which at most this counts, since it costs a call of that price.
 const WORTH_A_TRY: f64 = 1.5;
 const MOST_DOUBT: f64 = 4.0;
 
@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(placement.decide(&Work::on_host(Op::Exp, 50_000, 50_000, 0.0)).side, Side::Cpu);
     }
 
-    /// Calls of a machine that takes what it takes, of whatever the placement thinks: where each went and why, and the time of
-    /// all.
+    /// Calls of a machine that takes what it takes, of whatever the placement thinks: where each went and why, and the
+    /// time of all.
     fn calls(placement: &Placement, work: &Work, times: [f64; 2], count: usize) -> (Vec<Decision>, f64) {
         let mut total_us = 0.0;
         let decisions = (0..count).map(|_| {
@@ -318,7 +318,8 @@ mod tests {
 
     #[test]
     fn a_side_that_is_priced_far_too_high_is_found() {
-        // Priced 50 times too high, and really a fifth of the CPU's 50 us: 500 us, for which 200 of the CPU's calls are to pay.
+        // Priced 50 times too high, and really a fifth of the CPU's 50 us: 500 us, for which 200 of the CPU's calls are
+        // to pay.
         let work = Work::on_host(Op::Tanh, 50_000, 50_000, 0.0);
         let gpu_us = Placement::new(machine(), Policy::Auto).decide(&work).gpu_us.unwrap();
         let mut disturbed = machine();

@@ -1,7 +1,8 @@
-//! Which branches of fusion and lowering were taken. Debug builds alone note it, each thread for itself: `tests/drawn` asserts
-//! that the problems it draws come to every one of them.
+//! Which branches of fusion and lowering were taken. Debug builds alone note it, each thread for itself: `tests/drawn`
+//! asserts that the problems it draws come to every one of them.
 
-/// Notes that a place was come to; with a condition, which way it went, and is that condition. Nothing else in a release build.
+/// Notes that a place was come to; with a condition, which way it went, and is that condition. Nothing else in a
+/// release build.
 macro_rules! branch {
     ($name:literal) => {
         #[cfg(debug_assertions)]
@@ -36,8 +37,8 @@ mod noted {
         TAKEN.with_borrow_mut(|taken| taken.insert((name, way)));
     }
 
-    /// For the crate's own tests: the branches of fusion and lowering that this thread has taken since it was asked last, and which
-    /// way, where it is a condition; and the modules that it has lowered to.
+    /// For the crate's own tests: the branches of fusion and lowering that this thread has taken since it was asked
+    /// last, and which way, where it is a condition; and the modules that it has lowered to.
     pub fn branches_taken() -> BTreeSet<(&'static str, Option<bool>)> {
         TAKEN.take()
     }

@@ -46,7 +46,8 @@ pub(crate) struct Command {
     pub(crate) cost: Cost,
     /// A bit for each access: those that read element for element, so that a result may be written over them.
     pub(crate) in_place: u32,
-    /// It goes on with the operation of the command in front of it, for other elements: each reads in place only what it writes.
+    /// It goes on with the operation of the command in front of it, for other elements: each reads in place only what
+    /// it writes.
     pub(crate) continues: bool,
 }
 

@@ -11,7 +11,8 @@ use super::value::ValueId;
 pub(crate) struct Argument {
     pub(crate) value: ValueId,
     pub(crate) write: bool,
-    /// The version of a tensor that the value is the next one of: the kernel may read it, and leaves what it does not write.
+    /// The version of a tensor that the value is the next one of: the kernel may read it, and leaves what it does not
+    /// write.
     pub(crate) over: Option<ValueId>,
 }
 

@@ -53,7 +53,8 @@ pub(crate) struct ElementwiseInput {
     pub(crate) offset: u32,
 }
 
-/// The strides of a prologue's input that is each element's place in its row: it is counted, and nothing of its value is read.
+/// The strides of a prologue's input that is each element's place in its row: it is counted, and nothing of its value
+/// is read.
 pub(crate) const COUNTED: [u32; MAX_RANK] = [u32::MAX; MAX_RANK];
 
 /// A step's result that is stored.
@@ -85,8 +86,8 @@ impl Elementwise {
         Elementwise { steps: smallvec![Step { op, operands }], inputs, scalars, outputs }
     }
 
-    /// The value that it makes, if it makes one alone. That is its last step's result: every step leads to a result, and nothing
-    /// comes after the last one.
+    /// The value that it makes, if it makes one alone. That is its last step's result: every step leads to a result,
+    /// and nothing comes after the last one.
     pub(crate) fn only_output(&self) -> Option<ValueId> {
         let [output] = self.outputs[..] else { return None };
         debug_assert_eq!(usize::from(output.step) + 1, self.steps.len(), "{self:?}");

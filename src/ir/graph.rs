@@ -1,14 +1,15 @@
-//! The graph of a recording: values, and the operations on them in order. Plain data: no memory, no device, no choice of kernels.
+//! The graph of a recording: values, and the operations on them in order. Plain data: no memory, no device, no choice
+//! of kernels.
 //!
-//! **Values are SSA, tensors have versions.** A value is made once, by the operation or the operations that write it, before anything
-//! reads it, and means the same elements from then on. A tensor from outside takes part as a [`TensorVersion`]: its contents as they
-//! were when the operation that names it was recorded. The same tensor with other contents is another version, and another value. So
-//! nothing that is recorded later can change what an earlier operation reads, and passes may move operations as long as each value
-//! is made before it is read.
+//! **Values are SSA, tensors have versions.** A value is made once, by the operation or the operations that write it,
+//! before anything reads it, and means the same elements from then on. A tensor from outside takes part as a
+//! [`TensorVersion`]: its contents as they were when the operation that names it was recorded. The same tensor with
+//! other contents is another version, and another value. So nothing that is recorded later can change what an earlier
+//! operation reads, and passes may move operations as long as each value is made before it is read.
 //!
-//! An operation that updates a tensor makes its next version, an [`Origin::State`]. That one is in the memory of the version before,
-//! so an operation that reads the version before must not move behind the update. `Op::touches` names the version before as read,
-//! unless all of it is overwritten.
+//! An operation that updates a tensor makes its next version, an [`Origin::State`]. That one is in the memory of the
+//! version before, so an operation that reads the version before must not move behind the update. `Op::touches` names
+//! the version before as read, unless all of it is overwritten.
 
 use crate::ir::op::Op;
 use crate::ir::value::{Label, Origin, ValueId, ValueInfo, Values};

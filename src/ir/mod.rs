@@ -1,9 +1,9 @@
 //! Recorded operations and executed commands, as plain data.
 //!
-//! This module owns the two kinds of graph. A [`Graph`](graph::Graph) has values and [operations](op::Op), as they were recorded.
-//! Lowering turns it into [`Lowered`](command::Lowered): more values, and [commands](command::Command) (dispatches, copies and
-//! fills) with the bytes that each of them reads and writes. Nothing here has memory, a device or a choice of kernels. It takes
-//! shapes and element types from the base, and gives types to every layer above.
+//! This module owns the two kinds of graph. A [`Graph`](graph::Graph) has values and [operations](op::Op), as they were
+//! recorded. Lowering turns it into [`Lowered`](command::Lowered): more values, and [commands](command::Command)
+//! (dispatches, copies and fills) with the bytes that each of them reads and writes. Nothing here has memory, a device
+//! or a choice of kernels. It takes shapes and element types from the base, and gives types to every layer above.
 
 pub(crate) mod attention;
 pub(crate) mod branches;

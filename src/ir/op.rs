@@ -52,7 +52,8 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Names every value that it reads or writes (`true`), in the order of its operands, outputs last. An alias is named as it is.
+    /// Names every value that it reads or writes (`true`), in the order of its operands, outputs last. An alias is
+    /// named as it is.
     pub(crate) fn touches(&self, mut note: impl FnMut(ValueId, bool)) {
         // Most read some values and write one.
         let mut note = |inputs: &[ValueId], output: Option<ValueId>| {

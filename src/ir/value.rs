@@ -11,8 +11,9 @@ use crate::shape::{DType, Shape};
 /// A value's place among the values of its graph.
 pub(crate) type ValueId = u32;
 
-/// A tensor from outside with the contents that it had when it was first named: a number that the recording gives, by which it finds
-/// the block that holds them. What writes the tensor later gives it another block, or waits; either way it is another version.
+/// A tensor from outside with the contents that it had when it was first named: a number that the recording gives, by
+/// which it finds the block that holds them. What writes the tensor later gives it another block, or waits; either way
+/// it is another version.
 pub(crate) type TensorVersion = u32;
 
 /// A tensor from outside that operations of the graph update: its place among those.
@@ -33,8 +34,8 @@ pub(crate) struct ValueInfo {
 pub(crate) enum Origin {
     /// A tensor from outside, in one version.
     Tensor(TensorVersion),
-    /// A tensor that this graph updates, in the tensor's own memory: as the submission finds it, or after an operation has written it.
-    /// Each operation that writes it makes another value, and the one before is gone then.
+    /// A tensor that this graph updates, in the tensor's own memory: as the submission finds it, or after an operation
+    /// has written it. Each operation that writes it makes another value, and the one before is gone then.
     State(StateId),
     /// Written by operations of this graph, or by commands that it was lowered to.
     Produced,

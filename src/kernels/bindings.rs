@@ -36,7 +36,8 @@ pub(crate) fn check_binding(
     Ok(())
 }
 
-/// The binding of some bytes of a value. It begins where bindings may; the second number is how many bytes too early that is.
+/// The binding of some bytes of a value. It begins where bindings may; the second number is how many bytes too early
+/// that is.
 pub(crate) fn window(whole: Access, bytes: Range<u64>, limits: &Limits) -> (Access, u64) {
     let offset = bytes.start / limits.offset_alignment * limits.offset_alignment;
     (Access { offset, bytes: bytes.end - offset, ..whole }, bytes.start - offset)

@@ -1,5 +1,5 @@
-//! What the catalog's variants and the lowering can make of each specialization constant. A history file may be damaged, or planted: what
-//! it names is compiled by the driver, which unrolls loops by these numbers.
+//! What the catalog's variants and the lowering can make of each specialization constant. A history file may be
+//! damaged, or planted: what it names is compiled by the driver, which unrolls loops by these numbers.
 
 use crate::ir::op_code::OpCode;
 use crate::kernels::modules::constants::Constant;

@@ -21,8 +21,8 @@ use crate::vk::physical::{DeviceInfo, Limits};
 /// How a kernel reads its inputs: from storage buffers on GPUs, from storage texel buffers on software drivers.
 pub(crate) use crate::kernels::modules::Load;
 
-/// A family: kernels that do the same work. The rest of the crate knows only this of them. Each family's folder declares one, and `families.rs`
-/// lists them.
+/// A family: kernels that do the same work. The rest of the crate knows only this of them. Each family's folder
+/// declares one, and `families.rs` lists them.
 #[derive(Debug)]
 pub(crate) struct Family<V: 'static> {
     /// Its name for users and on disk.
@@ -31,8 +31,8 @@ pub(crate) struct Family<V: 'static> {
     pub(crate) classes: &'static [Class],
     /// Of the variants for one kind of device, the first that the device can run is its default.
     pub(crate) variants: &'static [V],
-    /// The operands of a problem in the middle of a class, for the tuner. Software drivers (the flag) get less to do, so that
-    /// the slowest candidate takes tenths of a second.
+    /// The operands of a problem in the middle of a class, for the tuner. Software drivers (the flag) get less to do,
+    /// so that the slowest candidate takes tenths of a second.
     pub(crate) problem: fn(Class, bool) -> Vec<Shape>,
     /// The pipelines to make ahead: what common calls ask for.
     pub(crate) prewarm: fn(&Catalog) -> Result<Vec<PipelineKey>>,
@@ -97,7 +97,8 @@ pub struct VariantInfo {
     pub name: &'static str,
     /// Whether this accelerator uses it.
     pub in_use: bool,
-    /// The classes of shapes that it is used for; all, unless [tuning](crate::Accelerator::tune) found it better for some.
+    /// The classes of shapes that it is used for; all, unless [tuning](crate::Accelerator::tune) found it better for
+    /// some.
     pub used_for: Vec<&'static str>,
 }
 
@@ -181,7 +182,8 @@ impl Catalog {
         };
         let found = suited(DefaultFor::of(device)).or_else(|| suited(DefaultFor::Gpu));
         let found = found.or_else(|| suited(DefaultFor::Candidate)).map(|(place, _)| place);
-        // On the smallest devices none runs as it is. Lowering makes workgroups of those for GPUs smaller, and they need no shuffles.
+        // On the smallest devices none runs as it is. Lowering makes workgroups of those for GPUs smaller, and they
+        // need no shuffles.
         found
             .or_else(|| family.variants().iter().position(|v| v.default_for() == DefaultFor::Gpu))
             .unwrap_or(0)
@@ -207,8 +209,8 @@ impl Catalog {
         &family.variants[chosen]
     }
 
-    /// Uses the winners of tuning, unless the user has asked for another variant or the device can't run them. Other classes
-    /// keep the default.
+    /// Uses the winners of tuning, unless the user has asked for another variant or the device can't run them. Other
+    /// classes keep the default.
     pub(crate) fn adopt(&self, winners: &[Winner]) {
         let mut choices = self.defaults.clone();
         for winner in winners.iter().filter(|winner| !self.is_fixed(winner.family)) {

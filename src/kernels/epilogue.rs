@@ -5,8 +5,8 @@ use crate::ir::epilogue::Epilogue;
 use crate::kernels::modules::constants::{Constants, Includes, KernelFile};
 use crate::kernels::modules::epilogue::{File, MODE, STEP, STEPS, WIDE};
 
-/// Sets the epilogue's constants. `wide`: columns come in aligned groups of four that are all inside; `aligned`: they begin at
-/// multiples of four.
+/// Sets the epilogue's constants. `wide`: columns come in aligned groups of four that are all inside; `aligned`: they
+/// begin at multiples of four.
 pub(crate) fn set_constants<K: KernelFile + Includes<File>>(
     epilogue: &Epilogue,
     (wide, aligned): (bool, bool),

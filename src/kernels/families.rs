@@ -1,5 +1,5 @@
-//! The list of kernel families. Each declares itself in its own folder; the catalog, the prewarm, the tuner and the inspection of
-//! kernels go by this list.
+//! The list of kernel families. Each declares itself in its own folder; the catalog, the prewarm, the tuner and the
+//! inspection of kernels go by this list.
 
 use crate::kernels::axis::{norm, reduce, softmax};
 use crate::kernels::catalog::Families;

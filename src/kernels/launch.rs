@@ -1,4 +1,5 @@
-//! Dispatches of matmuls and convolutions: a line of tiles folded into a grid, inputs checked against what bindings span.
+//! Dispatches of matmuls and convolutions: a line of tiles folded into a grid, inputs checked against what bindings
+//! span.
 
 use smallvec::SmallVec;
 
@@ -22,7 +23,8 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// A dispatch of this many tiles, `z` times. Its flops are not set yet: the operation sets them, if it is one dispatch.
+    /// A dispatch of this many tiles, `z` times. Its flops are not set yet: the operation sets them, if it is one
+    /// dispatch.
     pub(crate) fn command(
         &self,
         values: &Values,

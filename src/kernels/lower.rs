@@ -1,5 +1,5 @@
-//! Lowering: operations become dispatches, copies and fills. The one place that knows every family; how each does it stands in that
-//! family's folder.
+//! Lowering: operations become dispatches, copies and fills. The one place that knows every family; how each does it
+//! stands in that family's folder.
 
 use smallvec::smallvec;
 
@@ -68,8 +68,8 @@ fn lower_op(node: Node, values: &mut Values, catalog: &Catalog, commands: &mut V
     Ok(())
 }
 
-/// Refuses an operation if one of its bindings would have to span more than the device allows, however it is cut. What passes can
-/// be lowered as it is; together with others it may ask for more.
+/// Refuses an operation if one of its bindings would have to span more than the device allows, however it is cut. What
+/// passes can be lowered as it is; together with others it may ask for more.
 pub(crate) fn check(node: &Node, values: &Values, catalog: &Catalog) -> Result<()> {
     let name = node.label.op.known();
     match &node.op {

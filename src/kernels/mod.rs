@@ -1,8 +1,8 @@
 //! Kernels, and the lowering of operations to dispatches of them.
 //!
-//! This module owns the families of kernels, the catalog of their variants, the embedded SPIR-V modules, and a folder for each family of
-//! operations with its lowering; `lower.rs` chooses among them. It takes operations and the limits of a device, and gives dispatches,
-//! copies and fills. It makes no pipeline and takes no memory.
+//! This module owns the families of kernels, the catalog of their variants, the embedded SPIR-V modules, and a folder
+//! for each family of operations with its lowering; `lower.rs` chooses among them. It takes operations and the limits
+//! of a device, and gives dispatches, copies and fills. It makes no pipeline and takes no memory.
 
 pub(crate) mod attention;
 pub(crate) mod axis;

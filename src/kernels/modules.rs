@@ -1,7 +1,8 @@
-//! The SPIR-V that is built into the crate, one module per kernel and choice of its defines; kernels, modules and specialization
-//! constants by name.
+//! The SPIR-V that is built into the crate, one module per kernel and choice of its defines; kernels, modules and
+//! specialization constants by name.
 //!
-//! `build.rs` makes all names from `glsl/`: a Rust module for each file, with its constants and, if it is a kernel, its modules.
+//! `build.rs` makes all names from `glsl/`: a Rust module for each file, with its constants and, if it is a kernel, its
+//! modules.
 
 pub(crate) mod constants;
 
@@ -161,8 +162,8 @@ mod tests {
         }
     }
 
-    // glslang gives a variable the type of a block's member where it copies one as a whole. Only current validation layers
-    // say so.
+    // glslang gives a variable the type of a block's member where it copies one as a whole. Only current validation
+    // layers say so.
     #[test]
     fn no_variable_of_a_kernel_has_a_layout_as_only_blocks_may() {
         let (offset, stride) = (Decoration::Offset as u32, Decoration::ArrayStride as u32);

@@ -1,5 +1,6 @@
-//! Copies of matrices in rows of whole groups of four elements, with zeros around them: `glsl/matmul_pack.comp`.
-//! Halves are widened on the way. Matmuls have operands packed that kernels can't read in place, convolutions their inputs and weights.
+//! Copies of matrices in rows of whole groups of four elements, with zeros around them: `glsl/matmul_pack.comp`. Halves
+//! are widened on the way. Matmuls have operands packed that kernels can't read in place, convolutions their inputs and
+//! weights.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -81,8 +82,8 @@ impl Pack {
         Shape::from([self.all_vec4s() as usize, 4])
     }
 
-    /// The units of a window, whole panels, or rows by fours where there is one panel only: how many there are, and blocks and
-    /// groups of four in each.
+    /// The units of a window, whole panels, or rows by fours where there is one panel only: how many there are, and
+    /// blocks and groups of four in each.
     fn units(&self) -> (u32, u32, u64) {
         let per_panel = self.per_panel();
         if branch!("pack: windows of rows", self.batch == [1, 1] && self.panels == 1) {
@@ -120,7 +121,8 @@ impl Pack {
         Ok(())
     }
 
-    /// Appends the dispatches that copy, into a value of their own: one, or more where the copy is larger than a binding.
+    /// Appends the dispatches that copy, into a value of their own: one, or more where the copy is larger than a
+    /// binding.
     pub(crate) fn lower(
         &self,
         load: Load,

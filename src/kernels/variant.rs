@@ -1,4 +1,5 @@
-//! Variants of a kernel family: the devices for which they are the default, what they need, and the shapes that they are for.
+//! Variants of a kernel family: the devices for which they are the default, what they need, and the shapes that they
+//! are for.
 
 use std::fmt;
 
@@ -50,7 +51,8 @@ pub(crate) trait AnyVariant: fmt::Debug + Sync {
     /// Whether such a device can run it, for all shapes.
     fn runs_with(&self, device: &Abilities<'_>) -> bool;
 
-    /// Whether subgroups use uniform stores: such a variant is a default only where the workarounds say that it is faster.
+    /// Whether subgroups use uniform stores: such a variant is a default only where the workarounds say that it is
+    /// faster.
     fn stores_uniformly(&self) -> bool {
         false
     }

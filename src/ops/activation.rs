@@ -9,9 +9,9 @@ use crate::runtime::recording::{Recording, Value};
 
 /// # Activation functions with parameters
 impl Recording {
-    /// The operand where it is above 0, else `alpha` times the operand; f32. NaN stays NaN. What has no sign bit stays what it
-    /// is, ∞, 0 and denormals included; what has one is multiplied as by [`mul`](Recording::mul), so that −0 becomes `alpha` ·
-    /// −0, and −∞ becomes NaN if `alpha` is 0.
+    /// The operand where it is above 0, else `alpha` times the operand; f32. NaN stays NaN. What has no sign bit stays
+    /// what it is, ∞, 0 and denormals included; what has one is multiplied as by [`mul`](Recording::mul), so that −0
+    /// becomes `alpha` · −0, and −∞ becomes NaN if `alpha` is 0.
     ///
     /// # Accuracy
     ///
@@ -27,15 +27,14 @@ impl Recording {
         self.unary(op, Codes::f32(OpCode::LeakyReluF32), operand.into(), &[alpha])
     }
 
-    /// The operand where it is above 0, else `alpha` · (eˣ − 1); f32. −`alpha` for −∞, ∞ for ∞, NaN for NaN. What has no sign
-    /// bit stays what it is; −0 and negative denormals are multiplied by `alpha` as by [`mul`](Recording::mul).
+    /// The operand where it is above 0, else `alpha` · (eˣ − 1); f32. −`alpha` for −∞, ∞ for ∞, NaN for NaN. What has
+    /// no sign bit stays what it is; −0 and negative denormals are multiplied by `alpha` as by [`mul`](Recording::mul).
     ///
     /// # Accuracy
     ///
-    /// At most 2 ULP, measured on lavapipe over floats of every exponent (`alpha` = 1.6732632; less where it is a power of
-    /// two, by which nothing is rounded). Made of additions,
-    /// multiplications and integer operations alone: the same bits on every device that rounds to the nearest and keeps
-    /// denormals.
+    /// At most 2 ULP, measured on lavapipe over floats of every exponent (`alpha` = 1.6732632; less where it is a power
+    /// of two, by which nothing is rounded). Made of additions, multiplications and integer operations alone: the same
+    /// bits on every device that rounds to the nearest and keeps denormals.
     ///
     /// # Errors
     ///
@@ -47,8 +46,8 @@ impl Recording {
         self.unary(op, Codes::f32(OpCode::EluF32), operand.into(), &[alpha])
     }
 
-    /// The operand where it is above 0, else `alpha` · (e^(x / `alpha`) − 1), whose slope at 0 is 1; f32. −`alpha` for −∞, ∞
-    /// for ∞, NaN for NaN. What has no sign bit stays what it is. A device may take denormals for zeros.
+    /// The operand where it is above 0, else `alpha` · (e^(x / `alpha`) − 1), whose slope at 0 is 1; f32. −`alpha` for
+    /// −∞, ∞ for ∞, NaN for NaN. What has no sign bit stays what it is. A device may take denormals for zeros.
     ///
     /// # Accuracy
     ///
@@ -82,13 +81,14 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Type`] if an operand is not f32 or their types differ, [`Error::Shapes`] with the extents that disagree.
+    /// [`Error::Type`] if an operand is not f32 or their types differ, [`Error::Shapes`] with the extents that
+    /// disagree.
     pub fn prelu<'a>(&self, operand: impl IntoOperand<'a>, slopes: impl IntoOperand<'a>) -> Result<Value> {
         self.binary("prelu", Codes::f32(OpCode::LeakyReluF32), operand.into(), slopes.into(), false, None)
     }
 
-    /// [`clip`](Recording::clip) with tensors of bounds; all three broadcast. Floats and integers of any size. Where `lo` is
-    /// above `hi` the result is `lo`; it is NaN where one of the three is. Exact, on every device.
+    /// [`clip`](Recording::clip) with tensors of bounds; all three broadcast. Floats and integers of any size. Where
+    /// `lo` is above `hi` the result is `lo`; it is NaN where one of the three is. Exact, on every device.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -124,9 +124,10 @@ impl Recording {
         self.all_or_nothing(|r| r.max(r.min(x, hi)?, lo))
     }
 
-    /// The operand, but not below `lo` and not above `hi`; f32. Exact, denormals included, on every device; NaN stays NaN, and
-    /// infinities become the bounds. −0 is below 0: a bound of 0 makes 0 of −0 where it is the lower one, and a bound of −0
-    /// makes −0 of 0 where it is the upper one. An infinite bound means no bound. [`min_scalar`](Recording::min_scalar) and [`max_scalar`](Recording::max_scalar) do integers.
+    /// The operand, but not below `lo` and not above `hi`; f32. Exact, denormals included, on every device; NaN stays
+    /// NaN, and infinities become the bounds. −0 is below 0: a bound of 0 makes 0 of −0 where it is the lower one, and
+    /// a bound of −0 makes −0 of 0 where it is the upper one. An infinite bound means no bound.
+    /// [`min_scalar`](Recording::min_scalar) and [`max_scalar`](Recording::max_scalar) do integers.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -66,15 +66,15 @@ impl<'a> Attention<'a> {
         self
     }
 
-    /// Numbers that are added to scores, f32; or u32, of which a 0 hides a key. It is stretched to `[batch, heads, tokens, keys]`
-    /// as elementwise operations do it.
+    /// Numbers that are added to scores, f32; or u32, of which a 0 hides a key. It is stretched to `[batch, heads,
+    /// tokens, keys]` as elementwise operations do it.
     pub fn mask(mut self, mask: impl IntoOperand<'a>) -> Attention<'a> {
         self.mask = Some(mask.into());
         self
     }
 
-    /// How many of the keys there are, one u32: for a cache that is not full. Those behind are not read, whatever is there.
-    /// More than there is room for counts as full.
+    /// How many of the keys there are, one u32: for a cache that is not full. Those behind are not read, whatever is
+    /// there. More than there is room for counts as full.
     pub fn length(mut self, keys: impl IntoOperand<'a>) -> Attention<'a> {
         self.length = Some(keys.into());
         self
@@ -87,11 +87,11 @@ impl Recording {
     /// if they are of one type, and f32 otherwise. Scores are never in
     /// memory, whatever the number of keys.
     ///
-    /// - `q` is `[batch, heads, tokens, depth]`, `k` is `[batch, kv_heads, keys, depth]`, `v` is `[batch, kv_heads, keys, width]`,
-    ///   and the result `[batch, heads, tokens, width]`. All have the same rank, at least 2; without a batch or heads these are 1. Dimensions in front of the heads are
-    ///   all batches.
-    /// - `kv_heads` divides `heads`: as many heads of q in turn read one head of k and v (grouped heads). A batch of k and v of 1
-    ///   is read by all of q's.
+    /// - `q` is `[batch, heads, tokens, depth]`, `k` is `[batch, kv_heads, keys, depth]`, `v` is `[batch, kv_heads,
+    ///   keys, width]`, and the result `[batch, heads, tokens, width]`. All have the same rank, at least 2; without a
+    ///   batch or heads these are 1. Dimensions in front of the heads are all batches.
+    /// - `kv_heads` divides `heads`: as many heads of q in turn read one head of k and v (grouped heads). A batch of k
+    ///   and v of 1 is read by all of q's.
     /// - A query that sees no key, as in a row of the mask that hides all, has a row of zeros.
     ///
     /// ```
@@ -109,22 +109,24 @@ impl Recording {
     /// # Ok(()) }
     /// ```
     ///
-    /// Keys are gone through in blocks, and sums so far are scaled whenever a query's largest score rises. The same operands give
-    /// the same bits. Depths and widths that are no multiple of four are padded first, which takes memory of their size.
+    /// Keys are gone through in blocks, and sums so far are scaled whenever a query's largest score rises. The same
+    /// operands give the same bits. Depths and widths that are no multiple of four are padded first, which takes memory
+    /// of their size.
     ///
-    /// A NaN or +∞ among the scores of a query makes its row NaN. A hidden key has the weight 0: where its row of `v` has a NaN
-    /// or an infinity, the product may be NaN. Keys behind [`length`](Attention::length) never count.
+    /// A NaN or +∞ among the scores of a query makes its row NaN. A hidden key has the weight 0: where its row of `v`
+    /// has a NaN or an infinity, the product may be NaN. Keys behind [`length`](Attention::length) never count.
     ///
     /// # Accuracy
     ///
-    /// The error is at most 16 · 2⁻²⁴ · (1 + S) · max|v|, with S the largest sum scale · Σ|q · k| + |mask| of the query's keys:
-    /// rounding of a score changes its weight by as much. The result of halves is rounded once more.
+    /// The error is at most 16 · 2⁻²⁴ · (1 + S) · max|v|, with S the largest sum scale · Σ|q · k| + |mask| of the
+    /// query's keys: rounding of a score changes its weight by as much. The result of halves is rounded once more.
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] with the two numbers that differ, if the shapes do not fit; [`Error::NotMatrix`] for ranks below 2;
-    /// [`Error::Type`] for other element types, [`Error::Parameter`] for a scale that is not finite, a cap that is not above 0,
-    /// and a window of 0; [`Error::BindingTooLarge`] if a binding of the device can't span an operand.
+    /// [`Error::Shapes`] with the two numbers that differ, if the shapes do not fit; [`Error::NotMatrix`] for ranks
+    /// below 2; [`Error::Type`] for other element types, [`Error::Parameter`] for a scale that is not finite, a cap
+    /// that is not above 0, and a window of 0; [`Error::BindingTooLarge`] if a binding of the device can't span an
+    /// operand.
     pub fn attention<'a, 'b>(
         &self,
         q: impl IntoOperand<'a>,

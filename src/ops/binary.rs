@@ -11,9 +11,9 @@ macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident: $codes:expr;)*) => {
         /// # Operations of two operands
         ///
-        /// Shapes broadcast as in NumPy: they are aligned at the last dimension, and an extent of 1 (or one that
-        /// is missing) repeats. The operands have one element type, which is the result's, too. Either side may be a number:
-        /// `r.sub(1.0, &x)`.
+        /// Shapes broadcast as in NumPy: they are aligned at the last dimension, and an extent of 1 (or one that is
+        /// missing) repeats. The operands have one element type, which is the result's, too. Either side may be a
+        /// number: `r.sub(1.0, &x)`.
         impl Recording {$(
             $(#[$doc])*
             ///
@@ -49,42 +49,45 @@ binary! {
     /// # Ok(()) }
     /// ```
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
-    /// may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros.
+    /// Denormals may be zeros on a device without
+    /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
-    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the device's
-    /// choice.
+    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the
+    /// device's choice.
     add: Codes::all(OpCode::AddF32, OpCode::AddInt, OpCode::AddInt);
 
     /// `lhs - rhs`; f32, i32, u32. Integers wrap.
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
-    /// may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros.
+    /// Denormals may be zeros on a device without
+    /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
-    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the device's
-    /// choice.
+    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the
+    /// device's choice.
     sub: Codes::all(OpCode::SubF32, OpCode::SubInt, OpCode::SubInt);
 
     /// `lhs * rhs`; f32, i32, u32. Integers wrap.
     ///
-    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros. Denormals
-    /// may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
+    /// NaN, infinities and signed zeros as in IEEE 754 on lavapipe; Vulkan does not promise NaN and the signs of zeros.
+    /// Denormals may be zeros on a device without
+    /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
-    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the device's
-    /// choice.
+    /// Correctly rounded, to the nearest on lavapipe (½ ULP). Vulkan wants it correctly rounded, in a mode of the
+    /// device's choice.
     mul: Codes::all(OpCode::MulF32, OpCode::MulInt, OpCode::MulInt);
 
     /// `lhs / rhs`; f32, i32, u32.
     ///
-    /// f32: NaN, infinities and zeros as in IEEE 754 (1 / −0 = −∞, 0 / 0 is NaN). Denormals may be zeros on a device without
-    /// [`preserves_denormals`](crate::device::Features::preserves_denormals). Integers are cut towards zero; a division by
-    /// 0 gives 0, and `i32::MIN / -1` wraps to `i32::MIN`.
+    /// f32: NaN, infinities and zeros as in IEEE 754 (1 / −0 = −∞, 0 / 0 is NaN). Denormals may be zeros on a device
+    /// without [`preserves_denormals`](crate::device::Features::preserves_denormals). Integers are cut towards zero; a
+    /// division by 0 gives 0, and `i32::MIN / -1` wraps to `i32::MIN`.
     ///
     /// # Accuracy
     ///
@@ -110,9 +113,9 @@ binary! {
     ///
     /// # Accuracy
     ///
-    /// At most 5 ULP, measured on lavapipe with powers of every size; 1.2 ULP for exponents as small as 1.5. Made
-    /// of additions and multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5 ULP,
-    /// whose error is made good.
+    /// At most 5 ULP, measured on lavapipe with powers of every size; 1.2 ULP for exponents as small as 1.5. Made of
+    /// additions and multiplications, which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5
+    /// ULP, whose error is made good.
     pow: Codes::f32(OpCode::PowF32);
 
     /// The smaller of the two; f32, i32, u32.
@@ -129,8 +132,8 @@ binary! {
 
     /// The remainder of `lhs / rhs` with the sign of `lhs`, as C's `fmod` and Rust's `%` have it; f32, i32, u32.
     ///
-    /// Exact, on every device: it goes by the bits. f32: NaN if `rhs` is 0 or `lhs` is infinite; `lhs` itself if `rhs` is
-    /// infinite. Integers: 0 if `rhs` is 0.
+    /// Exact, on every device: it goes by the bits. f32: NaN if `rhs` is 0 or `lhs` is infinite; `lhs` itself if `rhs`
+    /// is infinite. Integers: 0 if `rhs` is 0.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -158,16 +161,16 @@ binary! {
     ///
     /// # Accuracy
     ///
-    /// At most 2.4 ULP, measured on lavapipe over floats of every exponent. Made of additions and multiplications, which
-    /// Vulkan wants correctly rounded, and a division, for which it guarantees 2.5 ULP.
+    /// At most 2.4 ULP, measured on lavapipe over floats of every exponent. Made of additions and multiplications,
+    /// which Vulkan wants correctly rounded, and a division, for which it guarantees 2.5 ULP.
     atan2: Codes::f32(OpCode::Atan2F32);
 
     /// √(lhs² + rhs²), without overflow in between; f32. ∞ if either is infinite, else NaN if either is NaN.
     ///
     /// # Accuracy
     ///
-    /// At most 1.3 ULP, measured on lavapipe over floats of every exponent. Made of additions and multiplications, which
-    /// Vulkan wants correctly rounded, and a square root, whose error on the device adds to it.
+    /// At most 1.3 ULP, measured on lavapipe over floats of every exponent. Made of additions and multiplications,
+    /// which Vulkan wants correctly rounded, and a square root, whose error on the device adds to it.
     hypot: Codes::f32(OpCode::HypotF32);
 
     /// The magnitude of `lhs` with the sign of `rhs`, that of zeros and NaN included; f32. Exact, on every device.

@@ -13,14 +13,15 @@ macro_rules! bits {
     ($($(#[$doc:meta])* $name:ident: $codes:expr;)*) => {
         /// # Bits
         ///
-        /// Of integers of any size. Operands have one type, which is the result's, too; either side may be a number. Shapes
-        /// broadcast as in NumPy. Exact, on every device.
+        /// Of integers of any size. Operands have one type, which is the result's, too; either side may be a number.
+        /// Shapes broadcast as in NumPy. Exact, on every device.
         impl Recording {$(
             $(#[$doc])*
             ///
             /// # Errors
             ///
-            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the operands are no integers of one type.
+            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the operands are no integers of one
+            /// type.
             pub fn $name<'a>(
                 &self,
                 lhs: impl IntoOperand<'a>,
@@ -48,10 +49,11 @@ bits! {
     bit_or: Codes::integers(OpCode::BitOr, OpCode::BitOr).and_truths(OpCode::BitOr);
     /// The bits that one has and the other has not. Bool, too.
     bit_xor: Codes::integers(OpCode::BitXor, OpCode::BitXor).and_truths(OpCode::BitXor);
-    /// `lhs · 2^rhs`: bits that leave the type are lost. A count of at least the type's bits, or a negative one, gives 0.
+    /// `lhs · 2^rhs`: bits that leave the type are lost. A count of at least the type's bits, or a negative one, gives
+    /// 0.
     shift_left: Codes::integers(OpCode::ShiftLeft, OpCode::ShiftLeft);
-    /// `lhs / 2^rhs`, rounded down: a negative number stays negative. A count of at least the type's bits, or a negative one, gives 0, or
-    /// −1 where `lhs` is negative.
+    /// `lhs / 2^rhs`, rounded down: a negative number stays negative. A count of at least the type's bits, or a
+    /// negative one, gives 0, or −1 where `lhs` is negative.
     shift_right: Codes::integers(OpCode::ShiftRightI32, OpCode::ShiftRightU32);
 }
 

@@ -10,12 +10,12 @@ use crate::shape::DType;
 impl Recording {
     /// The elements as another type, by the rules of Rust's `as`, on every device.
     ///
-    /// - From floats to integers: cut towards zero; what is too large or too small becomes the type's largest or smallest
-    ///   number, NaN becomes 0.
-    /// - From integers to f32: rounded to the nearest, ties to even (beyond 2²⁴ not every integer is a float). To f16 and bf16:
-    ///   by way of f32, rounded twice where the integer is no f32.
-    /// - From f32 to f16 and bf16: rounded to the nearest, ties to even; to f16, from 65,520 on infinity. From f16 and bf16 to f32:
-    ///   exact.
+    /// - From floats to integers: cut towards zero; what is too large or too small becomes the type's largest or
+    ///   smallest number, NaN becomes 0.
+    /// - From integers to f32: rounded to the nearest, ties to even (beyond 2²⁴ not every integer is a float). To f16
+    ///   and bf16: by way of f32, rounded twice where the integer is no f32.
+    /// - From f32 to f16 and bf16: rounded to the nearest, ties to even; to f16, from 65,520 on infinity. From f16 and
+    ///   bf16 to f32: exact.
     /// - Between integers: wraps, the lower bits stay.
     /// - To bool: whether it is not 0; NaN is not. From bool: 0 or 1.
     /// - To the operand's own type: the operand itself.

@@ -86,14 +86,15 @@ macro_rules! logical {
     ($($(#[$doc:meta])* $name:ident: $code:expr;)*) => {
         /// # Logic
         ///
-        /// Operands are truth values: u32 as comparisons give them, or bool. 0 is false, everything else is true. The result is 1
-        /// or 0, of the operands' type. Shapes broadcast as in NumPy. Exact, on every device.
+        /// Operands are truth values: u32 as comparisons give them, or bool. 0 is false, everything else is true. The
+        /// result is 1 or 0, of the operands' type. Shapes broadcast as in NumPy. Exact, on every device.
         impl Recording {$(
             $(#[$doc])*
             ///
             /// # Errors
             ///
-            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is neither u32 nor bool, or the types differ.
+            /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if an operand is neither u32 nor bool,
+            /// or the types differ.
             pub fn $name<'a>(
                 &self,
                 lhs: impl IntoOperand<'a>,
@@ -167,7 +168,8 @@ impl Recording {
     }
 
     /// `a` where the mask is not 0, `b` elsewhere; all three broadcast. The mask is u32, as comparisons give it, or
-    /// bool; `a` and `b` are of any one type. Bits pass unchanged, on every device; only f16's NaNs all become the same one.
+    /// bool; `a` and `b` are of any one type. Bits pass unchanged, on every device; only f16's NaNs all become the same
+    /// one.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -184,8 +186,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the mask is neither u32 nor bool, or the types of `a`
-    /// and `b` differ.
+    /// [`Error::Shapes`] with the extents that disagree, [`Error::Type`] if the mask is neither u32 nor bool, or the
+    /// types of `a` and `b` differ.
     pub fn select<'a>(
         &self,
         mask: impl IntoOperand<'a>,

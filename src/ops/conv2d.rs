@@ -73,8 +73,8 @@ impl<'a> Conv2d<'a> {
         self
     }
 
-    /// Channels are divided into this many groups, each convolved for itself; as many as there are channels is a depthwise
-    /// convolution. Prepared weights know their groups, and this must agree with them if it is said.
+    /// Channels are divided into this many groups, each convolved for itself; as many as there are channels is a
+    /// depthwise convolution. Prepared weights know their groups, and this must agree with them if it is said.
     pub fn groups(mut self, groups: usize) -> Conv2d<'a> {
         self.groups = Some(groups);
         self
@@ -103,7 +103,8 @@ pub struct PreparedWeights {
 }
 
 impl PreparedWeights {
-    /// The shape of the weights that they were made from: `[channels of the result, channels in a group, height, width]`.
+    /// The shape of the weights that they were made from: `[channels of the result, channels in a group, height,
+    /// width]`.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -143,8 +144,9 @@ impl From<Value> for ConvWeights<'_> {
 }
 
 impl Accelerator {
-    /// Lays the weights of a convolution out as kernels read them: `[channels of the result, channels in a group, height,
-    /// width]`, for this many groups. What is laid out is f32, for weights of f16, too. The tensor itself is not needed any more after this.
+    /// Lays the weights of a convolution out as kernels read them: `[channels of the result, channels in a group,
+    /// height, width]`, for this many groups. What is laid out is f32, for weights of f16, too. The tensor itself is
+    /// not needed any more after this.
     ///
     /// # Errors
     ///
@@ -162,8 +164,8 @@ impl Accelerator {
 
 /// # Convolutions
 impl Recording {
-    /// The convolution of images `[image, channel, y, x]` with weights `[channel of the result, channel in its group, y,
-    /// x]`, as neural networks have it (the kernel is not turned around); f32 and f16, the result as the input.
+    /// The convolution of images `[image, channel, y, x]` with weights `[channel of the result, channel in its group,
+    /// y, x]`, as neural networks have it (the kernel is not turned around); f32 and f16, the result as the input.
     ///
     /// Take [`PreparedWeights`] where weights serve more than once: a plain tensor is laid out anew by each call.
     /// Sums are taken in f32, in an order that depends on the shapes, the device and what
@@ -181,9 +183,9 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Dimensions`], [`Error::Shapes`], [`Error::Type`] and [`Error::Parameter`] if operands and choices do not
-    /// fit each other; [`Error::BindingTooLarge`] if the
-    /// input, or one image of the result, is larger than a binding; [`Error::TooLarge`] if no buffer can hold the result.
+    /// [`Error::Dimensions`], [`Error::Shapes`], [`Error::Type`] and [`Error::Parameter`] if operands and choices do
+    /// not fit each other; [`Error::BindingTooLarge`] if the input, or one image of the result, is larger than a
+    /// binding; [`Error::TooLarge`] if no buffer can hold the result.
     pub fn conv2d<'a>(
         &self,
         input: impl IntoOperand<'a>,
@@ -192,7 +194,8 @@ impl Recording {
         self.conv2d_with(input, weights, Conv2d::new())
     }
 
-    /// [`conv2d`](Recording::conv2d) with stride, padding, dilation, groups and an epilogue: a [`Conv2d`], or an [`Epilogue`] alone.
+    /// [`conv2d`](Recording::conv2d) with stride, padding, dilation, groups and an epilogue: a [`Conv2d`], or an
+    /// [`Epilogue`] alone.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Operations whose place or length is an argument, or another number that the device has: a part that begins there, and what lies
-//! behind it.
+//! Operations whose place or length is an argument, or another number that the device has: a part that begins there,
+//! and what lies behind it.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -32,10 +32,11 @@ struct Part {
 /// They are [arguments](Recording::argument) of a plan, or any other u32 or i32 value of one element.
 impl Recording {
     /// So many elements of the operand along an axis, from `start` on; all of the other axes. `start` is an
-    /// [argument](Recording::argument), a number, or another value of one element, u32 or i32. Bits pass as in [`permute`](Recording::permute).
+    /// [argument](Recording::argument), a number, or another value of one element, u32 or i32. Bits pass as in
+    /// [`permute`](Recording::permute).
     ///
-    /// The range of an argument is checked here, so that no part reaches out of the axis. Any other value is what the device finds:
-    /// elements outside of the axis are zeros.
+    /// The range of an argument is checked here, so that no part reaches out of the axis. Any other value is what the
+    /// device finds: elements outside of the axis are zeros.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -54,9 +55,9 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`ArgumentError::Start`] if an argument's range reaches out of the axis; [`Error::SliceRange`] if a number does, or the length
-    /// alone; [`Error::Axis`]; [`Error::Type`]; [`Error::Shapes`] unless `start` is one element; [`Error::BindingTooLarge`] if a binding of the
-    /// device can't span the operand.
+    /// [`ArgumentError::Start`] if an argument's range reaches out of the axis; [`Error::SliceRange`] if a number does,
+    /// or the length alone; [`Error::Axis`]; [`Error::Type`]; [`Error::Shapes`] unless `start` is one element;
+    /// [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
     pub fn slice_at<'a, 'b>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -86,19 +87,19 @@ impl Recording {
         Ok(self.handle(output))
     }
 
-    /// As [`update`](Recording::update), of so many elements along an axis as the value has, from `start` on; all of the other axes.
-    /// `start` is as in [`slice_at`](Recording::slice_at). With it, one plan writes row after row, as a cache of keys and values is
-    /// filled.
+    /// As [`update`](Recording::update), of so many elements along an axis as the value has, from `start` on; all of
+    /// the other axes. `start` is as in [`slice_at`](Recording::slice_at). With it, one plan writes row after row, as a
+    /// cache of keys and values is filled.
     ///
-    /// The range of an argument is checked here. Any other value is what the device finds: elements outside of the axis are dropped.
-    /// [`Recording::argument`] has an example.
+    /// The range of an argument is checked here. Any other value is what the device finds: elements outside of the axis
+    /// are dropped. [`Recording::argument`] has an example.
     ///
     /// # Errors
     ///
-    /// [`ArgumentError::Start`] if an argument's range reaches out of the axis; [`Error::SliceRange`] if a number does, or the value's
-    /// length alone; [`Error::Shapes`] if the value has another shape than the tensor in another axis, or `start` more than one
-    /// element; [`Error::Axis`]; [`Error::BindingTooLarge`] if a binding of the device can't span the tensor; otherwise those of
-    /// [`update`](Recording::update).
+    /// [`ArgumentError::Start`] if an argument's range reaches out of the axis; [`Error::SliceRange`] if a number does,
+    /// or the value's length alone; [`Error::Shapes`] if the value has another shape than the tensor in another axis,
+    /// or `start` more than one element; [`Error::Axis`]; [`Error::BindingTooLarge`] if a binding of the device can't
+    /// span the tensor; otherwise those of [`update`](Recording::update).
     pub fn update_at<'a, 'b>(
         &self,
         tensor: &Tensor,
@@ -140,9 +141,9 @@ impl Recording {
         Ok(())
     }
 
-    /// The operand with `outside` in the place of all elements whose index along an axis is `length` or more. `length` is an
-    /// [argument](Recording::argument), a number, or another value of one element, u32 or i32. So an operation along the axis works on
-    /// the first `length` elements alone, with the `outside` that leaves no trace in it:
+    /// The operand with `outside` in the place of all elements whose index along an axis is `length` or more. `length`
+    /// is an [argument](Recording::argument), a number, or another value of one element, u32 or i32. So an operation
+    /// along the axis works on the first `length` elements alone, with the `outside` that leaves no trace in it:
     ///
     /// | operation | `outside` |
     /// |---|---|
@@ -152,8 +153,9 @@ impl Recording {
     /// | [`amin`](Recording::amin), [`argmin`](Recording::argmin) | ∞, or the largest integer |
     /// | [`softmax`](Recording::softmax), which gives 0 there, and [`log_softmax`](Recording::log_softmax) | −∞ |
     ///
-    /// A mean is the sum divided by the length. Before a reduction or a softmax of rows it is a part of their kernel, as other elementwise
-    /// operations are: nothing is stored. Bits pass unchanged, as in [`select`](Recording::select).
+    /// A mean is the sum divided by the length. Before a reduction or a softmax of rows it is a part of their kernel,
+    /// as other elementwise operations are: nothing is stored. Bits pass unchanged, as in
+    /// [`select`](Recording::select).
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -174,8 +176,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`]; [`Error::Type`] unless `outside` has the operand's type, or the one that it is computed with and the length is u32 or i32;
-    /// [`Error::Shapes`] unless the length is one element.
+    /// [`Error::Axis`]; [`Error::Type`] unless `outside` has the operand's type, or the one that it is computed with
+    /// and the length is u32 or i32; [`Error::Shapes`] unless the length is one element.
     pub fn mask_from<'a, 'b, T: Element>(
         &self,
         operand: impl IntoOperand<'a>,

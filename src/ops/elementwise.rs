@@ -149,7 +149,8 @@ impl Recording {
         self.elementwise(op, code, &[Arg::Value(a), Arg::Value(b)], result.unwrap_or(expected))
     }
 
-    /// An operation of an operand and a scalar of its type, or of a packed float and an f32. With `swapped` the scalar comes first.
+    /// An operation of an operand and a scalar of its type, or of a packed float and an f32. With `swapped` the scalar
+    /// comes first.
     pub(super) fn with_scalar<T: Element>(
         &self,
         op: &'static str,

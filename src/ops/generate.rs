@@ -18,8 +18,8 @@ impl Recording {
         self.cast(wide, T::DTYPE)
     }
 
-    /// Random f32 numbers, uniform in [0, 1): multiples of 2^-24, by the counter-based generator Philox 4x32-10.
-    /// Seed and place alone decide an element, and its bits are the same on every device: integers become floats exactly.
+    /// Random f32 numbers, uniform in [0, 1): multiples of 2^-24, by the counter-based generator Philox 4x32-10. Seed
+    /// and place alone decide an element, and its bits are the same on every device: integers become floats exactly.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -47,8 +47,8 @@ impl Scattering {
 
 /// # Indices
 ///
-/// Indices are u32 or i32, uploaded or made on the device. An index that lies outside its axis (for i32, a negative one, too)
-/// never touches memory: what reads by it gives zeros, and what writes by it is dropped.
+/// Indices are u32 or i32, uploaded or made on the device. An index that lies outside its axis (for i32, a negative
+/// one, too) never touches memory: what reads by it gives zeros, and what writes by it is dropped.
 /// [`count_outside`](Recording::count_outside) tells how many there are.
 impl Recording {
     /// Slices of the operand along an axis by their indices: the indices' dimensions take the place of the axis, so
@@ -66,7 +66,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`], [`Error::Rank`], [`Error::Type`]; [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
+    /// [`Error::Axis`], [`Error::Rank`], [`Error::Type`]; [`Error::BindingTooLarge`] if a binding of the device can't
+    /// span the operand.
     pub fn gather<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -79,8 +80,8 @@ impl Recording {
         self.gather_as(op, shape, Picked { table, geometry, rows, indexed: Indexed::Slices })
     }
 
-    /// One element of the operand for each index, from the index's own place in all dimensions but the axis:
-    /// `out[a…, i, b…] = x[a…, indices[a…, i, b…], b…]`. The indices have the operand's shape, but for the axis. f32, i32, u32;
+    /// One element of the operand for each index, from the index's own place in all dimensions but the axis: `out[a…,
+    /// i, b…] = x[a…, indices[a…, i, b…], b…]`. The indices have the operand's shape, but for the axis. f32, i32, u32;
     /// bits pass unchanged.
     ///
     /// ```
@@ -98,7 +99,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] if the shapes disagree in another dimension than the axis; otherwise those of [`gather`](Recording::gather).
+    /// [`Error::Shapes`] if the shapes disagree in another dimension than the axis; otherwise those of
+    /// [`gather`](Recording::gather).
     pub fn gather_elements<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -112,9 +114,9 @@ impl Recording {
         self.gather_as(op, shape, Picked { table, geometry, rows, indexed: Indexed::Elements })
     }
 
-    /// Slices of the operand by rows of indices. The last dimension of the indices has one index for each of the operand's
-    /// first dimensions: `out[i…, b…] = x[indices[i…, 0], indices[i…, 1], …, b…]`. If one of a row's indices lies outside its
-    /// dimension, the row gives zeros. Bits pass unchanged.
+    /// Slices of the operand by rows of indices. The last dimension of the indices has one index for each of the
+    /// operand's first dimensions: `out[i…, b…] = x[indices[i…, 0], indices[i…, 1], …, b…]`. If one of a row's indices
+    /// lies outside its dimension, the row gives zeros. Bits pass unchanged.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -128,8 +130,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] if there are more indices in a row than the operand has dimensions, or none; otherwise those of
-    /// [`gather`](Recording::gather).
+    /// [`Error::Shapes`] if there are more indices in a row than the operand has dimensions, or none; otherwise those
+    /// of [`gather`](Recording::gather).
     pub fn gather_nd<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -149,9 +151,9 @@ impl Recording {
         })
     }
 
-    /// The operand with slices along an axis replaced: `out[a…, indices[i…], b…] = updates[a…, i…, b…]`. The updates have the
-    /// shape that [`gather`](Recording::gather) gives with these indices. Of several updates of one place the last one counts, in
-    /// the order of the indices. Bits pass unchanged.
+    /// The operand with slices along an axis replaced: `out[a…, indices[i…], b…] = updates[a…, i…, b…]`. The updates
+    /// have the shape that [`gather`](Recording::gather) gives with these indices. Of several updates of one place the
+    /// last one counts, in the order of the indices. Bits pass unchanged.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -166,8 +168,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] if the updates have another shape, [`Error::Axis`], [`Error::Type`]; [`Error::BindingTooLarge`] if a
-    /// binding of the device can't span the operand or the updates.
+    /// [`Error::Shapes`] if the updates have another shape, [`Error::Axis`], [`Error::Type`];
+    /// [`Error::BindingTooLarge`] if a binding of the device can't span the operand or the updates.
     pub fn scatter<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -183,7 +185,8 @@ impl Recording {
         let Scattering { base, indices, updates, shape, axis, geometry, stored, .. } = all;
         let extent = geometry.extent as usize;
         self.all_or_nothing(|r| {
-            // One more than the last slot that names each place; 0 where none does, which makes an index outside of all slots.
+            // One more than the last slot that names each place; 0 where none does, which makes an index outside of all
+            // slots.
             let last = r.fill([extent], 0u32)?;
             let (output, line) =
                 (r.resolve(op, last)?, Geometry { outer: 1, extent: extent as u64, inner: 1 });
@@ -210,11 +213,13 @@ impl Recording {
         })
     }
 
-    /// The operand with updates added to slices along an axis: `out[a…, indices[i…], b…] += updates[a…, i…, b…]` for each `i…`.
-    /// The updates have the shape that [`gather`](Recording::gather) gives with these indices. f32, i32, u32; integers wrap.
+    /// The operand with updates added to slices along an axis: `out[a…, indices[i…], b…] += updates[a…, i…, b…]` for
+    /// each `i…`. The updates have the shape that [`gather`](Recording::gather) gives with these indices. f32, i32,
+    /// u32; integers wrap.
     ///
-    /// Sums of floats have a fixed order, by a stable sort of the indices: the same operands give the same bits every time, on
-    /// one device with one choice of kernel variants. Of n updates of one place the error is at most n · 2⁻²⁴ · Σ|x|.
+    /// Sums of floats have a fixed order, by a stable sort of the indices: the same operands give the same bits every
+    /// time, on one device with one choice of kernel variants. Of n updates of one place the error is at most n · 2⁻²⁴
+    /// · Σ|x|.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -252,10 +257,10 @@ impl Recording {
         })
     }
 
-    /// The operand with each place the largest of what it was and of the updates that go there:
-    /// `out[a…, indices[i…], b…] = max(out[…], updates[a…, i…, b…])` for each `i…`. Shapes are those of
-    /// [`scatter`](Recording::scatter). f32, i32, u32. Exact, on every device, as [`amax`](Recording::amax): +0 is larger than −0,
-    /// and if any of them is NaN, the result is.
+    /// The operand with each place the largest of what it was and of the updates that go there: `out[a…, indices[i…],
+    /// b…] = max(out[…], updates[a…, i…, b…])` for each `i…`. Shapes are those of [`scatter`](Recording::scatter). f32,
+    /// i32, u32. Exact, on every device, as [`amax`](Recording::amax): +0 is larger than −0, and if any of them is NaN,
+    /// the result is.
     ///
     /// # Errors
     ///
@@ -289,9 +294,9 @@ impl Recording {
         self.extremes(op, operands, axis, [Update::MinF32, Update::MinI32, Update::MinU32])
     }
 
-    /// Sums of slices along the first axis, by segment: `out[s, b…] = Σ x[i, b…]` over all `i` with `ids[i] = s`. The ids need not be
-    /// in order; a slice whose id is not below `segments` is dropped, and the sum of an empty segment is 0. f32, i32, u32; integers wrap, and sums of floats are those of
-    /// [`scatter_add`](Recording::scatter_add).
+    /// Sums of slices along the first axis, by segment: `out[s, b…] = Σ x[i, b…]` over all `i` with `ids[i] = s`. The
+    /// ids need not be in order; a slice whose id is not below `segments` is dropped, and the sum of an empty segment
+    /// is 0. f32, i32, u32; integers wrap, and sums of floats are those of [`scatter_add`](Recording::scatter_add).
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -305,8 +310,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] unless there is an id for each slice, [`Error::Axis`] if the operand is a scalar, [`Error::Type`],
-    /// [`Error::TooLarge`], [`Error::BindingTooLarge`].
+    /// [`Error::Shapes`] unless there is an id for each slice, [`Error::Axis`] if the operand is a scalar,
+    /// [`Error::Type`], [`Error::TooLarge`], [`Error::BindingTooLarge`].
     pub fn segment_sum<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -316,8 +321,8 @@ impl Recording {
         self.summed("segment_sum", operand.into(), ids.into(), segments)
     }
 
-    /// How often each number below `bins` occurs, as u32: `out[b]` is the number of elements that are `b`. Elements that are not
-    /// below `bins` are not counted. u32, i32, of any shape.
+    /// How often each number below `bins` occurs, as u32: `out[b]` is the number of elements that are `b`. Elements
+    /// that are not below `bins` are not counted. u32, i32, of any shape.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -343,8 +348,8 @@ impl Recording {
         })
     }
 
-    /// The sum of the weights of each number below `bins`: `out[b] = Σ weights[i]` over all `i` with `x[i] = b`. Both have one
-    /// shape. The weights are of a type that [`segment_sum`](Recording::segment_sum) takes.
+    /// The sum of the weights of each number below `bins`: `out[b] = Σ weights[i]` over all `i` with `x[i] = b`. Both
+    /// have one shape. The weights are of a type that [`segment_sum`](Recording::segment_sum) takes.
     ///
     /// # Errors
     ///
@@ -395,8 +400,8 @@ impl Recording {
         })
     }
 
-    /// How many of the indices lie outside an axis of this extent, as a u32 scalar: those that a read by index answers with
-    /// zeros, and a write drops.
+    /// How many of the indices lie outside an axis of this extent, as a u32 scalar: those that a read by index answers
+    /// with zeros, and a write drops.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -17,7 +17,8 @@ use crate::shape::{DType, Element, MAX_RANK, Shape};
 /// Several operands, their shapes, and the element type of all.
 type Operands = (SmallVec<[ValueId; 8]>, SmallVec<[Shape; 8]>, DType);
 
-/// The dimension from which on padding makes a box of no more dimensions than kernels walk over; `None` if all of it does.
+/// The dimension from which on padding makes a box of no more dimensions than kernels walk over; `None` if all of it
+/// does.
 fn in_turn(pads: &[(usize, usize)]) -> Option<usize> {
     let padded = (0..pads.len()).rev().filter(|&d| pads[d] != (0, 0));
     let mut beyond = padded.skip(MOST_DIMS - 1);
@@ -39,8 +40,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Permutation`] unless `order` names each dimension once; [`Error::BindingTooLarge`] if a binding of the device can't span the
-    /// operand.
+    /// [`Error::Permutation`] unless `order` names each dimension once; [`Error::BindingTooLarge`] if a binding of the
+    /// device can't span the operand.
     pub fn permute<'a>(&self, operand: impl IntoOperand<'a>, order: impl AsRef<[usize]>) -> Result<Value> {
         self.permute_as("permute", operand.into(), |_| order.as_ref().into())
     }
@@ -66,8 +67,8 @@ impl Recording {
     }
 
     /// A box of the operand: one range per dimension, outermost first; dimensions left out are taken whole. A single
-    /// range may stand alone: `r.slice(&x, 3..7)`. Ranges of several kinds stand in a tuple: `(.., 1..=2)`. Bits pass as in
-    /// [`permute`](Recording::permute).
+    /// range may stand alone: `r.slice(&x, 3..7)`. Ranges of several kinds stand in a tuple: `(.., 1..=2)`. Bits pass
+    /// as in [`permute`](Recording::permute).
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -88,9 +89,9 @@ impl Recording {
         self.view(op, id, layout::slice(shape, &ranges.into())?)
     }
 
-    /// A box of the operand as by [`slice`](Recording::slice), of which every `steps[d]`-th element counts; dimensions left
-    /// out count each. With a negative step it goes from the last element of the range to the first: −1 reverses. Bits pass as
-    /// in [`permute`](Recording::permute).
+    /// A box of the operand as by [`slice`](Recording::slice), of which every `steps[d]`-th element counts; dimensions
+    /// left out count each. With a negative step it goes from the last element of the range to the first: −1 reverses.
+    /// Bits pass as in [`permute`](Recording::permute).
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -104,8 +105,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::SliceRange`] as [`slice`](Recording::slice), [`Error::Parameter`] if a step is 0 or there are more steps than
-    /// dimensions.
+    /// [`Error::SliceRange`] as [`slice`](Recording::slice), [`Error::Parameter`] if a step is 0 or there are more
+    /// steps than dimensions.
     pub fn slice_step<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -156,8 +157,8 @@ impl Recording {
     /// The operands one after the other along `axis` (negative axes count from the end). All other dimensions must
     /// agree. Bits pass unchanged.
     ///
-    /// The operands come from any iterator, which may itself record. Where tensors and values are mixed, the first is written as
-    /// an [`Operand`]: `[Operand::from(&x), y.into()]`.
+    /// The operands come from any iterator, which may itself record. Where tensors and values are mixed, the first is
+    /// written as an [`Operand`]: `[Operand::from(&x), y.into()]`.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -332,8 +333,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Type`] unless `rows` is u32; [`Error::Axis`] if the table is a scalar; [`Error::Rank`]; [`Error::BindingTooLarge`] if a
-    /// binding of the device can't span the table.
+    /// [`Error::Type`] unless `rows` is u32; [`Error::Axis`] if the table is a scalar; [`Error::Rank`];
+    /// [`Error::BindingTooLarge`] if a binding of the device can't span the table.
     pub fn gather_rows<'a>(&self, table: impl IntoOperand<'a>, rows: impl IntoOperand<'a>) -> Result<Value> {
         let op = "gather_rows";
         let (table, rows) = (self.resolve(op, table)?, self.resolve(op, rows)?);

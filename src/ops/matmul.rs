@@ -95,9 +95,9 @@ impl<'a> From<Epilogue<'a>> for Matmul<'a> {
 
 /// # Matmuls
 impl Recording {
-    /// The matmul over the last two dimensions; f32 and f16, the result f16 if both operands are. Dimensions before those are batches, broadcast as
-    /// elementwise operations do it. An operand of rank 1 is a row on the left and a column on the right, and the
-    /// result has no such dimension then.
+    /// The matmul over the last two dimensions; f32 and f16, the result f16 if both operands are. Dimensions before
+    /// those are batches, broadcast as elementwise operations do it. An operand of rank 1 is a row on the left and a
+    /// column on the right, and the result has no such dimension then.
     ///
     /// Sums are taken in f32, in an order that depends on the shapes, the device and what
     /// [tuning](crate::Accelerator::tune) has found, and on nothing else: the same operands give the same bits.
@@ -116,8 +116,9 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is not a float,
-    /// [`Error::TooLarge`] if no buffer can hold the result, [`Error::BindingTooLarge`] if an operand is larger than a binding.
+    /// [`Error::InnerDimension`] and [`Error::Shapes`] if the shapes do not fit, [`Error::Type`] if an operand is not a
+    /// float, [`Error::TooLarge`] if no buffer can hold the result, [`Error::BindingTooLarge`] if an operand is larger
+    /// than a binding.
     pub fn matmul<'a>(&self, lhs: impl IntoOperand<'a>, rhs: impl IntoOperand<'a>) -> Result<Value> {
         self.matmul_with(lhs, rhs, Matmul::new())
     }
@@ -217,8 +218,8 @@ impl Recording {
     }
 }
 
-/// Where the batch dimensions of a matmul are split in two, so that every operand walks through each part in one go: in front
-/// of the last one, if that will do.
+/// Where the batch dimensions of a matmul are split in two, so that every operand walks through each part in one go: in
+/// front of the last one, if that will do.
 fn split_of(batch: &Shape, operands: &[[u32; MAX_RANK]]) -> Option<usize> {
     (0..batch.rank().max(1)).rev().find(|&split| {
         let (outer, inner) = batch.dims().split_at(split);

@@ -1,7 +1,8 @@
 //! The operations: each checks its operands, names its output and appends a node. None waits or reads.
 //!
-//! This module owns the methods of [`Recording`](crate::Recording) that compute, a file for each family, and the options that they take.
-//! It takes tensors and values, and gives values, or an error that says which numbers disagree. It makes no decision about kernels.
+//! This module owns the methods of [`Recording`](crate::Recording) that compute, a file for each family, and the
+//! options that they take. It takes tensors and values, and gives values, or an error that says which numbers disagree.
+//! It makes no decision about kernels.
 
 mod activation;
 pub(crate) mod attention;

@@ -28,15 +28,16 @@ struct Operands<'a> {
 
 /// # Normalisation
 ///
-/// All of it is for f32. `gamma` and `beta` are the weights that a network has learned: a factor, and what is added. Where there
-/// are none, pass ones and zeros, which can be uploaded once. A NaN or an infinity makes all of its row NaN (an infinity in
-/// [`rms_norm`](Recording::rms_norm) only itself; the rest of the row becomes 0). The same operands give the same bits every time.
+/// All of it is for f32. `gamma` and `beta` are the weights that a network has learned: a factor, and what is added.
+/// Where there are none, pass ones and zeros, which can be uploaded once. A NaN or an infinity makes all of its row NaN
+/// (an infinity in [`rms_norm`](Recording::rms_norm) only itself; the rest of the row becomes 0). The same operands
+/// give the same bits every time.
 ///
 /// Rows of up to 65,536 elements take one dispatch. Longer ones are cut, and take several.
 impl Recording {
-    /// Layer normalisation: (x − mean) / √(variance + epsilon) · gamma + beta, with the mean and the variance of the last
-    /// dimensions, as many as `gamma` has; f32. `gamma` and `beta` have the shape of these dimensions, the result has the
-    /// operand's.
+    /// Layer normalisation: (x − mean) / √(variance + epsilon) · gamma + beta, with the mean and the variance of the
+    /// last dimensions, as many as `gamma` has; f32. `gamma` and `beta` have the shape of these dimensions, the result
+    /// has the operand's.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -50,9 +51,10 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// An error of at most 16 · 2⁻²⁴ times |(x − mean) / √(variance + epsilon) · gamma| + |gamma| + |beta|. What all elements
-    /// have in common costs nothing but the rounding of the operands themselves: the variance is that of the distances from
-    /// the mean, and the rounding of the mean is taken off them. Vulkan guarantees 2 ULP for the square root's inverse.
+    /// An error of at most 16 · 2⁻²⁴ times |(x − mean) / √(variance + epsilon) · gamma| + |gamma| + |beta|. What all
+    /// elements have in common costs nothing but the rounding of the operands themselves: the variance is that of the
+    /// distances from the mean, and the rounding of the mean is taken off them. Vulkan guarantees 2 ULP for the square
+    /// root's inverse.
     ///
     /// # Errors
     ///
@@ -71,8 +73,8 @@ impl Recording {
         Ok(self.normalise(operands, rows_of_layers)?.1)
     }
 
-    /// `sum = x + residual` and its [`layer_norm`](Recording::layer_norm), in one pass: `[sum, normalised]`. The sum is what the
-    /// next layer of a network adds to.
+    /// `sum = x + residual` and its [`layer_norm`](Recording::layer_norm), in one pass: `[sum, normalised]`. The sum is
+    /// what the next layer of a network adds to.
     ///
     /// # Errors
     ///
@@ -91,8 +93,8 @@ impl Recording {
         self.normalise(operands, rows_of_layers).map(<[Value; 2]>::from)
     }
 
-    /// Normalisation by the root mean square: x / √(mean(x²) + epsilon) · gamma over the last dimensions, as many as `gamma`
-    /// has; f32.
+    /// Normalisation by the root mean square: x / √(mean(x²) + epsilon) · gamma over the last dimensions, as many as
+    /// `gamma` has; f32.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -122,8 +124,8 @@ impl Recording {
         Ok(self.normalise(operands, rows_of_layers)?.1)
     }
 
-    /// `sum = x + residual` and its [`rms_norm`](Recording::rms_norm), in one pass: `[sum, normalised]`. The sum is what the
-    /// next layer of a network adds to.
+    /// `sum = x + residual` and its [`rms_norm`](Recording::rms_norm), in one pass: `[sum, normalised]`. The sum is
+    /// what the next layer of a network adds to.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -151,8 +153,8 @@ impl Recording {
         self.normalise(operands, rows_of_layers).map(<[Value; 2]>::from)
     }
 
-    /// Group normalisation of `[images, channels, ...]`: the channels of an image are cut into `groups`, and each group is
-    /// normalised with its own mean and variance. `gamma` and `beta` have a number for each channel; f32.
+    /// Group normalisation of `[images, channels, ...]`: the channels of an image are cut into `groups`, and each group
+    /// is normalised with its own mean and variance. `gamma` and `beta` have a number for each channel; f32.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -170,8 +172,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] if the weights are not one for each channel, [`Error::Parameter`] if `groups` does not divide the
-    /// channels, or `epsilon` is negative or not finite; [`Error::Type`] for other element types.
+    /// [`Error::Shapes`] if the weights are not one for each channel, [`Error::Parameter`] if `groups` does not divide
+    /// the channels, or `epsilon` is negative or not finite; [`Error::Type`] for other element types.
     pub fn group_norm<'a>(
         &self,
         x: impl IntoOperand<'a>,
@@ -185,8 +187,8 @@ impl Recording {
         Ok(self.normalise(operands, |op, x, gamma, beta| rows_of_groups(op, x, groups, gamma, beta))?.1)
     }
 
-    /// Instance normalisation of `[images, channels, ...]`: each channel of each image with its own mean and variance. It is
-    /// [`group_norm`](Recording::group_norm) with as many groups as channels; f32.
+    /// Instance normalisation of `[images, channels, ...]`: each channel of each image with its own mean and variance.
+    /// It is [`group_norm`](Recording::group_norm) with as many groups as channels; f32.
     ///
     /// # Errors
     ///
@@ -207,11 +209,12 @@ impl Recording {
         Ok(self.normalise(operands, rows)?.1)
     }
 
-    /// Batch normalisation of `[images, channels, ...]` as in inference, with the mean and the variance of each channel as they
-    /// were learned: (x − mean) / √(variance + epsilon) · gamma + beta; f32. All four have a number for each channel.
+    /// Batch normalisation of `[images, channels, ...]` as in inference, with the mean and the variance of each channel
+    /// as they were learned: (x − mean) / √(variance + epsilon) · gamma + beta; f32. All four have a number for each
+    /// channel.
     ///
-    /// It is made of elementwise operations, so it is fused with its neighbours; after a convolution it becomes its epilogue
-    /// where that has room.
+    /// It is made of elementwise operations, so it is fused with its neighbours; after a convolution it becomes its
+    /// epilogue where that has room.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -231,7 +234,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Those of [`layer_norm`](Recording::layer_norm); [`Error::Shapes`] if one of the four does not have one number per channel.
+    /// Those of [`layer_norm`](Recording::layer_norm); [`Error::Shapes`] if one of the four does not have one number
+    /// per channel.
     pub fn batch_norm<'a>(
         &self,
         x: impl IntoOperand<'a>,

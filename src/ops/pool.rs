@@ -12,8 +12,8 @@ use crate::shape::{DType, Shape};
 
 /// # Pooling
 ///
-/// One number from each window of an image. The windows' dimensions, one to three, are the last ones of the operand; what
-/// lies before them are images and channels, each for itself: `[n, c, h, w]` with windows of `[3, 3]`.
+/// One number from each window of an image. The windows' dimensions, one to three, are the last ones of the operand;
+/// what lies before them are images and channels, each for itself: `[n, c, h, w]` with windows of `[3, 3]`.
 impl Recording {
     /// The largest element of each window; f32. As [`amax`](Recording::amax): exact, on every device; NaN is the result
     /// where there is one. Padding is never the largest; a window of padding alone, which a dilation can make, has −∞.
@@ -45,8 +45,9 @@ impl Recording {
         self.pooled(op, PoolKind::Max, input, pool.borrow().plan(op, shape)?)
     }
 
-    /// [`max_pool`](Recording::max_pool), and the places of the largest elements, as u32: counted through the dimensions
-    /// of the windows, row by row. Of equal ones the first counts, zeros are equal, and the first NaN counts before all.
+    /// [`max_pool`](Recording::max_pool), and the places of the largest elements, as u32: counted through the
+    /// dimensions of the windows, row by row. Of equal ones the first counts, zeros are equal, and the first NaN counts
+    /// before all.
     ///
     /// # Errors
     ///
@@ -64,13 +65,13 @@ impl Recording {
         })
     }
 
-    /// The mean of each window; f32. It is that of the elements inside, or with [`Pool::count_padding`] of those and the
-    /// padding's zeros. A NaN or infinities count as in a sum; the mean of no element is NaN.
+    /// The mean of each window; f32. It is that of the elements inside, or with [`Pool::count_padding`] of those and
+    /// the padding's zeros. A NaN or infinities count as in a sum; the mean of no element is NaN.
     ///
     /// # Accuracy
     ///
-    /// The error is at most (n + 2) · 2⁻²⁴ · Σ|x| / n for n elements: they are added one after the other. Vulkan guarantees
-    /// 2.5 ULP for the division, where lavapipe has ½.
+    /// The error is at most (n + 2) · 2⁻²⁴ · Σ|x| / n for n elements: they are added one after the other. Vulkan
+    /// guarantees 2.5 ULP for the division, where lavapipe has ½.
     ///
     /// # Errors
     ///
@@ -90,8 +91,8 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// A relative error of at most (n + 4) · 2⁻²⁴ for n elements and a `p` of 1 or 2, of which the latter takes the device's
-    /// square root. Other powers add those of [`pow`](Recording::pow), twice.
+    /// A relative error of at most (n + 4) · 2⁻²⁴ for n elements and a `p` of 1 or 2, of which the latter takes the
+    /// device's square root. Other powers add those of [`pow`](Recording::pow), twice.
     ///
     /// # Errors
     ///
@@ -108,8 +109,8 @@ impl Recording {
         self.pooled(op, PoolKind::Norm(p), input, pool.borrow().plan(op, shape)?)
     }
 
-    /// [`max_pool`](Recording::max_pool) with windows that cut the last dimensions into this many `parts`: part i of n of an
-    /// extent e is from ⌊i · e / n⌋ up to ⌈(i + 1) · e / n⌉. Parts of 1 are a global pooling.
+    /// [`max_pool`](Recording::max_pool) with windows that cut the last dimensions into this many `parts`: part i of n
+    /// of an extent e is from ⌊i · e / n⌋ up to ⌈(i + 1) · e / n⌉. Parts of 1 are a global pooling.
     ///
     /// # Errors
     ///

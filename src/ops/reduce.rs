@@ -22,8 +22,8 @@ use crate::shape::{DType, MAX_RANK, Shape, layout};
 /// The order in which elements combine is fixed: the same operand gives the same bits every time, on one device with
 /// one driver and one choice of kernel variants.
 impl Recording {
-    /// The sum; of every element type. Packed elements are summed as f32, i32 or u32, which the result is, too: of u8, u16 and
-    /// bool it is u32, of i8 and i16 i32, of f16 and bf16 f32. Integers wrap in 32 bits.
+    /// The sum; of every element type. Packed elements are summed as f32, i32 or u32, which the result is, too: of u8,
+    /// u16 and bool it is u32, of i8 and i16 i32, of f16 and bf16 f32. Integers wrap in 32 bits.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -41,15 +41,16 @@ impl Recording {
     /// ```
     ///
     /// The sum of nothing is 0. A NaN, or infinities of both signs, give NaN; an infinity gives itself. A partial sum
-    /// that overflows makes the result infinite or NaN, even if the whole would not. A sum of zeros is 0, of −0 alone, too.
-    /// Denormals may be zeros on a device without [`preserves_denormals`](crate::device::Features::preserves_denormals).
+    /// that overflows makes the result infinite or NaN, even if the whole would not. A sum of zeros is 0, of −0 alone,
+    /// too. Denormals may be zeros on a device without
+    /// [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
     /// The error is at most 4 · 2⁻²⁴ · Σ|x|, however many elements there are: blocks of eight are summed as a tree, and
-    /// their sums with the rounding errors collected beside (two-sum). Measured on lavapipe: 1.7 · 2⁻²⁴ · Σ|x|, up to 64 Mi
-    /// elements. It is made of additions alone, which Vulkan wants correctly rounded; the collected errors are exact where
-    /// the device rounds to the nearest.
+    /// their sums with the rounding errors collected beside (two-sum). Measured on lavapipe: 1.7 · 2⁻²⁴ · Σ|x|, up to
+    /// 64 Mi elements. It is made of additions alone, which Vulkan wants correctly rounded; the collected errors are
+    /// exact where the device rounds to the nearest.
     ///
     /// # Errors
     ///
@@ -58,13 +59,14 @@ impl Recording {
         self.reduce("sum", Reduction::Sum, Types::All, operand.into(), axes.into())
     }
 
-    /// The mean, as f32; of every element type. Integers become f32 first. It is the [`sum`](Recording::sum) divided by the number of elements, with the sum's special values;
-    /// so a sum that overflows makes it infinite. The mean of nothing is NaN.
+    /// The mean, as f32; of every element type. Integers become f32 first. It is the [`sum`](Recording::sum) divided by
+    /// the number of elements, with the sum's special values; so a sum that overflows makes it infinite. The mean of
+    /// nothing is NaN.
     ///
     /// # Accuracy
     ///
-    /// The error is at most 5 · 2⁻²⁴ · Σ|x| / n (measured on lavapipe: 2.2 · 2⁻²⁴): the sum's, and that of one division, for
-    /// which Vulkan guarantees 2.5 ULP where lavapipe has ½.
+    /// The error is at most 5 · 2⁻²⁴ · Σ|x| / n (measured on lavapipe: 2.2 · 2⁻²⁴): the sum's, and that of one
+    /// division, for which Vulkan guarantees 2.5 ULP where lavapipe has ½.
     ///
     /// # Errors
     ///
@@ -73,17 +75,17 @@ impl Recording {
         self.reduce("mean", Reduction::Mean, Types::All, operand.into(), axes.into())
     }
 
-    /// The product; of every element type, as f32, i32 or u32, as [`sum`](Recording::sum). That of nothing is 1. Integers wrap; theirs
-    /// is the last of the [running products](Recording::cumprod).
+    /// The product; of every element type, as f32, i32 or u32, as [`sum`](Recording::sum). That of nothing is 1.
+    /// Integers wrap; theirs is the last of the [running products](Recording::cumprod).
     ///
-    /// NaN, or 0 times an infinity, give NaN. Partial products may overflow or underflow where the whole would not. A zero has
-    /// the sign that the factors' signs make. Denormal factors and partial products may be zeros on a device
+    /// NaN, or 0 times an infinity, give NaN. Partial products may overflow or underflow where the whole would not. A
+    /// zero has the sign that the factors' signs make. Denormal factors and partial products may be zeros on a device
     /// without [`preserves_denormals`](crate::device::Features::preserves_denormals).
     ///
     /// # Accuracy
     ///
-    /// A relative error of at most n · 2⁻²⁴ for n elements, as in any order of multiplication; measured on lavapipe: 0.7 n ·
-    /// 2⁻²⁴. Vulkan wants multiplications correctly rounded.
+    /// A relative error of at most n · 2⁻²⁴ for n elements, as in any order of multiplication; measured on lavapipe:
+    /// 0.7 n · 2⁻²⁴. Vulkan wants multiplications correctly rounded.
     ///
     /// # Errors
     ///
@@ -92,9 +94,9 @@ impl Recording {
         self.reduce("prod", Reduction::Prod, Types::All, operand.into(), axes.into())
     }
 
-    /// The largest element; of every element type, which the result is of, too. Exact, on every device: bits are compared as integers, so denormals count as what
-    /// they are, infinities are larger and smaller than all numbers, and +0 is larger than −0. If any element is NaN, the result
-    /// is.
+    /// The largest element; of every element type, which the result is of, too. Exact, on every device: bits are
+    /// compared as integers, so denormals count as what they are, infinities are larger and smaller than all numbers,
+    /// and +0 is larger than −0. If any element is NaN, the result is.
     ///
     /// ([`max`](Recording::max) is the larger of two operands, element for element.)
     ///
@@ -105,8 +107,8 @@ impl Recording {
         self.reduce("amax", Reduction::Max, Types::All, operand.into(), axes.into())
     }
 
-    /// The smallest element; of every element type, which the result is of, too. Exact, on every device, as [`amax`](Recording::amax): −0 is smaller than +0, and if
-    /// any element is NaN, the result is.
+    /// The smallest element; of every element type, which the result is of, too. Exact, on every device, as
+    /// [`amax`](Recording::amax): −0 is smaller than +0, and if any element is NaN, the result is.
     ///
     /// # Errors
     ///
@@ -115,8 +117,8 @@ impl Recording {
         self.reduce("amin", Reduction::Min, Types::All, operand.into(), axes.into())
     }
 
-    /// The place of the largest element along the axis, as u32; of every element type. Over [`Axes::ALL`] it counts through
-    /// the whole tensor, row by row.
+    /// The place of the largest element along the axis, as u32; of every element type. Over [`Axes::ALL`] it counts
+    /// through the whole tensor, row by row.
     ///
     /// Of equal elements the first counts, and zeros are equal. NaN is larger than everything: the first NaN counts, as
     /// in NumPy. Exact, on every device: denormals and infinities count as what they are.
@@ -150,12 +152,13 @@ impl Recording {
     /// The Euclidean length √Σx²; f32. That of nothing is 0.
     ///
     /// Squares overflow from 1.9 · 10¹⁹ on, and the length is then infinite; below 10⁻¹⁹ they underflow, and count as 0
-    /// where all are so small, as denormals do. NaN gives NaN, and an infinity of either sign gives ∞, unless there is a NaN, too.
+    /// where all are so small, as denormals do. NaN gives NaN, and an infinity of either sign gives ∞, unless there is
+    /// a NaN, too.
     ///
     /// # Accuracy
     ///
-    /// A relative error of at most 4 · 2⁻²⁴ on lavapipe (measured: 1.9 · 2⁻²⁴). Elsewhere the device's square root adds what
-    /// it is off by more than ½ ULP: see [`sqrt`](Recording::sqrt).
+    /// A relative error of at most 4 · 2⁻²⁴ on lavapipe (measured: 1.9 · 2⁻²⁴). Elsewhere the device's square root adds
+    /// what it is off by more than ½ ULP: see [`sqrt`](Recording::sqrt).
     ///
     /// # Errors
     ///
@@ -175,13 +178,13 @@ impl Recording {
     /// # Ok(()) }
     /// ```
     ///
-    /// Special values are those of the products and of their [`sum`](Recording::sum): 0 times an infinity gives NaN, zeros of
-    /// any sign give 0, and a product that is denormal may count as 0.
+    /// Special values are those of the products and of their [`sum`](Recording::sum): 0 times an infinity gives NaN,
+    /// zeros of any sign give 0, and a product that is denormal may count as 0.
     ///
     /// # Accuracy
     ///
-    /// The error is at most 5 · 2⁻²⁴ · Σ|x·y|, however long the vectors are; measured on lavapipe: 0.2 · 2⁻²⁴, up to 32 Mi
-    /// elements. Vulkan wants products and sums correctly rounded.
+    /// The error is at most 5 · 2⁻²⁴ · Σ|x·y|, however long the vectors are; measured on lavapipe: 0.2 · 2⁻²⁴, up to 32
+    /// Mi elements. Vulkan wants products and sums correctly rounded.
     ///
     /// # Errors
     ///
@@ -229,8 +232,8 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// A relative error of at most 8 · 2⁻²⁴, as long as no square underflows; measured on lavapipe: 3.2 · 2⁻²⁴. One division
-    /// is the device's own, for which Vulkan guarantees 2.5 ULP.
+    /// A relative error of at most 8 · 2⁻²⁴, as long as no square underflows; measured on lavapipe: 3.2 · 2⁻²⁴. One
+    /// division is the device's own, for which Vulkan guarantees 2.5 ULP.
     ///
     /// # Errors
     ///
@@ -240,7 +243,8 @@ impl Recording {
         Ok(variance)
     }
 
-    /// The [`mean`](Recording::mean) and the [`variance`](Recording::variance), for which the mean is needed anyway; f32.
+    /// The [`mean`](Recording::mean) and the [`variance`](Recording::variance), for which the mean is needed anyway;
+    /// f32.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -10,8 +10,8 @@ use crate::shape::resize::{Coordinates, Interpolation, Resizing};
 
 /// # Resizing
 impl Recording {
-    /// Channels to pixels: `[…, c · f · f, h, w]` to `[…, c, h · f, w · f]`, where channel c · f² + y · f + x has the pixels
-    /// (y, x) of squares of f x f (`DepthToSpace` of ONNX in its mode CRD). Bits pass as in
+    /// Channels to pixels: `[…, c · f · f, h, w]` to `[…, c, h · f, w · f]`, where channel c · f² + y · f + x has the
+    /// pixels (y, x) of squares of f x f (`DepthToSpace` of ONNX in its mode CRD). Bits pass as in
     /// [`permute`](Recording::permute). Two dispatches.
     ///
     /// ```
@@ -60,8 +60,8 @@ impl Recording {
         })
     }
 
-    /// The last dimensions, one to three, with other extents; f32. What lies before them are images and channels, each for
-    /// itself. Neighbours beyond a border are the element at the border.
+    /// The last dimensions, one to three, with other extents; f32. What lies before them are images and channels, each
+    /// for itself. Neighbours beyond a border are the element at the border.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -75,18 +75,19 @@ impl Recording {
     /// # Ok(()) }
     /// ```
     ///
-    /// Elements are found by whole numbers, so that no rounding chooses another neighbour. An infinity or NaN reaches all that
-    /// it is a neighbour of, even where its weight is 0.
+    /// Elements are found by whole numbers, so that no rounding chooses another neighbour. An infinity or NaN reaches
+    /// all that it is a neighbour of, even where its weight is 0.
     ///
     /// # Accuracy
     ///
-    /// Nearest and floor are exact: they move elements. Linear: at most 8 · 2⁻²⁴ · max|x| over the neighbours in one or two
-    /// dimensions, 12 in three; cubic: 64 · 2⁻²⁴ · Σ|w · x|. The fraction comes of a division, for which Vulkan guarantees 2.5 ULP.
+    /// Nearest and floor are exact: they move elements. Linear: at most 8 · 2⁻²⁴ · max|x| over the neighbours in one or
+    /// two dimensions, 12 in three; cubic: 64 · 2⁻²⁴ · Σ|w · x|. The fraction comes of a division, for which Vulkan
+    /// guarantees 2.5 ULP.
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] unless there are one to three extents from 1 to 16384, and the operand's are; [`Error::Type`]
-    /// unless it is f32; [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
+    /// [`Error::Parameter`] unless there are one to three extents from 1 to 16384, and the operand's are;
+    /// [`Error::Type`] unless it is f32; [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
     pub fn resize<'a>(
         &self,
         operand: impl IntoOperand<'a>,

@@ -14,7 +14,8 @@ impl Recording {
     /// position · base^(−2i / depth); f32. The usual `base` is 10000.
     ///
     /// `positions` are u32: one for each token, or one alone, which is the first token's; those behind it follow. With
-    /// [`RotaryPairs::Halves`] pair i are the columns i and i + depth / 2, with [`RotaryPairs::Neighbours`] 2i and 2i + 1.
+    /// [`RotaryPairs::Halves`] pair i are the columns i and i + depth / 2, with [`RotaryPairs::Neighbours`] 2i and 2i +
+    /// 1.
     ///
     /// Two dispatches: cosines and sines, which calls with the same positions share, and the result.
     ///
@@ -31,13 +32,14 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// An error of at most 6 · 2⁻²⁴ · (|a| + |b|) for a pair of a and b, whatever the position below 2²⁴: angles are turns in fixed
-    /// point.
+    /// An error of at most 6 · 2⁻²⁴ · (|a| + |b|) for a pair of a and b, whatever the position below 2²⁴: angles are
+    /// turns in fixed point.
     ///
     /// # Errors
     ///
-    /// [`Error::Type`] for other element types; [`Error::NotMatrix`] for a rank below 2, [`Error::Shapes`] unless there is one
-    /// position or as many as tokens; [`Error::Parameter`] if the depth is odd or above 1024, or `base` is not finite and above 1.
+    /// [`Error::Type`] for other element types; [`Error::NotMatrix`] for a rank below 2, [`Error::Shapes`] unless there
+    /// is one position or as many as tokens; [`Error::Parameter`] if the depth is odd or above 1024, or `base` is not
+    /// finite and above 1.
     pub fn rotary<'a>(
         &self,
         x: impl IntoOperand<'a>,

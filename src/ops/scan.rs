@@ -10,9 +10,10 @@ use crate::shape::axes::{Geometry, resolve_axis};
 
 /// # Scans
 ///
-/// A scan has the operand's shape. Each of its elements joins all elements of the operand from the beginning of the axis up to
-/// its own place; [`Along`] says which axis, and can leave the own element out or begin at the end. The order in which
-/// elements join is fixed: the same operand gives the same bits every time, on one device with one choice of kernel variants.
+/// A scan has the operand's shape. Each of its elements joins all elements of the operand from the beginning of the
+/// axis up to its own place; [`Along`] says which axis, and can leave the own element out or begin at the end. The
+/// order in which elements join is fixed: the same operand gives the same bits every time, on one device with one
+/// choice of kernel variants.
 impl Recording {
     /// Running sums: `out[i] = x[0] + … + x[i]`; f32, i32, u32. Integers wrap. An exclusive one begins with 0.
     ///
@@ -30,8 +31,8 @@ impl Recording {
     ///
     /// # Accuracy
     ///
-    /// Parts of up to 8,192 elements are added one after the other, and begin with the sum of the parts before. The error of
-    /// a sum of n elements is at most n · 2⁻²⁴ · Σ|x|, and grows with the length of a part rather than with n.
+    /// Parts of up to 8,192 elements are added one after the other, and begin with the sum of the parts before. The
+    /// error of a sum of n elements is at most n · 2⁻²⁴ · Σ|x|, and grows with the length of a part rather than with n.
     ///
     /// # Errors
     ///
@@ -53,8 +54,8 @@ impl Recording {
         self.scan("cumprod", [Monoid::ProductF32, Monoid::ProductU32], operand.into(), along.into())
     }
 
-    /// The largest element so far; f32, i32, u32. Exact, as [`amax`](Recording::amax): +0 is larger than −0, and from a NaN on
-    /// the results are NaN. An exclusive one begins with the smallest value of the type, −∞ for f32.
+    /// The largest element so far; f32, i32, u32. Exact, as [`amax`](Recording::amax): +0 is larger than −0, and from a
+    /// NaN on the results are NaN. An exclusive one begins with the smallest value of the type, −∞ for f32.
     ///
     /// # Errors
     ///
@@ -63,8 +64,8 @@ impl Recording {
         self.scan("cummax", [Monoid::Largest; 2], operand.into(), along.into())
     }
 
-    /// The smallest element so far; otherwise as [`cummax`](Recording::cummax). An exclusive one begins with the largest value of the
-    /// type, ∞ for f32.
+    /// The smallest element so far; otherwise as [`cummax`](Recording::cummax). An exclusive one begins with the
+    /// largest value of the type, ∞ for f32.
     ///
     /// # Errors
     ///

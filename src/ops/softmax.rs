@@ -21,15 +21,15 @@ impl Recording {
     /// ```
     ///
     /// −∞ has the share 0. Elements more than 87 below the largest have it, too (they would be denormal). A row with a
-    /// NaN or +∞, or with only −∞, is not a distribution: all of it becomes NaN. The same operand gives the same
-    /// bits every time, on one device with one driver and one choice of kernel variants. A denormal operand counts as 0 or as what it
-    /// is, which makes no difference to any result.
+    /// NaN or +∞, or with only −∞, is not a distribution: all of it becomes NaN. The same operand gives the same bits
+    /// every time, on one device with one driver and one choice of kernel variants. A denormal operand counts as 0 or
+    /// as what it is, which makes no difference to any result.
     ///
     /// # Accuracy
     ///
     /// A relative error of at most (8 + |x − max|) · 2⁻²⁴ in each result: the difference is rounded before it is an
-    /// exponent. Measured on lavapipe: 0.95 of that. It is made of additions and multiplications, which Vulkan wants correctly
-    /// rounded, and one division for each row, for which it guarantees 2.5 ULP where lavapipe has ½.
+    /// exponent. Measured on lavapipe: 0.95 of that. It is made of additions and multiplications, which Vulkan wants
+    /// correctly rounded, and one division for each row, for which it guarantees 2.5 ULP where lavapipe has ½.
     ///
     /// # Errors
     ///
@@ -38,16 +38,16 @@ impl Recording {
         self.softmax_of("softmax", false, operand.into(), axis)
     }
 
-    /// The logarithm of [`softmax`](Recording::softmax): (x − max) − log Σ exp(x − max), which is finite where a share is
-    /// too small for a float.
+    /// The logarithm of [`softmax`](Recording::softmax): (x − max) − log Σ exp(x − max), which is finite where a share
+    /// is too small for a float.
     ///
-    /// Special values are those of `softmax`, with log 0 = −∞ for −∞ only; the logarithm of a whole share is 0. The sign of a
-    /// zero or a denormal among the operands makes no difference.
+    /// Special values are those of `softmax`, with log 0 = −∞ for −∞ only; the logarithm of a whole share is 0. The
+    /// sign of a zero or a denormal among the operands makes no difference.
     ///
     /// # Accuracy
     ///
-    /// An error of at most 8 · 2⁻²⁴ times the larger of 1 and the result's magnitude; measured on lavapipe: 3.4 · 2⁻²⁴. It is
-    /// made of additions and multiplications alone, which Vulkan wants correctly rounded.
+    /// An error of at most 8 · 2⁻²⁴ times the larger of 1 and the result's magnitude; measured on lavapipe: 3.4 · 2⁻²⁴.
+    /// It is made of additions and multiplications alone, which Vulkan wants correctly rounded.
     ///
     /// # Errors
     ///

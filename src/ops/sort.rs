@@ -14,8 +14,8 @@ use crate::shape::{DType, Shape};
 
 /// # Sorting
 ///
-/// Sorts are stable: equal elements keep their order. Elements are of any type. Floats have a total order: −0 is before +0, and
-/// every NaN counts as larger than all numbers.
+/// Sorts are stable: equal elements keep their order. Elements are of any type. Floats have a total order: −0 is before
+/// +0, and every NaN counts as larger than all numbers.
 impl Recording {
     /// The elements in order, along an axis. A NaN comes last, in descending order first; all NaNs become the same one.
     ///
@@ -52,8 +52,8 @@ impl Recording {
         Ok(self.sorted("argsort", operand.into(), how.into(), [false, true])?.1)
     }
 
-    /// The keys in order along an axis, and the values in the order of their keys. Both have one shape. The values may be of
-    /// another type than the keys.
+    /// The keys in order along an axis, and the values in the order of their keys. Both have one shape. The values may
+    /// be of another type than the keys.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -89,8 +89,8 @@ impl Recording {
         })
     }
 
-    /// The k largest elements along an axis, the largest first, and their places as u32. Of equal elements the first counts
-    /// first. A NaN counts as the largest.
+    /// The k largest elements along an axis, the largest first, and their places as u32. Of equal elements the first
+    /// counts first. A NaN counts as the largest.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -123,9 +123,9 @@ impl Recording {
         })
     }
 
-    /// For each value, how many elements of a sorted list come before it, as u32: where it belongs in the list. With `behind`, equal
-    /// elements of the list count, too: the place behind them. The list is of rank 1, ascending as [`sort`](Recording::sort) makes
-    /// it, and of the values' type.
+    /// For each value, how many elements of a sorted list come before it, as u32: where it belongs in the list. With
+    /// `behind`, equal elements of the list count, too: the place behind them. The list is of rank 1, ascending as
+    /// [`sort`](Recording::sort) makes it, and of the values' type.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -172,9 +172,9 @@ impl Recording {
         Ok(self.handle(output))
     }
 
-    /// The slices along the first axis whose mask is not zero, one behind the other in their order, and how many there are as a
-    /// u32 scalar. The result has the operand's shape; what is behind the last slice is zeros. The mask is u32, with an element for
-    /// each slice.
+    /// The slices along the first axis whose mask is not zero, one behind the other in their order, and how many there
+    /// are as a u32 scalar. The result has the operand's shape; what is behind the last slice is zeros. The mask is
+    /// u32, with an element for each slice.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -187,8 +187,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] unless the mask has an element for each slice, [`Error::Axis`] if the operand is a scalar, [`Error::Type`],
-    /// [`Error::BindingTooLarge`].
+    /// [`Error::Shapes`] unless the mask has an element for each slice, [`Error::Axis`] if the operand is a scalar,
+    /// [`Error::Type`], [`Error::BindingTooLarge`].
     pub fn compact<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -215,9 +215,9 @@ impl Recording {
         })
     }
 
-    /// The places of the elements that are not zero, in order, as u32, and how many there are as a u32 scalar. Places count
-    /// through the whole tensor, row by row, as those of [`argmax`](Recording::argmax). The result has rank 1 and room for all
-    /// elements; what is behind the last place is zeros. A NaN is not zero, and −0 is.
+    /// The places of the elements that are not zero, in order, as u32, and how many there are as a u32 scalar. Places
+    /// count through the whole tensor, row by row, as those of [`argmax`](Recording::argmax). The result has rank 1 and
+    /// room for all elements; what is behind the last place is zeros. A NaN is not zero, and −0 is.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -247,9 +247,9 @@ impl Recording {
         })
     }
 
-    /// The different elements of the operand, in ascending order; of any type and shape. −0 and +0 are one, and each NaN is
-    /// one of its own. All results have room for as many elements as the operand has, and [`Unique::count`] says how many of
-    /// them there are.
+    /// The different elements of the operand, in ascending order; of any type and shape. −0 and +0 are one, and each
+    /// NaN is one of its own. All results have room for as many elements as the operand has, and [`Unique::count`] says
+    /// how many of them there are.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -13,16 +13,18 @@ use crate::shape::{MAX_RANK, Shape};
 
 /// # State
 ///
-/// Operations that change a tensor instead of making a value. Each value is still what it was: an operation sees a tensor as of the call
-/// that recorded it, so that what was recorded before an update reads the old contents, and what is recorded behind it the new ones. Updates of
-/// several submissions take effect in the order of the submissions, each on the contents that the one before has left.
+/// Operations that change a tensor instead of making a value. Each value is still what it was: an operation sees a
+/// tensor as of the call that recorded it, so that what was recorded before an update reads the old contents, and what
+/// is recorded behind it the new ones. Updates of several submissions take effect in the order of the submissions, each
+/// on the contents that the one before has left.
 impl Recording {
-    /// Writes `value` to a box of an existing tensor, in place; no other element is touched. One range per dimension, outermost first;
-    /// dimensions left out are taken whole. Bits pass unchanged.
+    /// Writes `value` to a box of an existing tensor, in place; no other element is touched. One range per dimension,
+    /// outermost first; dimensions left out are taken whole. Bits pass unchanged.
     ///
-    /// `value` may depend on the tensor, on the same elements too. Work in flight that uses the tensor forces no copy. If an
-    /// open recording has captured the tensor, or another tensor is a view of it, it moves to other memory, and all of it is copied there once.
-    /// Of packed elements, which share words with others, all of the tensor is made again.
+    /// `value` may depend on the tensor, on the same elements too. Work in flight that uses the tensor forces no copy.
+    /// If an open recording has captured the tensor, or another tensor is a view of it, it moves to other memory, and
+    /// all of it is copied there once. Of packed elements, which share words with others, all of the tensor is made
+    /// again.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -43,9 +45,9 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::SliceRange`] if a range does not lie inside its dimension; [`Error::Shapes`] if the value is not of the box's shape;
-    /// [`Error::Type`] if it is of another type; [`Error::NotWritten`],
-    /// [`Error::NotSubmitted`] or [`Error::Discarded`] if the tensor has no contents; [`Error::ForeignTensor`] and [`Error::ForeignValue`].
+    /// [`Error::SliceRange`] if a range does not lie inside its dimension; [`Error::Shapes`] if the value is not of the
+    /// box's shape; [`Error::Type`] if it is of another type; [`Error::NotWritten`], [`Error::NotSubmitted`] or
+    /// [`Error::Discarded`] if the tensor has no contents; [`Error::ForeignTensor`] and [`Error::ForeignValue`].
     pub fn update<'a>(
         &self,
         tensor: &Tensor,
@@ -79,11 +81,12 @@ impl Recording {
         Ok(())
     }
 
-    /// Gives an existing tensor a new value, in its own memory: its clones and reshapes have it, too, and plans that use the tensor go on
-    /// without a new encoding. The operation that makes the value writes it there by itself where it can, so that nothing is copied: as in
-    /// `w = w - rate * gradient`.
+    /// Gives an existing tensor a new value, in its own memory: its clones and reshapes have it, too, and plans that
+    /// use the tensor go on without a new encoding. The operation that makes the value writes it there by itself where
+    /// it can, so that nothing is copied: as in `w = w - rate * gradient`.
     ///
-    /// A tensor without contents may be assigned. Everything else is as in [`update`](Recording::update), with all of the tensor as the box.
+    /// A tensor without contents may be assigned. Everything else is as in [`update`](Recording::update), with all of
+    /// the tensor as the box.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -102,8 +105,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Shapes`] and [`Error::Type`] if the value is not of the tensor's kind; [`Error::NotSubmitted`] if an open recording or a plan is to
-    /// write the tensor first; [`Error::ForeignTensor`] and [`Error::ForeignValue`].
+    /// [`Error::Shapes`] and [`Error::Type`] if the value is not of the tensor's kind; [`Error::NotSubmitted`] if an
+    /// open recording or a plan is to write the tensor first; [`Error::ForeignTensor`] and [`Error::ForeignValue`].
     pub fn assign<'a>(&self, tensor: &Tensor, value: impl IntoOperand<'a>) -> Result<()> {
         let op = "assign";
         let id = self.resolve(op, value)?;

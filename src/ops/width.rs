@@ -1,5 +1,5 @@
-//! Packed elements where kernels work on words: they are widened before, which loses nothing, and narrowed after. Both are
-//! elementwise programs, whose invocations store whole words.
+//! Packed elements where kernels work on words: they are widened before, which loses nothing, and narrowed after. Both
+//! are elementwise programs, whose invocations store whole words.
 
 use crate::error::{Error, Result};
 use crate::ir::value::ValueId;

@@ -5,8 +5,8 @@ use std::fmt::{self, Write};
 use crate::schedule::explain::{ExplainedArgument, ExplainedStep, ExplainedValue, Explanation, Role};
 
 impl Explanation {
-    /// A name for each value: `x0` and on for inputs, `a0` for arguments, `s0` for versions of tensors that are updated, `y0` for what is kept, `t0` for the
-    /// rest.
+    /// A name for each value: `x0` and on for inputs, `a0` for arguments, `s0` for versions of tensors that are
+    /// updated, `y0` for what is kept, `t0` for the rest.
     pub(super) fn names(&self) -> Vec<String> {
         let mut counts = [0; 5];
         let name = |value: &ExplainedValue| {
@@ -24,8 +24,8 @@ impl Explanation {
     }
 
     /// The recording as it will run, in the language of Graphviz: `dot -Tsvg` makes a picture of it. Values are
-    /// ellipses, with their block if they are stored, and dispatches are boxes; a bold frame stands for a barrier, a dotted
-    /// one for an operation that was recorded and will not run.
+    /// ellipses, with their block if they are stored, and dispatches are boxes; a bold frame stands for a barrier, a
+    /// dotted one for an operation that was recorded and will not run.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -27,8 +27,8 @@ const SIDE_BY_SIDE: f64 = 1120.0;
 impl Explanation {
     /// A picture of the recording as it was recorded and as it will run, for browsers and documents: an SVG that holds
     /// everything it needs, in light and dark. Boxes are inputs and steps with the values that these write; frames of
-    /// what is kept are bold, of what is never stored dashed, and of operations that will not run dotted. A dashed line across is a barrier: all above it is
-    /// done before anything below it begins.
+    /// what is kept are bold, of what is never stored dashed, and of operations that will not run dotted. A dashed line
+    /// across is a barrier: all above it is done before anything below it begins.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

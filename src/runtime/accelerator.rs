@@ -48,7 +48,8 @@ pub struct Stats {
     /// The least number of bytes that dispatches, copies and fills moved in the device's memory: each byte that one of
     /// them reads or writes counts once. For users' own kernels that is unknown, and they don't count.
     pub bytes_moved: u64,
-    /// Blocks taken for temporaries: by each recording, and once by a plan. Temporaries whose lives don't overlap share one.
+    /// Blocks taken for temporaries: by each recording, and once by a plan. Temporaries whose lives don't overlap share
+    /// one.
     pub temporaries: u64,
     /// Bytes requested in those blocks.
     pub temporary_bytes: u64,
@@ -152,9 +153,9 @@ impl Accelerator {
 
     /// A tensor with these contents.
     ///
-    /// Where the host can't reach the device's memory, they go through staging memory, in pieces of 8 MiB: the copy to the device is
-    /// put in front of the next submission, or submitted alone once there are 16 MiB. The call waits only if 64 MiB are in
-    /// flight, for the oldest of them.
+    /// Where the host can't reach the device's memory, they go through staging memory, in pieces of 8 MiB: the copy to
+    /// the device is put in front of the next submission, or submitted alone once there are 16 MiB. The call waits only
+    /// if 64 MiB are in flight, for the oldest of them.
     ///
     /// # Errors
     ///
@@ -195,8 +196,9 @@ impl Accelerator {
         self.upload(&narrow?, shape)
     }
 
-    /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between. (Where the host can't reach the
-    /// device's memory, that is staging memory up to 8 MiB, and ordinary memory for more, as with [`upload`](Accelerator::upload).)
+    /// A tensor whose contents a closure writes straight into mapped memory, with no copy in between. (Where the host
+    /// can't reach the device's memory, that is staging memory up to 8 MiB, and ordinary memory for more, as with
+    /// [`upload`](Accelerator::upload).)
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -272,8 +274,8 @@ impl Accelerator {
     ///
     /// # Errors
     ///
-    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held. Then nothing is closed: they stay
-    /// usable, and the device is destroyed with the last of them. [`Error::DeviceLost`].
+    /// [`Error::StillInUse`] if tensors, recordings, submissions or clones are still held. Then nothing is closed: they
+    /// stay usable, and the device is destroyed with the last of them. [`Error::DeviceLost`].
     pub fn close(self) -> Result<()> {
         process::check()?;
         self.core.timeline.synchronize()?;
@@ -304,8 +306,8 @@ impl Accelerator {
         Ok(())
     }
 
-    /// Peaks of the device, measured by the host's clock on the first call (some tenths of a second), then kept, on disk
-    /// too.
+    /// Peaks of the device, measured by the host's clock on the first call (some tenths of a second), then kept, on
+    /// disk too.
     ///
     /// # Errors
     ///
@@ -332,9 +334,10 @@ impl Accelerator {
     ///
     /// # Errors
     ///
-    /// [`ProfileError::NoRenderDoc`](crate::error::ProfileError::NoRenderDoc) says what is missing, before the closure is
-    /// called; [`ProfileError::Capturing`](crate::error::ProfileError::Capturing) if a capture is under way, in this closure's caller or
-    /// on another thread; [`ProfileError::CaptureFailed`](crate::error::ProfileError::CaptureFailed); those of the closure.
+    /// [`ProfileError::NoRenderDoc`](crate::error::ProfileError::NoRenderDoc) says what is missing, before the closure
+    /// is called; [`ProfileError::Capturing`](crate::error::ProfileError::Capturing) if a capture is under way, in this
+    /// closure's caller or on another thread;
+    /// [`ProfileError::CaptureFailed`](crate::error::ProfileError::CaptureFailed); those of the closure.
     pub fn capture<T>(
         &self,
         name: &str,
@@ -354,9 +357,10 @@ impl Accelerator {
         Ok((value, capture.end()?))
     }
 
-    /// Frees the memory that the pool caches, with staging memory, and returns the number of bytes. The driver gets back all but
-    /// one memory object for each kind of memory, of 8 to 32 MiB, and those that blocks in use share with what was freed.
-    /// Pipelines that no plan and no work in flight uses are freed, too; the next user of one makes it again.
+    /// Frees the memory that the pool caches, with staging memory, and returns the number of bytes. The driver gets
+    /// back all but one memory object for each kind of memory, of 8 to 32 MiB, and those that blocks in use share with
+    /// what was freed. Pipelines that no plan and no work in flight uses are freed, too; the next user of one makes it
+    /// again.
     pub fn trim(&self) -> u64 {
         if let Err(Error::Forked { .. }) = self.core.timeline.reclaim() {
             return 0;

@@ -1,8 +1,9 @@
 //! Arguments: numbers that a plan is given from one submission to the next.
 //!
-//! An argument is a value of one element in a block of its own. Operations read it as they read a tensor, so that kernels, hazards and
-//! encoded copies know nothing of it. The host never writes the block: a submission that changes a value begins with a fill of one word,
-//! in the queue's order. So any number of submissions may be in flight, each with its own values, over one block and one encoding.
+//! An argument is a value of one element in a block of its own. Operations read it as they read a tensor, so that
+//! kernels, hazards and encoded copies know nothing of it. The host never writes the block: a submission that changes a
+//! value begins with a fill of one word, in the queue's order. So any number of submissions may be in flight, each with
+//! its own values, over one block and one encoding.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -72,9 +73,9 @@ pub(crate) struct Declared {
 }
 
 impl Recording {
-    /// Declares a number that the recording's [`Plan`](crate::Plan) is given by [`set`](crate::Plan::set), and that may be another one for
-    /// each submission: nothing is recorded or encoded again. The range says what it may be; both ends belong to it, and for f32 they
-    /// may be infinite.
+    /// Declares a number that the recording's [`Plan`](crate::Plan) is given by [`set`](crate::Plan::set), and that may
+    /// be another one for each submission: nothing is recorded or encoded again. The range says what it may be; both
+    /// ends belong to it, and for f32 they may be infinite.
     ///
     /// It is an operand of shape `[]`, which broadcasts to any other: a scalar of elementwise operations, where a
     /// [`slice_at`](Recording::slice_at) or an [`update_at`](Recording::update_at) begins, the length of a
@@ -104,8 +105,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`ArgumentError::Twice`] if there is one of that name; [`ArgumentError::EmptyRange`] if no number lies in the range;
-    /// [`ArgumentError::Type`] if it is of f16; errors of memory.
+    /// [`ArgumentError::Twice`] if there is one of that name; [`ArgumentError::EmptyRange`] if no number lies in the
+    /// range; [`ArgumentError::Type`] if it is of f16; errors of memory.
     pub fn argument<T: Element + Into<f64>>(
         &self,
         name: &str,
@@ -116,11 +117,13 @@ impl Recording {
         Ok(Argument { value, element: PhantomData })
     }
 
-    /// The same, of a type that is known only when the program runs. [`Plan::set_named`](crate::Plan::set_named) sets it.
+    /// The same, of a type that is known only when the program runs. [`Plan::set_named`](crate::Plan::set_named) sets
+    /// it.
     ///
     /// # Errors
     ///
-    /// As [`argument`](Recording::argument); [`ArgumentError::NoSuchNumber`] if an end of the range is no number of the type.
+    /// As [`argument`](Recording::argument); [`ArgumentError::NoSuchNumber`] if an end of the range is no number of the
+    /// type.
     pub fn argument_of(&self, name: &str, dtype: DType, range: RangeInclusive<f64>) -> Result<Value> {
         process::check()?;
         let (core, name) = (self.shared_core(), name.to_owned());

@@ -21,15 +21,15 @@ use crate::vk::exit::{self, ExitHook};
 /// The queue must have been quiet for so long before the next pipeline is warmed: an application that has just
 /// started gets its first results first.
 const QUIET: Duration = Duration::from_millis(30);
-/// Where an application is known, so much of background work is done for it: less than a second, with the pipeline that is under way
-/// when it is over.
+/// Where an application is known, so much of background work is done for it: less than a second, with the pipeline that
+/// is under way when it is over.
 const WARM_BUDGET: Duration = Duration::from_millis(800);
 /// How often the thread looks whether new pipelines should be written to disk.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a process that ends waits for the pipeline that is being made in the background; none is begun any more. Vulkan has no way to
-/// stop a compilation, and drivers destroy their compilers at exit: a thread that is inside crashes the process (`vk/exit.rs`).
-/// A driver that takes longer is left to itself, and the process ends.
+/// How long a process that ends waits for the pipeline that is being made in the background; none is begun any more.
+/// Vulkan has no way to stop a compilation, and drivers destroy their compilers at exit: a thread that is inside
+/// crashes the process (`vk/exit.rs`). A driver that takes longer is left to itself, and the process ends.
 const COMPILE_PATIENCE: Duration = Duration::from_secs(2);
 /// How long it waits for work that it has left in flight, and for messages to be heard.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -38,9 +38,11 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrewarmStatus {
-    /// Pipelines that are wanted warm: the catalog's, and those that earlier processes of the application have used on this device.
+    /// Pipelines that are wanted warm: the catalog's, and those that earlier processes of the application have used on
+    /// this device.
     pub catalog: usize,
-    /// Those that are. Where there were such processes, the background is given a second, and the rest is made when it is used.
+    /// Those that are. Where there were such processes, the background is given a second, and the rest is made when it
+    /// is used.
     pub warmed: usize,
     /// The time spent on them.
     pub elapsed_us: u64,
@@ -70,8 +72,8 @@ pub(crate) struct BackgroundThread {
     _exit: Arc<ExitHook>,
 }
 
-/// How many pipelines are made at once: half of what a caller who waits would have. Drivers that compile at the first dispatch have
-/// one queue to do it in.
+/// How many pipelines are made at once: half of what a caller who waits would have. Drivers that compile at the first
+/// dispatch have one queue to do it in.
 fn batch(core: &Core) -> usize {
     match core.device.info.workarounds.compiles_at_dispatch {
         true => 1,
@@ -79,8 +81,8 @@ fn batch(core: &Core) -> usize {
     }
 }
 
-/// Makes pipelines, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it. Says how many are
-/// there then.
+/// Makes pipelines, and, if the driver may compile now, on drivers that do so at the first dispatch makes them do it.
+/// Says how many are there then.
 fn warm_batch(core: &Core, keys: &[PipelineKey], may_compile: bool) -> usize {
     let missing: Vec<&PipelineKey> = keys.iter().filter(|key| !core.pipelines.has(key)).collect();
     let failed = if may_compile && core.device.info.workarounds.compiles_at_dispatch {
@@ -111,14 +113,14 @@ impl Wanted {
         Ok(Wanted { keys, is_known })
     }
 
-    /// Whether that is enough for the background. An application's first start warms the whole catalog; later ones have a second, of
-    /// which what they have used before takes the first part.
+    /// Whether that is enough for the background. An application's first start warms the whole catalog; later ones have
+    /// a second, of which what they have used before takes the first part.
     fn is_enough(&self, spent: Duration) -> bool {
         self.is_known && spent >= WARM_BUDGET
     }
 
-    /// How many are made at once, of this many that could be: the budget is a core's time, which several threads would use up
-    /// faster than the clock.
+    /// How many are made at once, of this many that could be: the budget is a core's time, which several threads would
+    /// use up faster than the clock.
     fn at_once(&self, most: usize) -> usize {
         if self.is_known { 1 } else { most }
     }
@@ -147,8 +149,9 @@ impl BackgroundThread {
                 stop(&hook_shared, &hook_thread);
             }
             if let Some(core) = hook_core.upgrade() {
-                // A software driver must not be at work when its compiler goes. The validation layer makes some of its globals in the
-                // middle of calls, and those go before this hook, unless it comes first for certain: it can't be called then.
+                // A software driver must not be at work when its compiler goes. The validation layer makes some of its
+                // globals in the middle of calls, and those go before this hook, unless it comes first for certain: it
+                // can't be called then.
                 if exit::is_certain() || !core.device.instance.is_validated() {
                     core.timeline.drain(EXIT_PATIENCE);
                 }

@@ -67,8 +67,8 @@ impl Config {
         Config::default()
     }
 
-    /// Takes this device. Without it the best one is taken, or the one that `TIDEMILL_DEVICE` names (an index, a kind, or a
-    /// part of a name).
+    /// Takes this device. Without it the best one is taken, or the one that `TIDEMILL_DEVICE` names (an index, a kind,
+    /// or a part of a name).
     pub fn device(mut self, choice: DeviceChoice) -> Config {
         self.device = choice;
         self
@@ -96,19 +96,19 @@ impl Config {
         self
     }
 
-    /// Sends messages of the validation layer to a function of the host, up to and including the destruction of the device. It is called
-    /// on a thread of its own, for one message after the other, so it may call into the engine, and a panic in it
-    /// concerns no one else. It has received everything when the last handle of the accelerator was dropped, or
-    /// when [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) returns. If the system gives no thread, it
-    /// is never called, and that function returns the messages.
+    /// Sends messages of the validation layer to a function of the host, up to and including the destruction of the
+    /// device. It is called on a thread of its own, for one message after the other, so it may call into the engine,
+    /// and a panic in it concerns no one else. It has received everything when the last handle of the accelerator was
+    /// dropped, or when [`Accelerator::validation_messages`](crate::Accelerator::validation_messages) returns. If the
+    /// system gives no thread, it is never called, and that function returns the messages.
     pub fn on_message(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Config {
         self.on_message = Some(Sink(Arc::new(sink)));
         self
     }
 
-    /// Names every object and dispatch for tools such as RenderDoc. On by itself with validation. A process that then makes or
-    /// destroys Vulkan instances or devices of its own, or lists physical devices, on other threads, does so by
-    /// [`alone_at_the_loader`](crate::interop::alone_at_the_loader).
+    /// Names every object and dispatch for tools such as RenderDoc. On by itself with validation. A process that then
+    /// makes or destroys Vulkan instances or devices of its own, or lists physical devices, on other threads, does so
+    /// by [`alone_at_the_loader`](crate::interop::alone_at_the_loader).
     pub fn labels(mut self, on: bool) -> Config {
         self.labels = on;
         self
@@ -120,16 +120,16 @@ impl Config {
         self
     }
 
-    /// Keeps files between runs in this folder, which is made if it does not exist. A folder that can't be used is an error;
-    /// without a usable default folder nothing is kept.
+    /// Keeps files between runs in this folder, which is made if it does not exist. A folder that can't be used is an
+    /// error; without a usable default folder nothing is kept.
     pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Config {
         self.cache_dir = CacheDir::At(folder.into());
         self
     }
 
-    /// The application's name in the history of pipelines in the cache folder: the next start of the same application makes the
-    /// pipelines that this one uses ahead, in at most a second of background work. The default is the name of the executable.
-    /// Interpreters and plug-in hosts, which run different programs under one name, should set it.
+    /// The application's name in the history of pipelines in the cache folder: the next start of the same application
+    /// makes the pipelines that this one uses ahead, in at most a second of background work. The default is the name of
+    /// the executable. Interpreters and plug-in hosts, which run different programs under one name, should set it.
     pub fn application(mut self, name: &str) -> Config {
         self.application = Some(name.to_owned());
         self
@@ -141,11 +141,12 @@ impl Config {
         self
     }
 
-    /// The most bytes that the pool may hold, in use and cached together. Staging memory, which has a bound of its own, does not
-    /// count ([`PoolStats::staging_bytes`](crate::stats::PoolStats::staging_bytes)).
+    /// The most bytes that the pool may hold, in use and cached together. Staging memory, which has a bound of its own,
+    /// does not count ([`PoolStats::staging_bytes`](crate::stats::PoolStats::staging_bytes)).
     ///
-    /// The driver may count more: blocks share memory objects of 8 to 32 MiB, or smaller ones under a smaller cap, down to 4 MiB, which
-    /// are seldom full. Under a cap of up to 256 KiB none are shared, and no more is taken than blocks need.
+    /// The driver may count more: blocks share memory objects of 8 to 32 MiB, or smaller ones under a smaller cap, down
+    /// to 4 MiB, which are seldom full. Under a cap of up to 256 KiB none are shared, and no more is taken than blocks
+    /// need.
     pub fn pool_cap(mut self, bytes: u64) -> Config {
         self.pool_cap = Some(bytes);
         self
@@ -157,16 +158,16 @@ impl Config {
         self
     }
 
-    /// For authors of kernels: memory reads as NaN until it is written, and bytes behind every tensor are
-    /// watched; [`PoolStats::guard_bytes_touched`](crate::stats::PoolStats::guard_bytes_touched) counts what was written
-    /// there. Costs a pass over each block, and sees mapped memory only.
+    /// For authors of kernels: memory reads as NaN until it is written, and bytes behind every tensor are watched;
+    /// [`PoolStats::guard_bytes_touched`](crate::stats::PoolStats::guard_bytes_touched) counts what was written there.
+    /// Costs a pass over each block, and sees mapped memory only.
     pub fn memory_checks(mut self, on: bool) -> Config {
         self.memory_checks = on;
         self
     }
 
-    /// Whether elementwise operations that feed each other become one dispatch, and equal operations are carried out once. On by
-    /// default; results are the same bits either way.
+    /// Whether elementwise operations that feed each other become one dispatch, and equal operations are carried out
+    /// once. On by default; results are the same bits either way.
     pub fn fusion(mut self, on: bool) -> Config {
         self.no_fusion = !on;
         self
@@ -179,8 +180,8 @@ impl Config {
         self
     }
 
-    /// Whether results of [`Accelerator::tune`](crate::Accelerator::tune) from an earlier run are used. On by default. Kernels
-    /// differ in the order in which they add up, so tuning may change the last bits of results.
+    /// Whether results of [`Accelerator::tune`](crate::Accelerator::tune) from an earlier run are used. On by default.
+    /// Kernels differ in the order in which they add up, so tuning may change the last bits of results.
     pub fn tuned(mut self, on: bool) -> Config {
         self.untuned = !on;
         self

@@ -82,8 +82,9 @@ impl<'a> Dispatch<'a> {
         self
     }
 
-    /// The next binding reads and writes this tensor in place, as [`update`](Recording::update) does: what the kernel leaves stays as
-    /// it is. What reads the tensor afterwards sees what the kernel has written; what was recorded before does not.
+    /// The next binding reads and writes this tensor in place, as [`update`](Recording::update) does: what the kernel
+    /// leaves stays as it is. What reads the tensor afterwards sees what the kernel has written; what was recorded
+    /// before does not.
     pub fn inout(mut self, tensor: &'a Tensor) -> Dispatch<'a> {
         self.arguments.push(Argument::InOut(tensor));
         self
@@ -139,8 +140,8 @@ impl Recording {
     /// # Errors
     ///
     /// [`Error::KernelArguments`] if an argument and the kernel's own description disagree, [`Error::KernelNeeds`] if
-    /// the device lacks something, [`Error::KernelCapability`] if it is nothing that is enabled anywhere, and those of the operands.
-    /// Nothing is recorded then.
+    /// the device lacks something, [`Error::KernelCapability`] if it is nothing that is enabled anywhere, and those of
+    /// the operands. Nothing is recorded then.
     pub fn dispatch(&self, run: Dispatch<'_>) -> Result<Vec<Value>> {
         let op = "dispatch";
         self.check_run(&run)?;
@@ -320,8 +321,8 @@ impl Recording {
                 (u64::from(fixed_bytes) + u64::from(first), limits.storage_range_bytes)
             }
             BindingKind::UniformBuffer { bytes } => (u64::from(bytes), limits.uniform_range_bytes),
-            // A view has whole texels only, and at most this many, of 4 bytes at the least. Who vouches for a kernel vouches that it
-            // masks what a last texel has of the bytes behind the tensor; a guard can't.
+            // A view has whole texels only, and at most this many, of 4 bytes at the least. Who vouches for a kernel
+            // vouches that it masks what a last texel has of the bytes behind the tensor; a guard can't.
             BindingKind::StorageTexel { format } if guarded => {
                 let texel_bytes = SlotKind::texel(format).map_or(1, SlotKind::grain_bytes);
                 if !got.is_multiple_of(texel_bytes) {

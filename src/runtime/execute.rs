@@ -110,7 +110,8 @@ pub(crate) fn settle(compiled: &CompiledGraph, kept: &[Arc<Storage>], blocks: &[
     }
 }
 
-/// Blocks for everything: those of the tensors from outside, then one per slot. When memory is short, values share more.
+/// Blocks for everything: those of the tensors from outside, then one per slot. When memory is short, values share
+/// more.
 pub(crate) fn give_memory(
     core: &Core,
     compiled: &mut CompiledGraph,
@@ -150,8 +151,8 @@ pub(crate) fn last_labels(lowered: &Lowered) -> Arc<[Label]> {
     lowered.commands[first..].iter().map(|command| command.label.clone()).collect()
 }
 
-/// Encodes some of a compiled graph's commands; `buffer` gives the buffer of a block. Returns the cost of pipelines that were
-/// new.
+/// Encodes some of a compiled graph's commands; `buffer` gives the buffer of a block. Returns the cost of pipelines
+/// that were new.
 pub(crate) fn encode_commands<'b>(
     core: &Core,
     slot: &mut CommandSlot,

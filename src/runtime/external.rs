@@ -1,7 +1,7 @@
 //! Work that the host submits in command buffers of its own: who holds what until which point of the host's is reached.
 //!
-//! Order is no matter of this: the barriers on both sides of such work stand between it and whatever is submitted to the
-//! queue before and after.
+//! Order is no matter of this: the barriers on both sides of such work stand between it and whatever is submitted to
+//! the queue before and after.
 
 use smallvec::SmallVec;
 

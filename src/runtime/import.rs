@@ -13,13 +13,14 @@ use crate::vk::buffer::{HostMemory, MemoryKind};
 impl Accelerator {
     /// A tensor on memory of the application, from a byte of it on, without a copy: weights in a mapped file, say.
     ///
-    /// It is an operand like any other, for as long as one likes: the memory is kept until the last tensor on it, and the last submission
-    /// that reads it, are gone. Nothing writes it: [`write`](Tensor::write) and a plan's output give the tensor memory of its own instead, and
-    /// then [`is_imported`](Tensor::is_imported) is `false`. It takes none of the pool and does not count against its cap;
+    /// It is an operand like any other, for as long as one likes: the memory is kept until the last tensor on it, and
+    /// the last submission that reads it, are gone. Nothing writes it: [`write`](Tensor::write) and a plan's output
+    /// give the tensor memory of its own instead, and then [`is_imported`](Tensor::is_imported) is `false`. It takes
+    /// none of the pool and does not count against its cap;
     /// [`Stats::imported_bytes`](crate::stats::Stats::imported_bytes) counts it.
     ///
-    /// The device reads the memory where it is. Integrated GPUs and software drivers do so at full speed; a card does so over the bus, each time,
-    /// so what it reads more than once is better uploaded.
+    /// The device reads the memory where it is. Integrated GPUs and software drivers do so at full speed; a card does
+    /// so over the bus, each time, so what it reads more than once is better uploaded.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -38,12 +39,13 @@ impl Accelerator {
     ///
     /// # Errors
     ///
-    /// [`HostError::MemoryRange`] if the tensor does not lie in the memory; [`HostError::NoHostPointers`] if the device has no
-    /// `VK_EXT_external_memory_host`; [`HostError::MemoryAddress`] if the tensor's address is not a multiple of
-    /// [`Limits::offset_alignment`](crate::device::Limits::offset_alignment); [`HostError::MemoryPages`] if the device's pages
-    /// ([`Limits::host_pointer_alignment`](crate::device::Limits::host_pointer_alignment)) are larger than the system's, and those around the tensor
-    /// reach beyond the memory; [`HostError::ImportRefused`] if the driver does not take it: some take no mapped files, and they may refuse
-    /// to import a page twice, as two tensors that share one do; [`Error::TooLarge`].
+    /// [`HostError::MemoryRange`] if the tensor does not lie in the memory; [`HostError::NoHostPointers`] if the device
+    /// has no `VK_EXT_external_memory_host`; [`HostError::MemoryAddress`] if the tensor's address is not a multiple of
+    /// [`Limits::offset_alignment`](crate::device::Limits::offset_alignment); [`HostError::MemoryPages`] if the
+    /// device's pages ([`Limits::host_pointer_alignment`](crate::device::Limits::host_pointer_alignment)) are larger
+    /// than the system's, and those around the tensor reach beyond the memory; [`HostError::ImportRefused`] if the
+    /// driver does not take it: some take no mapped files, and they may refuse to import a page twice, as two tensors
+    /// that share one do; [`Error::TooLarge`].
     pub fn import(
         &self,
         memory: &HostMemory,
@@ -61,8 +63,8 @@ impl Accelerator {
         Ok(Tensor::from_parts(Storage::new(core, dtype, Some(lease), Contents::Host), shape))
     }
 
-    /// As [`import`](Accelerator::import) where that can be done, and as [`upload`](Accelerator::upload) otherwise; says why it was copied
-    /// then. For programs that want their weights on any device.
+    /// As [`import`](Accelerator::import) where that can be done, and as [`upload`](Accelerator::upload) otherwise;
+    /// says why it was copied then. For programs that want their weights on any device.
     ///
     /// # Errors
     ///

@@ -25,8 +25,8 @@ const LOCAL_SIZE: u32 = 64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompiledKernel {
-    /// The family, as in [`VariantInfo`](crate::tune::VariantInfo); `other` for modules that no variant's common calls ask for,
-    /// which are compiled once, with their defaults.
+    /// The family, as in [`VariantInfo`](crate::tune::VariantInfo); `other` for modules that no variant's common calls
+    /// ask for, which are compiled once, with their defaults.
     pub family: &'static str,
     /// The variant.
     pub variant: &'static str,
@@ -43,9 +43,9 @@ pub struct CompiledKernel {
 }
 
 /// Compiles every variant of the catalog that is meant for GPUs and that the device can run, for what common calls ask
-/// for (of products also for operands that lie otherwise, of those and of convolutions also of halves and with epilogues),
-/// then with their defaults the modules that were not among those, but for such as load texels; and gives what came of
-/// it. Nothing is dispatched, so a driver without hardware will do.
+/// for (of products also for operands that lie otherwise, of those and of convolutions also of halves and with
+/// epilogues), then with their defaults the modules that were not among those, but for such as load texels; and gives
+/// what came of it. Nothing is dispatched, so a driver without hardware will do.
 ///
 /// ```no_run
 /// # fn main() -> tidemill::Result<()> {

@@ -246,9 +246,9 @@ impl Recording {
     ///
     /// [`ArgumentError::NoPlan`](crate::error::ArgumentError::NoPlan) if it has arguments;
     /// [`HostError::UploadsPending`]: call [`Accelerator::flush`] before; [`HostError::NoSubmission`] if it was told to
-    /// wait or signal; [`Error::OutOfMemory`] and [`Error::OverCap`], without anything having been waited for; errors of
-    /// the device. What was kept is then [`Error::Discarded`]. After [`Error::Vulkan`] the command buffer may hold a part
-    /// of it, and is not to be submitted.
+    /// wait or signal; [`Error::OutOfMemory`] and [`Error::OverCap`], without anything having been waited for; errors
+    /// of the device. What was kept is then [`Error::Discarded`]. After [`Error::Vulkan`] the command buffer may hold a
+    /// part of it, and is not to be submitted.
     pub fn record_into(mut self, commands: HostCommands) -> Result<()> {
         self.refuse_arguments("record_into")?;
         let state = self.state_mut();

@@ -1,4 +1,5 @@
-//! What was in flight when devices were lost, for the life of the process: what is there at two losses is named as the cause.
+//! What was in flight when devices were lost, for the life of the process: what is there at two losses is named as the
+//! cause.
 
 use parking_lot::Mutex;
 

@@ -1,7 +1,7 @@
 //! Objects on a device: memory, pipelines, submissions, and the types that users hold.
 //!
-//! This module owns the accelerator, its pool and its timeline. It takes what the schedule has decided, gives it memory, encodes and submits it,
-//! and gives back tensors, submissions, plans and profiles.
+//! This module owns the accelerator, its pool and its timeline. It takes what the schedule has decided, gives it
+//! memory, encodes and submits it, and gives back tensors, submissions, plans and profiles.
 
 pub(crate) mod accelerator;
 pub(crate) mod argument;

@@ -43,8 +43,9 @@ impl<T: Element> From<T> for Scalar {
 
 /// What operations take: `&Tensor`, [`Value`], `&Value`, [`Operand`], and numbers of any [element type](Element).
 ///
-/// A number counts as a tensor of shape `[]`, which broadcasts to any other. In operations of two operands it travels with
-/// the dispatch and takes no memory. It must have the other operand's element type; an f32 may stand beside f16 and bf16.
+/// A number counts as a tensor of shape `[]`, which broadcasts to any other. In operations of two operands it travels
+/// with the dispatch and takes no memory. It must have the other operand's element type; an f32 may stand beside f16
+/// and bf16.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {

@@ -1,6 +1,6 @@
-//! Pipelines that an application has used: remembered on disk beside the pipeline cache, so that its next start makes them
-//! ahead. Fused op lists are what this is for: no catalog can list them. Each application has a file of its own, so that what one
-//! does costs no other anything.
+//! Pipelines that an application has used: remembered on disk beside the pipeline cache, so that its next start makes
+//! them ahead. Fused op lists are what this is for: no catalog can list them. Each application has a file of its own,
+//! so that what one does costs no other anything.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -63,8 +63,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Reads the application's file beside the pipeline cache's; one that is missing, foreign or corrupt is a miss. `key` tells
-    /// devices and drivers apart.
+    /// Reads the application's file beside the pipeline cache's; one that is missing, foreign or corrupt is a miss.
+    /// `key` tells devices and drivers apart.
     pub(crate) fn open(pipeline_cache: Option<&Path>, key: &str, application: &str) -> History {
         let Some(folder) = pipeline_cache.and_then(|file| file.parent()) else { return History::default() };
         let hash = fnv1a(format!("{key}|{:x}|{application}", table()).as_bytes());
@@ -104,7 +104,8 @@ impl History {
         self.before.iter().map(|known| &known.entry).filter_map(key).collect()
     }
 
-    /// What was used in this process, if any of it was not when this was last asked, or if the next start is to know of this one.
+    /// What was used in this process, if any of it was not when this was last asked, or if the next start is to know of
+    /// this one.
     fn changes(&mut self) -> Option<Changes> {
         let is_new = self.saved < self.now.len() || self.first_start;
         let file = self.file.clone().filter(|_| is_new)?;
@@ -174,7 +175,8 @@ fn read(file: &Path) -> Option<Vec<Known>> {
     disk::read_text(file).and_then(|text| from_text(&text))
 }
 
-/// As many as are remembered: those just used, and then those that are known of old. In a `new_run` these have aged by one.
+/// As many as are remembered: those just used, and then those that are known of old. In a `new_run` these have aged by
+/// one.
 fn with_older(used: Vec<Entry>, older: Vec<Known>, new_run: bool) -> Vec<Known> {
     let mut all: Vec<_> = used.into_iter().map(|entry| Known { entry, unused_runs: 0 }).collect();
     for mut known in older {

@@ -1,5 +1,5 @@
-//! Pipelines by kernel and specialization. Users' go with their kernel; of the engine's own, this many are kept, those used last.
-//! Command slots hold what they have bound, so none goes while work in flight or a plan uses it.
+//! Pipelines by kernel and specialization. Users' go with their kernel; of the engine's own, this many are kept, those
+//! used last. Command slots hold what they have bound, so none goes while work in flight or a plan uses it.
 
 pub(crate) mod parallel;
 
@@ -18,8 +18,8 @@ use crate::vk::device::Device;
 use crate::vk::kernel::{Kernel, KernelWatch};
 use crate::vk::pipeline::{Pipeline, PipelineCache, Slot, SlotKind};
 
-/// The most pipelines of the engine's own that are kept while nothing uses them: several networks' worth. On software drivers each
-/// is some 0.4 MB of machine code.
+/// The most pipelines of the engine's own that are kept while nothing uses them: several networks' worth. On software
+/// drivers each is some 0.4 MB of machine code.
 const MOST: usize = 512;
 
 #[derive(Debug, Default)]
@@ -56,8 +56,8 @@ pub struct PipelineStats {
     pub made: u64,
     /// The time spent making them.
     pub make_us: u64,
-    /// Pipelines that are there: those of users' kernels that live, and at most 512 of the engine's own beside those that plans
-    /// and work in flight use.
+    /// Pipelines that are there: those of users' kernels that live, and at most 512 of the engine's own beside those
+    /// that plans and work in flight use.
     pub live: usize,
     /// Pipelines that were let go: their kernel was dropped, others were used since, or
     /// [`trim`](crate::Accelerator::trim) was called.
@@ -101,8 +101,8 @@ impl Pipelines {
         &self.device
     }
 
-    /// The pipeline to be used. If it is new it is made now, and with it, on several threads, what else the caller is going to ask
-    /// for; that is counted.
+    /// The pipeline to be used. If it is new it is made now, and with it, on several threads, what else the caller is
+    /// going to ask for; that is counted.
     pub(crate) fn get<'k>(
         &self,
         key: &'k PipelineKey,
@@ -175,7 +175,8 @@ impl Pipelines {
         Ok(pipeline)
     }
 
-    /// Lets go of the pipelines of kernels that are gone, and of all but this many of the engine's own, as far as nothing uses them.
+    /// Lets go of the pipelines of kernels that are gone, and of all but this many of the engine's own, as far as
+    /// nothing uses them.
     fn keep(&self, most: usize) {
         let mut gone = Vec::new();
         {

@@ -44,21 +44,22 @@ const SEGMENT_COMMANDS: usize = 32;
 /// - **Inputs** are the tensors that were recorded. Each submission reads their contents at the time of `submit`. So a
 ///   [`write`](Tensor::write) between submissions gives the next one other data, and one in flight keeps its data.
 /// - **Outputs** are the tensors that were kept. Each submission replaces their contents: from then on they hold its
-///   results, and reading them waits for it. Results of an earlier submission are gone, except for a reader that already
-///   works with them (a recording, a read on another thread). To have the results of several submissions side by
-///   side, [`bind`](Plan::bind) other tensors in between.
+///   results, and reading them waits for it. Results of an earlier submission are gone, except for a reader that
+///   already works with them (a recording, a read on another thread). To have the results of several submissions side
+///   by side, [`bind`](Plan::bind) other tensors in between.
 /// - **State**: what the recording [updates](crate::Recording::update) or [assigns](crate::Recording::assign) is
 ///   changed by each submission in turn, in its own memory. A kept tensor may also be bound as an input: then each
 ///   submission reads what the one before has kept, in memory that changes from one to the next.
-/// - **Arguments**: numbers that were [declared](crate::Recording::argument) are [set](Plan::set) from one submission to the next.
-/// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs are
-///   the same memory for all, so that submissions of one plan run one after the other.
+/// - **Arguments**: numbers that were [declared](crate::Recording::argument) are [set](Plan::set) from one submission
+///   to the next.
+/// - **In flight**: it may be submitted while earlier submissions run, as often as one likes. Temporaries and outputs
+///   are the same memory for all, so that submissions of one plan run one after the other.
 ///
-/// Work in flight moves nothing: the queue's order decides when an output of the next submission is overwritten, and so for an
-/// input that is [written](Tensor::write) meanwhile. So a submission encodes and allocates nothing, whether or not a thread waits.
-/// An output moves to another block, and what binds it is encoded for that one, only if something else still needs its old
-/// contents: a read under way, an open recording that uses them, another tensor that is a view of them. (While the plan is
-/// profiled, each submission in flight has an encoded copy of its own, for its timestamps.)
+/// Work in flight moves nothing: the queue's order decides when an output of the next submission is overwritten, and so
+/// for an input that is [written](Tensor::write) meanwhile. So a submission encodes and allocates nothing, whether or
+/// not a thread waits. An output moves to another block, and what binds it is encoded for that one, only if something
+/// else still needs its old contents: a read under way, an open recording that uses them, another tensor that is a view
+/// of them. (While the plan is profiled, each submission in flight has an encoded copy of its own, for its timestamps.)
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -354,8 +355,8 @@ impl Plan {
     /// # Errors
     ///
     /// [`Error::NotInPlan`] if the plan has no such place; [`Error::Type`] and [`Error::Shapes`] if the tensor is not
-    /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and both are outputs or one is updated;
-    /// [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which has no place of its own;
+    /// of the same kind; [`Error::BoundTwice`] if it stands in another place already, and both are outputs or one is
+    /// updated; [`Error::ViewInPlan`] if `recorded` is a kept view of an input, which has no place of its own;
     /// [`Error::ForeignTensor`].
     pub fn bind(&mut self, recorded: &Tensor, tensor: &Tensor) -> Result<()> {
         let op = "bind";
@@ -389,7 +390,8 @@ impl Plan {
             let outputs = self.outputs.len();
             return Err(Error::NotInPlan { op, shape: recorded.shape(), inputs, outputs });
         }
-        // What is kept may be read, too: by then it is what the submission before has kept. The host's memory has no such versions.
+        // What is kept may be read, too: by then it is what the submission before has kept. The host's memory has no
+        // such versions.
         let versions =
             tensor.storage.wrapped().is_none() && !tensor.storage.shares_host_memory(&tensor.storage);
         let clash = self
@@ -460,8 +462,8 @@ impl PlanTensor {
     }
 }
 
-/// The blocks of this submission. Outputs and tensors that are updated are locked from here on, so that no one begins to read contents
-/// that are about to be overwritten.
+/// The blocks of this submission. Outputs and tensors that are updated are locked from here on, so that no one begins
+/// to read contents that are about to be overwritten.
 fn gather<'a>(
     core: &Core,
     compiled: &CompiledGraph,

@@ -1,8 +1,8 @@
 //! The buffer pool: size classes, blocks that come back by themselves, a cap, and statistics.
 //!
-//! A block is in the pool exactly while nothing refers to it: tensors, open recordings and accesses of the host's have a
-//! [`Lease`], submissions in flight a [`Hold`], and the last one to go returns the block. So nothing here has to know what the device
-//! is doing.
+//! A block is in the pool exactly while nothing refers to it: tensors, open recordings and accesses of the host's have
+//! a [`Lease`], submissions in flight a [`Hold`], and the last one to go returns the block. So nothing here has to know
+//! what the device is doing.
 
 mod lease;
 mod shelves;
@@ -27,7 +27,8 @@ pub use self::shelves::PoolStats;
 /// How much of a tensor goes through staging memory in one piece: half a millisecond's worth at 16 GB/s, beside
 /// which a submission costs little.
 pub(crate) const PIECE_BYTES: u64 = 8 << 20;
-/// How much staging memory there is, in use and cached: enough pieces for the host to fill some while the device copies others.
+/// How much staging memory there is, in use and cached: enough pieces for the host to fill some while the device copies
+/// others.
 const STAGING_BYTES: u64 = 8 * PIECE_BYTES;
 
 /// What is left behind each tensor, at the least, when memory checks are on.

@@ -10,11 +10,12 @@ use crate::runtime::recording::Recording;
 use crate::schedule::compiled_graph::CompiledGraph;
 
 impl Recording {
-    /// Makes the pipelines that the recording needs as it is now, so that [`end_recording`](Recording::end_recording) and
-    /// [`into_plan`](Recording::into_plan) have none to make: on several threads, with a word after each.
+    /// Makes the pipelines that the recording needs as it is now, so that [`end_recording`](Recording::end_recording)
+    /// and [`into_plan`](Recording::into_plan) have none to make: on several threads, with a word after each.
     ///
-    /// `progress` is called for every pipeline that is ready, and can end the call by [`ControlFlow::Break`]. Then the recording is unchanged, and what has
-    /// been made stays. The callback is called on this thread, at the beginning, too. Pipelines under way are finished first.
+    /// `progress` is called for every pipeline that is ready, and can end the call by [`ControlFlow::Break`]. Then the
+    /// recording is unchanged, and what has been made stays. The callback is called on this thread, at the beginning,
+    /// too. Pipelines under way are finished first.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -36,8 +37,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`](crate::Error::Cancelled); [`Error::OutOfMemory`](crate::Error::OutOfMemory); what the driver
-    /// says; [`Error::DeviceLost`](crate::Error::DeviceLost).
+    /// [`Error::Cancelled`](crate::Error::Cancelled); [`Error::OutOfMemory`](crate::Error::OutOfMemory); what the
+    /// driver says; [`Error::DeviceLost`](crate::Error::DeviceLost).
     pub fn prepare(&self, mut progress: impl FnMut(PrepareProgress) -> ControlFlow<()>) -> Result<()> {
         self.core.open()?;
         let (graph, tensors) = {
@@ -50,9 +51,9 @@ impl Recording {
 }
 
 impl Plan {
-    /// Has the driver compile what is left to compile before the first submission. The plan's pipelines were made with it, but some drivers
-    /// compile at the first dispatch; on others there is nothing left. As [`Recording::prepare`], which is to be called before
-    /// [`into_plan`](Recording::into_plan) where making pipelines takes the time.
+    /// Has the driver compile what is left to compile before the first submission. The plan's pipelines were made with
+    /// it, but some drivers compile at the first dispatch; on others there is nothing left. As [`Recording::prepare`],
+    /// which is to be called before [`into_plan`](Recording::into_plan) where making pipelines takes the time.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -10,8 +10,8 @@ use crate::error::{ProfileError, Result};
 /// How long a trial waits before it looks again whether a capture has begun.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Held by captures, trials and background work, so that none of them meets another. A capture runs the user's closure: whatever
-/// would wait for its end is refused, since the closure may wait for that in turn.
+/// Held by captures, trials and background work, so that none of them meets another. A capture runs the user's closure:
+/// whatever would wait for its end is refused, since the closure may wait for that in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Quiet {
     held: Mutex<()>,

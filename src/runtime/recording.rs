@@ -66,8 +66,8 @@ pub struct Recording {
     state: RefCell<State>,
 }
 
-/// The state that operations change. It is borrowed for single steps only, and never while code of the caller runs: iterators and
-/// closures that the caller gives are called before a borrow begins, or after it has ended.
+/// The state that operations change. It is borrowed for single steps only, and never while code of the caller runs:
+/// iterators and closures that the caller gives are called before a borrow begins, or after it has ended.
 pub(super) struct State {
     pub(super) graph: Graph,
     /// The tensors that values become.
@@ -81,8 +81,8 @@ pub(super) struct State {
     pub(super) arguments: Vec<Declared>,
     /// Nodes that were inserted before others.
     pub(super) inserted: usize,
-    /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and tensors
-    /// that share one now may part before a plan is submitted.
+    /// The value of each tensor, by its address and its lease's: what was written in between has another lease, and
+    /// tensors that share one now may part before a plan is submitted.
     known: FxHashMap<(usize, usize), ValueId>,
     /// The host's memory that it is to write.
     pub(super) promised: SmallVec<[Lease; 1]>,
@@ -174,8 +174,8 @@ impl Recording {
         Ok(kept)
     }
 
-    /// Makes a value a tensor that outlives the recording. It has contents once the recording has ended. A value that is kept
-    /// twice is two tensors, the second one a copy.
+    /// Makes a value a tensor that outlives the recording. It has contents once the recording has ended. A value that
+    /// is kept twice is two tensors, the second one a copy.
     ///
     /// # Errors
     ///
@@ -198,8 +198,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Errors of memory and of the device, and [`ArgumentError::NoPlan`](crate::error::ArgumentError::NoPlan) if the recording has
-    /// arguments. Kept tensors are then [`Error::Discarded`].
+    /// Errors of memory and of the device, and [`ArgumentError::NoPlan`](crate::error::ArgumentError::NoPlan) if the
+    /// recording has arguments. Kept tensors are then [`Error::Discarded`].
     pub fn end_recording(mut self) -> Result<Submission> {
         self.refuse_arguments("end_recording")?;
         let state = self.state_mut();
@@ -216,8 +216,8 @@ impl Recording {
         Ok(Submission::new(self.core.clone(), submitted?))
     }
 
-    /// Explains what will run if the recording ends now: which operations become one dispatch, where barriers stand, and which
-    /// values are stored where. Nothing is done yet, and the recording goes on.
+    /// Explains what will run if the recording ends now: which operations become one dispatch, where barriers stand,
+    /// and which values are stored where. Nothing is done yet, and the recording goes on.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -347,8 +347,8 @@ impl Recording {
         self.graph().bytes(id)
     }
 
-    /// The value whose memory this one has, and whether that memory can become a tensor's: an operation writes it, and no
-    /// tensor has it yet.
+    /// The value whose memory this one has, and whether that memory can become a tensor's: an operation writes it, and
+    /// no tensor has it yet.
     pub(super) fn keepable(&self, id: ValueId) -> (ValueId, bool) {
         let graph = self.graph();
         let root = graph.root(id);

@@ -1,6 +1,6 @@
-//! How host data gets to device memory and back: in place where the memory is mapped, otherwise in pieces through staging
-//! blocks of the pool. Several pieces are under way at a time, so that the host's copying and the device's overlap, and there
-//! are never more of them than the pool's bound allows, however large a tensor is.
+//! How host data gets to device memory and back: in place where the memory is mapped, otherwise in pieces through
+//! staging blocks of the pool. Several pieces are under way at a time, so that the host's copying and the device's
+//! overlap, and there are never more of them than the pool's bound allows, however large a tensor is.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -17,8 +17,8 @@ use crate::vk::command::{Barrier, Bound};
 const READ_AHEAD: usize = 3;
 
 impl Core {
-    /// Copies host data to a block, and says what it holds then. Waits only if there is as much in staging memory as there may
-    /// be, for the oldest of that.
+    /// Copies host data to a block, and says what it holds then. Waits only if there is as much in staging memory as
+    /// there may be, for the oldest of that.
     pub(crate) fn fill_from(&self, lease: &Lease, mode: WriteMode, data: &[u8]) -> Result<Contents> {
         let _span = self.profiler.span("upload");
         self.counters.bytes_up.fetch_add(data.len() as u64, Ordering::Relaxed);
@@ -30,8 +30,8 @@ impl Core {
         copied.unwrap_or(Err(Error::Closed)).map(|()| Contents::Host)
     }
 
-    /// The same with what a closure writes: straight into mapped memory, unless the host can't reach the block, or must not, and no
-    /// single piece of staging memory holds so much.
+    /// The same with what a closure writes: straight into mapped memory, unless the host can't reach the block, or must
+    /// not, and no single piece of staging memory holds so much.
     pub(crate) fn fill_with(
         &self,
         lease: &Lease,

@@ -1,9 +1,9 @@
 //! Tensors that recordings and plans update: their versions while a recording is open. Their memory is `updated.rs`.
 //!
-//! An update goes to the tensor as the submission finds it, so that submissions which update one tensor take effect in their order. It
-//! is written in the tensor's own memory, whatever work is in flight. If something still needs the old contents as they are (an open
-//! recording that captured them, a read of the host's under way, another tensor that is a view), the tensor moves to other memory, and what
-//! the update leaves is copied there by a submission in front.
+//! An update goes to the tensor as the submission finds it, so that submissions which update one tensor take effect in
+//! their order. It is written in the tensor's own memory, whatever work is in flight. If something still needs the old
+//! contents as they are (an open recording that captured them, a read of the host's under way, another tensor that is a
+//! view), the tensor moves to other memory, and what the update leaves is copied there by a submission in front.
 
 use std::sync::Arc;
 
@@ -108,7 +108,8 @@ impl Recording {
         state.is_some() && state == self.known_state(storage)
     }
 
-    /// The value, or a copy that was made before an update if it is the contents of a tensor that have been updated since.
+    /// The value, or a copy that was made before an update if it is the contents of a tensor that have been updated
+    /// since.
     pub(crate) fn as_of_call(&self, id: ValueId) -> Result<ValueId> {
         let (state, root) = {
             let graph = self.graph();

@@ -17,10 +17,10 @@ use crate::vk::process;
 
 /// A dense, row-major tensor in device memory.
 ///
-/// A handle: clones and reshapes share the contents, and the memory goes back to the pool when the last of them and
-/// the last submission that uses it are gone. Ops on a tensor never change it. [`write`](Tensor::write) does, and so do
-/// [`Recording::update`](crate::Recording::update) and [`Recording::assign`](crate::Recording::assign): what was recorded before sees
-/// the old contents.
+/// A handle: clones and reshapes share the contents, and the memory goes back to the pool when the last of them and the
+/// last submission that uses it are gone. Ops on a tensor never change it. [`write`](Tensor::write) does, and so do
+/// [`Recording::update`](crate::Recording::update) and [`Recording::assign`](crate::Recording::assign): what was
+/// recorded before sees the old contents.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -114,7 +114,8 @@ impl Storage {
         self.state.lock().check_assignable(op, shape)
     }
 
-    /// Locks the tensor to update it; `None` while another thread writes it. Its old contents must be there if they are read.
+    /// Locks the tensor to update it; `None` while another thread writes it. Its old contents must be there if they are
+    /// read.
     pub(crate) fn try_lock_state(
         &self,
         op: &'static str,
@@ -138,9 +139,9 @@ impl Storage {
         }
     }
 
-    /// The memory that the tensor stays in when the host overwrites it: what nothing else refers to, and in a plan what work in
-    /// flight alone refers to, so that what is encoded for it stays right. It is taken out, so that the host's closure runs under
-    /// no lock.
+    /// The memory that the tensor stays in when the host overwrites it: what nothing else refers to, and in a plan what
+    /// work in flight alone refers to, so that what is encoded for it stays right. It is taken out, so that the host's
+    /// closure runs under no lock.
     fn take_replaceable(&self, op: &'static str, shape: Shape) -> Result<Option<InPlace<'_>>> {
         let mut state = self.state.lock();
         if matches!(state.contents, Contents::Recorded | Contents::Planned) {
@@ -217,8 +218,8 @@ impl InPlace<'_> {
 }
 
 impl Drop for InPlace<'_> {
-    /// Gives the tensor back if the write has failed: as it was, where staging memory was all that is written, and without
-    /// contents, where the block itself may be half written.
+    /// Gives the tensor back if the write has failed: as it was, where staging memory was all that is written, and
+    /// without contents, where the block itself may be half written.
     fn drop(&mut self) {
         if process::is_forked() {
             return;
@@ -423,8 +424,8 @@ impl Tensor {
         Ok(Tensor { storage: self.storage.clone(), shape })
     }
 
-    /// The contents. Waits for the submission that writes them, and for no other. Where the host can't reach the device's
-    /// memory, they come through staging memory, some pieces of 8 MiB at a time.
+    /// The contents. Waits for the submission that writes them, and for no other. Where the host can't reach the
+    /// device's memory, they come through staging memory, some pieces of 8 MiB at a time.
     ///
     /// # Errors
     ///
@@ -451,10 +452,10 @@ impl Tensor {
     /// Overwrites the contents. Does not wait for work that uses the old contents, which keeps them. It may wait for
     /// staging memory, as [`upload`](Accelerator::upload) says.
     ///
-    /// Where nothing uses the tensor, its memory is written in place. Where work in flight does, a tensor that stands in a
-    /// [`Plan`](crate::Plan) stays in its memory: the new contents go through staging memory, and a copy that is queued behind that
-    /// work brings them there, so that the plan is not encoded again. Any other tensor gets other memory, and so does one whose
-    /// contents an open recording, a read under way or another tensor still needs.
+    /// Where nothing uses the tensor, its memory is written in place. Where work in flight does, a tensor that stands
+    /// in a [`Plan`](crate::Plan) stays in its memory: the new contents go through staging memory, and a copy that is
+    /// queued behind that work brings them there, so that the plan is not encoded again. Any other tensor gets other
+    /// memory, and so does one whose contents an open recording, a read under way or another tensor still needs.
     ///
     /// While one thread writes, others that read the tensor or use it in an op get the old contents or wait for the
     /// new ones; of two that write at once, the last one to end wins. Without memory for the new contents, the old ones

@@ -21,8 +21,8 @@ use crate::vk::process;
 use crate::vk::queue::Queue;
 use crate::vk::raw::TimelinePoint;
 
-/// Queued uploads of this many bytes are submitted alone, without waiting for the next submission: the device then copies while
-/// the host fills the next pieces.
+/// Queued uploads of this many bytes are submitted alone, without waiting for the next submission: the device then
+/// copies while the host fills the next pieces.
 const PENDING_UPLOAD_BYTES: u64 = 2 * PIECE_BYTES;
 /// The same, by number: each upload holds a block of staging memory, however small it is.
 const PENDING_UPLOADS: usize = 256;
@@ -175,7 +175,8 @@ impl Timeline {
     }
 
     /// Resets slots whose work is done, so that the next recording finds one clean: before a wait, when the device is
-    /// busy and the CPU is not. A reset takes a driver about a quarter of the time that recording took (`bench record_dispatch`).
+    /// busy and the CPU is not. A reset takes a driver about a quarter of the time that recording took (`bench
+    /// record_dispatch`).
     fn clean_slots(&self) -> Result<()> {
         loop {
             let Some(mut slot) = self.state.lock().used_slots.pop() else { return Ok(()) };
@@ -257,7 +258,8 @@ impl Timeline {
         self.submit(Job::plain(slot, Vec::new())).map(drop)
     }
 
-    /// Waits until the copies that were queued to a block are done. The caller has a lease on it, so that no others come.
+    /// Waits until the copies that were queued to a block are done. The caller has a lease on it, so that no others
+    /// come.
     pub(crate) fn wait_uploaded(&self, to: &Lease) -> Result<()> {
         if self.uploads_to(to) {
             self.flush_uploads()?;

@@ -1,4 +1,5 @@
-//! The memory of tensors that recordings and plans update: locked, and moved where something still needs the old contents.
+//! The memory of tensors that recordings and plans update: locked, and moved where something still needs the old
+//! contents.
 
 use std::sync::Arc;
 
@@ -93,8 +94,8 @@ impl<'a> LockedStates<'a> {
     }
 }
 
-/// The memory in which a tensor is updated: its own, or other memory if something needs the old contents. The second is the old
-/// memory, if it is to be copied. `own` leases on it are the submission's.
+/// The memory in which a tensor is updated: its own, or other memory if something needs the old contents. The second is
+/// the old memory, if it is to be copied. `own` leases on it are the submission's.
 pub(crate) fn place(
     core: &Core,
     locked: &LockedOutput<'_>,
@@ -108,8 +109,8 @@ pub(crate) fn place(
     Ok((lease, locked.lease().filter(|_| reads_old).cloned()))
 }
 
-/// Locks tensors to update them, in one order for all threads. Waits for writes in place on other threads while nothing is locked. Gives
-/// them in the order of the requests.
+/// Locks tensors to update them, in one order for all threads. Waits for writes in place on other threads while nothing
+/// is locked. Gives them in the order of the requests.
 fn lock_all<'a>(op: &'static str, requests: &[(&'a Storage, Shape, bool)]) -> Result<Vec<LockedOutput<'a>>> {
     let mut order: SmallVec<[usize; 8]> = (0..requests.len()).collect();
     order.sort_unstable_by_key(|&i| std::ptr::from_ref(requests[i].0).addr());

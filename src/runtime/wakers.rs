@@ -55,8 +55,8 @@ impl Clone for WaitingPlace {
 }
 
 impl Wakers {
-    /// Wakes the task once the number is reached or the device is lost; at once if there can be no thread. A future that waits
-    /// already is woken by this waker only, from now on.
+    /// Wakes the task once the number is reached or the device is lost; at once if there can be no thread. A future
+    /// that waits already is woken by this waker only, from now on.
     pub(crate) fn register(&self, core: &Arc<Core>, place: &mut WaitingPlace, value: u64, waker: &Waker) {
         let mut state = self.shared.state.lock();
         if let Some(known) = state.waiting.iter_mut().find(|waiting| Some(waiting.future) == place.0) {

@@ -54,8 +54,8 @@ pub(crate) struct Amount {
     pub(crate) bytes: u64,
 }
 
-/// A lowered graph with its assignment of memory and its barriers. It has no operations any more. Blocks are numbered: first the tensors
-/// that are read as they were captured, then those that are updated, then a block per slot.
+/// A lowered graph with its assignment of memory and its barriers. It has no operations any more. Blocks are numbered:
+/// first the tensors that are read as they were captured, then those that are updated, then a block per slot.
 #[derive(Debug)]
 pub(crate) struct CompiledGraph {
     pub(crate) lowered: Lowered,
@@ -81,7 +81,8 @@ impl CompiledGraph {
         captured: usize,
     ) -> Result<CompiledGraph> {
         drop_unneeded(&mut graph);
-        // Together, operations may ask more of bindings than each of them alone, which was checked when it was recorded.
+        // Together, operations may ask more of bindings than each of them alone, which was checked when it was
+        // recorded.
         let limit = catalog.limits.storage_range_bytes;
         let large =
             |graph: &Graph| graph.values.iter().any(|v| v.dtype.storage_bytes(v.shape.elements()) > limit);
@@ -226,8 +227,8 @@ mod tests {
     #[test]
     fn a_chain_of_any_size_lives_in_one_slot() {
         const MANY: usize = 1 << 18;
-        // With the elements that fill no workgroup in a dispatch of their own, the rest of the slot is visible to both where
-        // views span all of it, and a barrier stands between them.
+        // With the elements that fill no workgroup in a dispatch of their own, the rest of the slot is visible to both
+        // where views span all of it, and a barrier stands between them.
         for (variant, elements, nodes, barriers) in [
             ("texel-64x8", MANY, 10, 9),
             ("texel-64x8", MANY + 1, 20, 18),

@@ -1,5 +1,5 @@
-//! Random graphs mean the same before and after fusion, and in the memory that they are given. No device: `interpreter.rs` runs
-//! them.
+//! Random graphs mean the same before and after fusion, and in the memory that they are given. No device:
+//! `interpreter.rs` runs them.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -26,8 +26,8 @@ use crate::schedule::interpreter::run;
 use crate::schedule::memory::assign;
 use crate::shape::{DType, MAX_RANK, Shape};
 
-/// A graph that grows by random nodes. All its extents are powers of one side, so that shapes meet often and a value can
-/// be read in many layouts by an elementwise op of its own shape.
+/// A graph that grows by random nodes. All its extents are powers of one side, so that shapes meet often and a value
+/// can be read in many layouts by an elementwise op of its own shape.
 struct Growing {
     build: Build,
     state: u64,
@@ -432,7 +432,8 @@ impl Tally {
     }
 }
 
-/// A command for each node, with the values that it touches: an output may be written over what is read element for element.
+/// A command for each node, with the values that it touches: an output may be written over what is read element for
+/// element.
 fn commands(graph: &Graph) -> Vec<Command> {
     let command = |node: &Node| {
         let mut accesses = SmallVec::new();

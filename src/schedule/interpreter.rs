@@ -1,9 +1,10 @@
-//! An interpreter of graphs, for tests: its nodes run on the CPU one after the other, before or after fusion, with memory of its
-//! own for each value or as it is assigned.
+//! An interpreter of graphs, for tests: its nodes run on the CPU one after the other, before or after fusion, with
+//! memory of its own for each value or as it is assigned.
 //!
-//! Operations are hashes of their operands, so that whatever is left out, exchanged, or taken from another place changes a
-//! result. What a device would get wrong without a word is a panic here: elements that were not written or that another
-//! value was written over, a value that one node reads and writes, and a read or write that the node does not name.
+//! Operations are hashes of their operands, so that whatever is left out, exchanged, or taken from another place
+//! changes a result. What a device would get wrong without a word is a panic here: elements that were not written or
+//! that another value was written over, a value that one node reads and writes, and a read or write that the node does
+//! not name.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,8 +22,8 @@ use crate::ir::value::{Origin, TensorVersion, ValueId};
 use crate::schedule::memory::{Assignment, Home};
 use crate::shape::{Format, MAX_RANK, Shape};
 
-/// Runs the graph and gives the contents of the values that are kept. `memory` is what they are assigned, and a command for each node
-/// that says what may be written over.
+/// Runs the graph and gives the contents of the values that are kept. `memory` is what they are assigned, and a command
+/// for each node that says what may be written over.
 pub(super) fn run(graph: &Graph, memory: Option<(&Assignment, &[Command])>) -> Vec<Vec<u32>> {
     let mut machine = Interpreter::new(graph, memory.map(|(assignment, _)| assignment));
     for (i, node) in graph.nodes.iter().enumerate() {

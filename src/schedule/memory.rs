@@ -1,13 +1,13 @@
 //! Assignment of memory: a pure function from lifetimes to slots.
 //!
-//! Tensors from outside stay where they are, updated ones too. Values that are kept get a block of their own. Temporaries share slots where their lives don't overlap. Sharing
-//! makes the second tenant's writer wait for the first tenant's readers, so a slot is taken over only if a barrier
-//! stands between them in any case; independent branches are never serialised. When memory is short, `tight`
-//! gives that up.
+//! Tensors from outside stay where they are, updated ones too. Values that are kept get a block of their own.
+//! Temporaries share slots where their lives don't overlap. Sharing makes the second tenant's writer wait for the first
+//! tenant's readers, so a slot is taken over only if a barrier stands between them in any case; independent branches
+//! are never serialised. When memory is short, `tight` gives that up.
 //!
-//! An input whose only reader is one command that reads it element for element is overwritten in place: a chain of elementwise
-//! commands lives in one slot, and if its end is kept, in that one's block. Commands that carry out one operation for some elements
-//! each count as one here.
+//! An input whose only reader is one command that reads it element for element is overwritten in place: a chain of
+//! elementwise commands lives in one slot, and if its end is kept, in that one's block. Commands that carry out one
+//! operation for some elements each count as one here.
 
 use crate::ir::command::Lowered;
 use crate::ir::value::{Access, Origin, StateId, ValueId};
@@ -116,7 +116,8 @@ fn outer_homes(lowered: &Lowered, lives: &Lives) -> Assignment {
         }
     }
     for id in 0..lowered.values.len() {
-        // A kept value's block has no other use before its writer runs: what that writes over may live there, and so on.
+        // A kept value's block has no other use before its writer runs: what that writes over may live there, and so
+        // on.
         let (home, mut at) = (out.homes[id], id as ValueId);
         while let Some(earlier) = lives.writer(at).and_then(|i| lives.overwritten(lowered, i, at)) {
             if !matches!(home, Home::Slot(_)) || out.homes[earlier as usize] != Home::None {
@@ -191,7 +192,8 @@ impl Lives {
         temporary && self.last_use[id as usize] == command
     }
 
-    /// A value of the same size that a command's operation may write `result` over: it alone reads it, element for element.
+    /// A value of the same size that a command's operation may write `result` over: it alone reads it, element for
+    /// element.
     fn overwritten(&self, lowered: &Lowered, i: usize, result: ValueId) -> Option<ValueId> {
         let first = self.op_start[i];
         let commands = first + self.op_start[first..].iter().take_while(|start| **start == first).count();
@@ -272,8 +274,8 @@ mod tests {
         assert_eq!(assignment.homes[input as usize], Home::Tensor(0), "tensors are never written over");
     }
 
-    /// An operation in two commands, of the first elements and of the others, that reads the first of its operands element for
-    /// element.
+    /// An operation in two commands, of the first elements and of the others, that reads the first of its operands
+    /// element for element.
     fn in_windows(lowered: &mut Lowered, reads: &[ValueId], write: ValueId, reads_window: bool) {
         let (bytes, cut) = (lowered.values.bytes(write), 4 * 900);
         for (offset, end) in [(0, cut), (cut, bytes)] {

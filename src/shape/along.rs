@@ -52,8 +52,8 @@ impl From<i32> for Along {
     }
 }
 
-/// The axis that is sorted along, and the order. An integer stands for an axis, in ascending order; negative ones count from the
-/// end.
+/// The axis that is sorted along, and the order. An integer stands for an axis, in ascending order; negative ones count
+/// from the end.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {

@@ -29,8 +29,8 @@ impl Bf16 {
         self.0
     }
 
-    /// The nearest, ties to even; from 3.3961776e38 on infinity. Of a NaN the upper bits stay, and it is a quiet one. As kernels
-    /// do it, in `glsl/lib/packed_store.glsl`.
+    /// The nearest, ties to even; from 3.3961776e38 on infinity. Of a NaN the upper bits stay, and it is a quiet one.
+    /// As kernels do it, in `glsl/lib/packed_store.glsl`.
     pub fn from_f32(value: f32) -> Bf16 {
         let bits = value.to_bits();
         if value.is_nan() {

@@ -26,7 +26,8 @@ pub(crate) fn broadcast(op: &'static str, lhs: Shape, rhs: Shape) -> Result<Shap
     Shape::new(&extents[..rank]).ok_or(Error::Rank { op, rank })
 }
 
-/// The stride with which neighbouring dimensions of these strides are walked through as if they were one; `None` if that can't be.
+/// The stride with which neighbouring dimensions of these strides are walked through as if they were one; `None` if
+/// that can't be.
 pub(crate) fn stride_along(extents: &[usize], strides: &[u32]) -> Option<u32> {
     let mut walked: Option<(u32, u64)> = None;
     for (&extent, &stride) in extents.iter().zip(strides).rev().filter(|(extent, _)| **extent != 1) {

@@ -4,10 +4,11 @@ use std::fmt;
 
 /// What a tensor's elements are.
 ///
-/// The types of less than four bytes are packed: two or four elements to a 32-bit word, on every device. Kernels widen them as
-/// they load and narrow them as they store: floats compute in f32 and round to the nearest (ties to even), integers compute
-/// in 32 bits and wrap. Where an operation says f32, it takes f16 and bf16, too; so i32 stands for i16 and i8, and u32 for u16
-/// and u8. Operations other than elementwise ones, matmul and convolutions take a dispatch or two more.
+/// The types of less than four bytes are packed: two or four elements to a 32-bit word, on every device. Kernels widen
+/// them as they load and narrow them as they store: floats compute in f32 and round to the nearest (ties to even),
+/// integers compute in 32 bits and wrap. Where an operation says f32, it takes f16 and bf16, too; so i32 stands for i16
+/// and i8, and u32 for u16 and u8. Operations other than elementwise ones, matmul and convolutions take a dispatch or
+/// two more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {

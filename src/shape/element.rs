@@ -16,8 +16,8 @@ mod sealed {
     }
 }
 
-/// Rust types that a tensor's elements can be read and written as: `f32`, [`F16`], [`Bf16`], `i32`, `i16`, `i8`, `u32`, `u16`,
-/// `u8` and [`Bool`]; with the feature `half` also `half::f16` and `half::bf16`.
+/// Rust types that a tensor's elements can be read and written as: `f32`, [`F16`], [`Bf16`], `i32`, `i16`, `i8`, `u32`,
+/// `u16`, `u8` and [`Bool`]; with the feature `half` also `half::f16` and `half::bf16`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type of tensors",
     label = "expected `f32`, `F16`, `Bf16`, `i32`, `i16`, `i8`, `u32`, `u16`, `u8` or `Bool`",

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A truth value in a byte: what tensors of [`DType::Bool`](crate::DType::Bool) are made of. Rust's own `bool` can't be read from
-/// memory that a device has written, since it must be 0 or 1; here every byte but 0 is true.
+/// A truth value in a byte: what tensors of [`DType::Bool`](crate::DType::Bool) are made of. Rust's own `bool` can't be
+/// read from memory that a device has written, since it must be 0 or 1; here every byte but 0 is true.
 ///
 /// A slice of bytes can be cast to a slice of these, or back, with `bytemuck`.
 ///

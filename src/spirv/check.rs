@@ -1,6 +1,6 @@
-//! Whether an untrusted module has the form that drivers take for granted: SPIR-V whose instructions are whole, whose ids are
-//! defined, whose values have the types that their uses ask for, whose control flow leads where it may, and whose blocks lie in memory
-//! as they say. For kernels alone: what those have no use for is refused by its name.
+//! Whether an untrusted module has the form that drivers take for granted: SPIR-V whose instructions are whole, whose
+//! ids are defined, whose values have the types that their uses ask for, whose control flow leads where it may, and
+//! whose blocks lie in memory as they say. For kernels alone: what those have no use for is refused by its name.
 //!
 //! `guard.rs` comes after this, and counts on it.
 

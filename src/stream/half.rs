@@ -44,8 +44,8 @@ impl StreamControl {
     }
 
     /// Ends it at once: a push or a pop that waits, and every later one, is
-    /// [`StreamError::Cancelled`](crate::error::StreamError::Cancelled). (A pop that waits for the device returns when the batch is done.)
-    /// Batches that were popped stay valid; the others are lost.
+    /// [`StreamError::Cancelled`](crate::error::StreamError::Cancelled). (A pop that waits for the device returns when
+    /// the batch is done.) Batches that were popped stay valid; the others are lost.
     pub fn cancel(&self) {
         self.shared.end(|ends| ends.cancelled = true);
     }
@@ -56,7 +56,8 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// As [`Stream::push`](crate::Stream::push), and [`StreamError::Closed`](crate::error::StreamError::Closed) if the consumer is gone.
+    /// As [`Stream::push`](crate::Stream::push), and [`StreamError::Closed`](crate::error::StreamError::Closed) if the
+    /// consumer is gone.
     pub fn push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
         self.shared.push(fill)
     }
@@ -102,7 +103,8 @@ impl Consumer {
         self.shared.pop(None)
     }
 
-    /// As [`pop`](Consumer::pop), but returns after a time limit. Nothing has changed then, and a later pop gets the batch.
+    /// As [`pop`](Consumer::pop), but returns after a time limit. Nothing has changed then, and a later pop gets the
+    /// batch.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! Streams: slots in rotation, so that the host prepares and consumes while the device works.
 //!
-//! This module owns the slots, their order, and the report of waiting times. It takes a recording and a number of slots, and
-//! returns two ends: one that fills slots, and one that returns batches in order. Each slot is a submission of one plan.
+//! This module owns the slots, their order, and the report of waiting times. It takes a recording and a number of
+//! slots, and returns two ends: one that fills slots, and one that returns batches in order. Each slot is a submission
+//! of one plan.
 
 mod batch;
 mod half;
@@ -30,7 +31,8 @@ pub use slot::Slot;
 
 /// The default number of slots: one is prepared, one runs, one is consumed.
 const SLOTS: usize = 3;
-/// The maximum. More than a few slots only take memory: results come in order, and each slot has its own inputs and outputs.
+/// The maximum. More than a few slots only take memory: results come in order, and each slot has its own inputs and
+/// outputs.
 const MOST_SLOTS: usize = 1024;
 
 impl Accelerator {
@@ -58,8 +60,8 @@ struct Input {
 }
 
 impl StreamBuilder {
-    /// The number of batches that may be in flight: 3 by default, and at most 1024. Each slot has inputs and outputs of its own; the
-    /// memory of temporaries is shared.
+    /// The number of batches that may be in flight: 3 by default, and at most 1024. Each slot has inputs and outputs of
+    /// its own; the memory of temporaries is shared.
     pub fn slots(mut self, slots: usize) -> StreamBuilder {
         self.slots = slots;
         self
@@ -77,7 +79,8 @@ impl StreamBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the operations; [`StreamError::NoSlots`] and [`StreamError::TooManySlots`]; errors of memory and of the device.
+    /// Those of the operations; [`StreamError::NoSlots`] and [`StreamError::TooManySlots`]; errors of memory and of the
+    /// device.
     pub fn record<V: IntoIterator<Item = Value>>(
         self,
         record: impl FnOnce(&Recording, &[Tensor]) -> Result<V>,
@@ -150,8 +153,8 @@ impl StreamBuilder {
 /// # Ok(()) }
 /// ```
 ///
-/// Dropping a stream does not wait. Batches that were not popped are lost, and memory is released when the device is done
-/// with it.
+/// Dropping a stream does not wait. Batches that were not popped are lost, and memory is released when the device is
+/// done with it.
 pub struct Stream {
     shared: Arc<Shared>,
 }
@@ -168,8 +171,8 @@ impl Stream {
     /// # Errors
     ///
     /// [`StreamError::Full`] if every slot holds a batch; what the closure returns; [`StreamError::NotFilled`] if it
-    /// left an input out; errors of the device. Then the batch is not pushed, and earlier ones are unchanged. The same holds
-    /// if the closure panics.
+    /// left an input out; errors of the device. Then the batch is not pushed, and earlier ones are unchanged. The same
+    /// holds if the closure panics.
     pub fn push(&mut self, fill: impl FnOnce(&mut Slot<'_>) -> Result<()>) -> Result<()> {
         if self.try_push(fill)? { Ok(()) } else { Err(StreamError::Full { slots: self.slots() }.into()) }
     }
@@ -274,13 +277,13 @@ impl Stream {
         self.shared.stats()
     }
 
-    /// A report on a profiled run of the stream: how busy the device was, and what it waited for otherwise. The run is the
-    /// result of [`Session::finish`](crate::profile::Session::finish), and contains the stream's batches.
+    /// A report on a profiled run of the stream: how busy the device was, and what it waited for otherwise. The run is
+    /// the result of [`Session::finish`](crate::profile::Session::finish), and contains the stream's batches.
     ///
     /// # Errors
     ///
-    /// [`ProfileError::NotProfiled`](crate::error::ProfileError::NotProfiled) if no batch of the stream ran in it, or the
-    /// clocks of host and device can't be compared.
+    /// [`ProfileError::NotProfiled`](crate::error::ProfileError::NotProfiled) if no batch of the stream ran in it, or
+    /// the clocks of host and device can't be compared.
     pub fn report(&self, run: &Run) -> Result<StreamReport> {
         self.shared.report(run)
     }

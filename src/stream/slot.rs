@@ -64,8 +64,8 @@ impl<'a> Slot<'a> {
     ///
     /// # Errors
     ///
-    /// [`StreamError::NoSuchInput`]; [`Error::Input`] with [`Error::Type`], or with [`Error::Incomplete`] if the closure leaves
-    /// elements unwritten.
+    /// [`StreamError::NoSuchInput`]; [`Error::Input`] with [`Error::Type`], or with [`Error::Incomplete`] if the
+    /// closure leaves elements unwritten.
     pub fn fill<T: Element>(
         &mut self,
         input: usize,

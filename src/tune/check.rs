@@ -1,5 +1,5 @@
-//! Whether a result is right, for a fraction of the work that it took, after Freivalds: weighted sums of the result must be
-//! what the operation makes of weighted sums of an operand.
+//! Whether a result is right, for a fraction of the work that it took, after Freivalds: weighted sums of the result
+//! must be what the operation makes of weighted sums of an operand.
 
 use super::numbers::numbers;
 
@@ -75,8 +75,8 @@ pub(super) fn is_attention([heads, tokens, depth]: [usize; 3], [q, k, v]: [&[f32
         })
 }
 
-/// Whether `y` is the convolution of `x` with kernels `w`: channels of the result, weighted and added up, must be what the
-/// kernels, weighted and added up, make of the input.
+/// Whether `y` is the convolution of `x` with kernels `w`: channels of the result, weighted and added up, must be what
+/// the kernels, weighted and added up, make of the input.
 pub(super) fn is_convolution(images: Images, x: &[f32], w: &[f32], y: &[f32]) -> bool {
     let Images { groups, channels, rows, size } = images;
     let (pixels, depth) = (size * size, channels * TAPS * TAPS);

@@ -1,8 +1,9 @@
 //! Tuning: every variant that the device can run is measured on it, and what is best for a class of shapes is used from
 //! then on and kept on disk.
 //!
-//! This module owns the problems that candidates are measured on, the check of their results and the choice of a winner. It takes an
-//! accelerator, and gives winners to its catalog. It has no kernel of its own and no threshold: what is faster is measured.
+//! This module owns the problems that candidates are measured on, the check of their results and the choice of a
+//! winner. It takes an accelerator, and gives winners to its catalog. It has no kernel of its own and no threshold:
+//! what is faster is measured.
 
 mod check;
 mod numbers;
@@ -48,11 +49,12 @@ struct Contest {
 }
 
 impl Accelerator {
-    /// Measures the candidates of every kernel family for every class of shapes on this device, one at a time by the device's
-    /// own clock, and uses the best from now on; the next start uses them, too. A candidate whose result is wrong is out.
+    /// Measures the candidates of every kernel family for every class of shapes on this device, one at a time by the
+    /// device's own clock, and uses the best from now on; the next start uses them, too. A candidate whose result is
+    /// wrong is out.
     ///
-    /// `progress` is called for every candidate and can end the tuning by [`ControlFlow::Break`]; nothing is changed then.
-    /// Other threads may go on using the accelerator, though both will be slower, and times worth less.
+    /// `progress` is called for every candidate and can end the tuning by [`ControlFlow::Break`]; nothing is changed
+    /// then. Other threads may go on using the accelerator, though both will be slower, and times worth less.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {

@@ -1,5 +1,5 @@
-//! Problems on which candidates are measured: for every family and class a shape in the middle of it, with operands that are the same in
-//! every run, and a check of the result against f64.
+//! Problems on which candidates are measured: for every family and class a shape in the middle of it, with operands
+//! that are the same in every run, and a check of the result against f64.
 
 use super::check::{Images, TAPS, is_attention, is_convolution, is_matmul};
 use super::numbers::numbers;

@@ -30,7 +30,8 @@ impl TuneOptions {
     }
 
     /// Tunes this family, and others that are named in the same way; names as in
-    /// [`Accelerator::variants`](crate::Accelerator::variants). Without it all are, but those whose variant the [`Config`](crate::Config) names.
+    /// [`Accelerator::variants`](crate::Accelerator::variants). Without it all are, but those whose variant the
+    /// [`Config`](crate::Config) names.
     pub fn family(mut self, name: &str) -> TuneOptions {
         self.families.push(name.to_owned());
         self

@@ -1,7 +1,7 @@
 //! By what kernels are shaped for one GPU and for another: a table by vendor, with reasons.
 //!
-//! No figure here was timed on a card. They follow from registers, spills and occupancy as the vendors' compilers tell them
-//! (`./dev isa`, docs/gpus.md). A device that the table does not know gets the row that asks for least.
+//! No figure here was timed on a card. They follow from registers, spills and occupancy as the vendors' compilers tell
+//! them (`./dev isa`, docs/gpus.md). A device that the table does not know gets the row that asks for least.
 
 use super::kind::DeviceKind;
 use super::limits::Limits;
@@ -36,15 +36,17 @@ struct Row {
     accumulators: u32,
 }
 
-/// RDNA takes 32 lanes, GCN and CDNA have only 64. A lane has up to 256 registers (`ACO` gives 120 to the tile with 64 sums).
+/// RDNA takes 32 lanes, GCN and CDNA have only 64. A lane has up to 256 registers (`ACO` gives 120 to the tile with 64
+/// sums).
 const AMD: Row =
     Row { vendor: 0x1002, lanes: Width::Lanes(32), crowded_lanes: Width::Lanes(32), accumulators: 64 };
 
 /// A lane has up to 255 registers. NAK gives 120 to the tile with 64 sums, for 16 warps.
 const NVIDIA: Row = Row { vendor: 0x10de, ..AMD };
 
-/// A hardware thread has 128 registers, each as wide as the narrowest subgroup (8 lanes, 16 on Xe2). So a lane has 128 words in
-/// that, 64 in twice as many lanes, 32 in four times as many. The tile with 64 sums spills 147 times at 128 words.
+/// A hardware thread has 128 registers, each as wide as the narrowest subgroup (8 lanes, 16 on Xe2). So a lane has 128
+/// words in that, 64 in twice as many lanes, 32 in four times as many. The tile with 64 sums spills 147 times at 128
+/// words.
 const INTEL: Row =
     Row { vendor: 0x8086, lanes: Width::Lanes(16), crowded_lanes: Width::Narrowest, accumulators: 32 };
 
@@ -63,7 +65,8 @@ const UNKNOWN: Row = Row { vendor: 0, ..APPLE };
 
 const ROWS: [Row; 7] = [AMD, NVIDIA, INTEL, APPLE, QUALCOMM, LAVAPIPE, SWIFTSHADER];
 
-/// Workgroups for each core (compute unit, multiprocessor): two, so that one computes while the other waits at a barrier.
+/// Workgroups for each core (compute unit, multiprocessor): two, so that one computes while the other waits at a
+/// barrier.
 const GROUPS_PER_CORE: u64 = 2;
 /// For a card that does not tell its cores: as many as for 64 of them.
 const GROUPS_OF_A_CARD: u64 = 128;

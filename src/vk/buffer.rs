@@ -104,7 +104,8 @@ fn memory_type(
         .map(|(_, std::cmp::Reverse(i))| i as u32)
 }
 
-/// The bytes of the heap that memory of a kind comes from, and what the system grants this process of them, where it says.
+/// The bytes of the heap that memory of a kind comes from, and what the system grants this process of them, where it
+/// says.
 pub(crate) fn heap_and_budget(device: &Device, kind: MemoryKind) -> (u64, Option<u64>) {
     let index = memory_type(&device.memory_types, &device.heaps, kind, u32::MAX);
     index.map_or((0, None), |index| device.heap_and_budget(index))

@@ -106,7 +106,8 @@ impl CommandSlot {
         check("vkResetCommandPool", reset)
     }
 
-    /// Pipelines may go from now on. Contract 4: nothing of it may be pending, and it is reset before it is recorded or submitted again.
+    /// Pipelines may go from now on. Contract 4: nothing of it may be pending, and it is reset before it is recorded or
+    /// submitted again.
     pub(crate) fn let_go_of_pipelines(&mut self) {
         self.pipelines.clear();
     }

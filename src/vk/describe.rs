@@ -139,8 +139,8 @@ fn text(chars: std::result::Result<&CStr, std::ffi::FromBytesUntilNulError>) -> 
     chars.map(|c| c.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The family that was chosen, if it can compute. Otherwise the universal queue where there is one: the best trodden path of
-/// every driver, and what RenderDoc knows.
+/// The family that was chosen, if it can compute. Otherwise the universal queue where there is one: the best trodden
+/// path of every driver, and what RenderDoc knows.
 fn compute_family(families: &[vk::QueueFamilyProperties], chosen: Option<u32>) -> Option<usize> {
     let family_with =
         |flags| families.iter().position(|f| f.queue_flags.contains(flags) && f.queue_count > 0);
@@ -274,7 +274,8 @@ impl Properties {
     }
 }
 
-/// The driver's answer about features, without those of versions that the device does not support. The structs' own chains are over.
+/// The driver's answer about features, without those of versions that the device does not support. The structs' own
+/// chains are over.
 struct SupportedFeatures {
     core: vk::PhysicalDeviceFeatures,
     v11: vk::PhysicalDeviceVulkan11Features<'static>,

@@ -202,8 +202,9 @@ impl Device {
         })
     }
 
-    /// Whether the budget that the system gives this process has room for this many bytes more of a memory type. Only large requests
-    /// are worth the question: smaller ones come out of memory objects that are shared. Without `VK_EXT_memory_budget`, there is room.
+    /// Whether the budget that the system gives this process has room for this many bytes more of a memory type. Only
+    /// large requests are worth the question: smaller ones come out of memory objects that are shared. Without
+    /// `VK_EXT_memory_budget`, there is room.
     pub(crate) fn has_room(&self, memory_type: u32, bytes: u64) -> bool {
         if !self.info.features.memory_budget || bytes < FIRST_SHARED_BYTES {
             return true;
@@ -293,14 +294,15 @@ impl Drop for Device {
         // The allocator frees its memory blocks, so it goes before the device.
         drop(self.allocator.lock().take());
         if self.host_queue.is_none() {
-            // SAFETY: contracts 1, 4 and 10: every child holds an Arc of this and so is gone, and the queue's owner has waited.
+            // SAFETY: contracts 1, 4 and 10: every child holds an Arc of this and so is gone, and the queue's owner has
+            // waited.
             loader::changing(|| unsafe { self.raw.destroy_device(None) });
         }
     }
 }
 
-/// Whether this many bytes more are within a heap's budget. What can't be is not believed: no budget at all, or more in use than
-/// the heap has.
+/// Whether this many bytes more are within a heap's budget. What can't be is not believed: no budget at all, or more in
+/// use than the heap has.
 fn within_budget(budget: u64, usage: u64, heap_bytes: u64, bytes: u64) -> bool {
     budget == 0 || usage > heap_bytes || usage.saturating_add(bytes) <= budget
 }

@@ -72,8 +72,8 @@ impl Glsl {
     }
 
     /// Looks for `#include`d files here, too: folders in the order given, after the folder of the including file.
-    /// `#include <x>` looks only here. Only files in these folders, and in the folder of the file that is compiled, are included:
-    /// absolute paths, `..` and links that lead out of them are mistakes.
+    /// `#include <x>` looks only here. Only files in these folders, and in the folder of the file that is compiled, are
+    /// included: absolute paths, `..` and links that lead out of them are mistakes.
     pub fn include_dir(mut self, path: impl Into<PathBuf>) -> Glsl {
         self.include_dirs.push(path.into());
         self
@@ -89,17 +89,17 @@ impl Glsl {
     ///
     /// Macros are expanded, conditions decided and files included before the compiler gets the text.
     ///
-    /// It is compiled on a thread of its own, whose stack holds whatever is within these limits: 1 MiB of source with all that it
-    /// includes, before and after macros are expanded; 16 MiB that macros make on the way; 256 levels of parentheses, brackets and braces; 65,536 words and signs in
-    /// a statement. Drivers put functions where they are called and copy arrays element by element: 131,072 instructions
-    /// in all, counted so, are the most.
+    /// It is compiled on a thread of its own, whose stack holds whatever is within these limits: 1 MiB of source with
+    /// all that it includes, before and after macros are expanded; 16 MiB that macros make on the way; 256 levels of
+    /// parentheses, brackets and braces; 65,536 words and signs in a statement. Drivers put functions where they are
+    /// called and copy arrays element by element: 131,072 instructions in all, counted so, are the most.
     ///
     /// # Errors
     ///
-    /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read, or is not a regular file; mistakes, each with file and line; something that
-    /// can't be kept inside its bindings: a binding declared twice, an array in a buffer whose length is a
-    /// specialization constant, more than 64 KiB of local variables, `GL_EXT_spirv_intrinsics`; more than the limits above.
-    /// [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.
+    /// [`Error::Glsl`](crate::Error::Glsl): the file can't be read, or is not a regular file; mistakes, each with file
+    /// and line; something that can't be kept inside its bindings: a binding declared twice, an array in a buffer whose
+    /// length is a specialization constant, more than 64 KiB of local variables, `GL_EXT_spirv_intrinsics`; more than
+    /// the limits above. [`Error::Spirv`](crate::Error::Spirv) as for SPIR-V.
     pub fn compile(&self) -> Result<Kernel> {
         on_a_deep_stack(|| {
             let (name, words) = self.words(true)?;
@@ -260,7 +260,8 @@ impl Surroundings for Files<'_> {
     }
 }
 
-/// Runs the compiler on a thread of its own: it calls itself as deep as a source is nested, and the caller's stack may be small.
+/// Runs the compiler on a thread of its own: it calls itself as deep as a source is nested, and the caller's stack may
+/// be small.
 fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let failed = |detail: String| GlslError::Compiler(detail);
     std::thread::scope(|scope| {

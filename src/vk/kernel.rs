@@ -76,13 +76,15 @@ impl Kernel {
         Kernel::new(name.to_owned(), Cow::Owned(words.to_vec()), None)
     }
 
-    /// A kernel from SPIR-V words, made safe to run: the same that `Glsl::compile` does to what it has compiled (feature `shaderc`),
-    /// for modules that were compiled elsewhere, by glslang, DXC, Slang or rust-gpu. No feature is needed.
+    /// A kernel from SPIR-V words, made safe to run: the same that `Glsl::compile` does to what it has compiled
+    /// (feature `shaderc`), for modules that were compiled elsewhere, by glslang, DXC, Slang or rust-gpu. No feature is
+    /// needed.
     ///
-    /// Indices that are not known to be inside are clamped in the SPIR-V itself: to the length of what is bound, of an array or of a
-    /// vector. An index out of bounds is a wrong element, and a kernel without mistakes computes the same as without that.
-    /// Outputs are zero before such a kernel runs, and tensors of no elements are refused as its arguments. What is left to a
-    /// kernel's mistakes are wrong numbers and [`Error::DeviceLost`](crate::Error::DeviceLost), for one that never ends.
+    /// Indices that are not known to be inside are clamped in the SPIR-V itself: to the length of what is bound, of an
+    /// array or of a vector. An index out of bounds is a wrong element, and a kernel without mistakes computes the same
+    /// as without that. Outputs are zero before such a kernel runs, and tensors of no elements are refused as its
+    /// arguments. What is left to a kernel's mistakes are wrong numbers and
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost), for one that never ends.
     ///
     /// ```
     /// # fn main() -> tidemill::Result<()> {
@@ -102,10 +104,10 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Unguardable`](crate::Error::Unguardable) says what can't be kept inside its bindings: pointers that are made in any
-    /// other way than by an index, a binding declared twice, an array in a buffer whose length is a specialization constant, more
-    /// than 64 KiB of local variables; and what is damaged. [`Error::Spirv`](crate::Error::Spirv) if the words are not a compute
-    /// module that reflection understands.
+    /// [`Error::Unguardable`](crate::Error::Unguardable) says what can't be kept inside its bindings: pointers that are
+    /// made in any other way than by an index, a binding declared twice, an array in a buffer whose length is a
+    /// specialization constant, more than 64 KiB of local variables; and what is damaged.
+    /// [`Error::Spirv`](crate::Error::Spirv) if the words are not a compute module that reflection understands.
     pub fn from_spirv_guarded(name: &str, words: &[u32]) -> Result<Kernel> {
         Reflection::parse(words)?;
         let unguardable = |why| Error::Unguardable { kernel: name.to_owned(), why };
@@ -155,8 +157,8 @@ impl Kernel {
         matches!(self.0.words, Cow::Borrowed(_))
     }
 
-    /// Whether its subgroups must have the size that the architecture likes: the engine's own that shuffle. Users' kernels
-    /// know `gl_SubgroupSize`.
+    /// Whether its subgroups must have the size that the architecture likes: the engine's own that shuffle. Users'
+    /// kernels know `gl_SubgroupSize`.
     pub(crate) fn counts_on_subgroup_size(&self) -> bool {
         let shuffles = |c: &Capability| c.to_string().starts_with("GroupNonUniformShuffle");
         self.is_embedded() && self.0.reflection.capabilities.iter().any(shuffles)

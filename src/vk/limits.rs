@@ -32,13 +32,13 @@ pub struct Limits {
     pub shared_bytes: u32,
     /// Invocations of one subgroup, as the device tells it.
     pub subgroup_size: u32,
-    /// The fewest and the most invocations that a subgroup may really have. Where they differ, a shader's subgroups are of
-    /// `subgroup_size` only if that is asked for.
+    /// The fewest and the most invocations that a subgroup may really have. Where they differ, a shader's subgroups are
+    /// of `subgroup_size` only if that is asked for.
     pub subgroup_sizes: [u32; 2],
     /// Subgroups of one workgroup whose subgroup size is asked for.
     pub subgroups: u32,
-    /// Memory of the application is imported in whole multiples of this ([`Accelerator::import`](crate::Accelerator::import));
-    /// 0 where the device can't.
+    /// Memory of the application is imported in whole multiples of this
+    /// ([`Accelerator::import`](crate::Accelerator::import)); 0 where the device can't.
     pub host_pointer_alignment: u64,
     /// Granularity of flushes of memory that is not coherent.
     pub(crate) non_coherent_atom: u64,

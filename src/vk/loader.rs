@@ -1,14 +1,15 @@
 //! The loader's lists of instances and devices, which it does not guard (1.3.239 to 1.4.340).
 //!
-//! `vkSetDebugUtilsObjectNameEXT` finds the driver by a search through all devices of all drivers of all instances of the
-//! process, and so does `vkGetDeviceProcAddr` for functions that the loader does not know. The search takes no lock that
-//! those hold who make or destroy a device, or who list an instance's physical devices for the first time, which drops
-//! the drivers that have none (1.4.309): it reads what another thread has just freed, and the process dies. Labels
-//! in command buffers go by the command buffer's own table and search nothing.
+//! `vkSetDebugUtilsObjectNameEXT` finds the driver by a search through all devices of all drivers of all instances of
+//! the process, and so does `vkGetDeviceProcAddr` for functions that the loader does not know. The search takes no lock
+//! that those hold who make or destroy a device, or who list an instance's physical devices for the first time, which
+//! drops the drivers that have none (1.4.309): it reads what another thread has just freed, and the process dies.
+//! Labels in command buffers go by the command buffer's own table and search nothing.
 //!
-//! So here is the lock that is missing there. A search shares it; a change of the lists takes it exclusively. Nothing but
-//! Vulkan calls happens under it: what the validation layer says meanwhile waits for a thread of its own (`messages.rs`), so a sink that
-//! makes an accelerator, drops one or names something waits for the lock like anyone else.
+//! So here is the lock that is missing there. A search shares it; a change of the lists takes it exclusively. Nothing
+//! but Vulkan calls happens under it: what the validation layer says meanwhile waits for a thread of its own
+//! (`messages.rs`), so a sink that makes an accelerator, drops one or names something waits for the lock like anyone
+//! else.
 
 use std::cell::Cell;
 
@@ -51,8 +52,8 @@ impl Drop for Held {
 }
 
 fn under<G, R>(lock: impl FnOnce() -> G, call: impl FnOnce() -> R) -> R {
-    // A host that makes its device under the lock may make an accelerator as well. Only `changing` calls what is not ours.
-    // In a forked process the lock may be held for good, and there is no other thread.
+    // A host that makes its device under the lock may make an accelerator as well. Only `changing` calls what is not
+    // ours. In a forked process the lock may be held for good, and there is no other thread.
     if HELD.try_with(Cell::get).unwrap_or(false) || process::is_forked() {
         return call();
     }

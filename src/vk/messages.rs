@@ -1,7 +1,7 @@
 //! Messages of the validation layer, on their way to the sink.
 //!
-//! The layer speaks inside of Vulkan calls, under whatever locks their callers hold. So a function of the host's is not called there, but
-//! on a thread of its own: it may call into the engine, panic, or end the process.
+//! The layer speaks inside of Vulkan calls, under whatever locks their callers hold. So a function of the host's is not
+//! called there, but on a thread of its own: it may call into the engine, panic, or end the process.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_void};
@@ -38,7 +38,8 @@ impl MessageLog {
         std::mem::take(&mut *self.kept.lock())
     }
 
-    /// Waits until the host has heard all that was said before, but no longer than this. The host's own function waits for nothing.
+    /// Waits until the host has heard all that was said before, but no longer than this. The host's own function waits
+    /// for nothing.
     pub(crate) fn flush(&self, patience: Option<Duration>) {
         if let Some(delivery) = &self.delivery {
             delivery.flush(patience);
@@ -118,7 +119,8 @@ impl Delivery {
 }
 
 impl Drop for Delivery {
-    /// The instance is gone, so all is said. The host hears it before this returns, unless it is the host's function that is here.
+    /// The instance is gone, so all is said. The host hears it before this returns, unless it is the host's function
+    /// that is here.
     fn drop(&mut self) {
         if process::is_forked() {
             std::mem::forget(self.thread.take());

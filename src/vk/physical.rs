@@ -49,8 +49,8 @@ pub struct Features {
     pub subgroup_size_control: bool,
     /// Subgroups without idle invocations can be asked for in compute shaders.
     pub full_subgroups: bool,
-    /// Shaders can ask that f32 denormals are kept, apart from what they ask of other floats (`shaderDenormPreserveFloat32`).
-    /// The engine's own ask for it; elsewhere a denormal may be a zero.
+    /// Shaders can ask that f32 denormals are kept, apart from what they ask of other floats
+    /// (`shaderDenormPreserveFloat32`). The engine's own ask for it; elsewhere a denormal may be a zero.
     pub preserves_denormals: bool,
     /// 64-bit integers in shaders.
     pub int64: bool,
@@ -131,8 +131,8 @@ impl DeviceInfo {
         self.refused.is_empty()
     }
 
-    /// Whether kernels run in subgroups of a known size, since there are no others or since a size can be asked for. Otherwise
-    /// nothing of the engine's may count on it.
+    /// Whether kernels run in subgroups of a known size, since there are no others or since a size can be asked for.
+    /// Otherwise nothing of the engine's may count on it.
     pub(crate) fn has_known_subgroups(&self) -> bool {
         let Limits { subgroup_size, subgroup_sizes: [least, most], subgroups, .. } = self.limits;
         let enough = self.architecture().lanes.saturating_mul(subgroups) >= MOST_SHUFFLING;

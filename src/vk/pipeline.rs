@@ -245,8 +245,8 @@ struct Subgroups {
 }
 
 impl Subgroups {
-    /// What a kernel counts on is asked for wherever it can be: modules of SPIR-V 1.6 do not get it unasked where a device
-    /// has several sizes. A workgroup that is less than a subgroup gets the smallest that holds it.
+    /// What a kernel counts on is asked for wherever it can be: modules of SPIR-V 1.6 do not get it unasked where a
+    /// device has several sizes. A workgroup that is less than a subgroup gets the smallest that holds it.
     fn of(kernel: &Kernel, specialization: &[(u32, u32)], info: &DeviceInfo) -> Option<Subgroups> {
         let Limits { subgroup_sizes: [least, _], subgroups, .. } = info.limits;
         let subgroup_size = info.architecture().lanes;

@@ -1,6 +1,7 @@
-//! Detection of forked processes. The child of a `fork` has its parent's memory but none of its threads: the driver's are gone, whatever they
-//! held is locked for good, and the device is the parent's. So a child calls nothing of Vulkan's, waits for no thread and no
-//! lock, and destroys nothing. A child that was forked before the first use, or that runs another program by `exec`, is a process like any other.
+//! Detection of forked processes. The child of a `fork` has its parent's memory but none of its threads: the driver's
+//! are gone, whatever they held is locked for good, and the device is the parent's. So a child calls nothing of
+//! Vulkan's, waits for no thread and no lock, and destroys nothing. A child that was forked before the first use, or
+//! that runs another program by `exec`, is a process like any other.
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -14,8 +15,8 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// A byte that is 1 in the owner and 0 in its children; null where the system has no such thing.
 static MARK: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
 
-/// A byte that the kernel sets to zero in every child, however it was made: handlers of `pthread_atfork` are not called for `_Fork` and
-/// `clone`. Linux has it from 4.14 on.
+/// A byte that the kernel sets to zero in every child, however it was made: handlers of `pthread_atfork` are not called
+/// for `_Fork` and `clone`. Linux has it from 4.14 on.
 #[cfg(target_os = "linux")]
 fn mark() -> *mut AtomicU8 {
     use std::ffi::{c_int, c_long, c_void};
@@ -72,8 +73,8 @@ pub(crate) fn claim() -> Result<()> {
     check()
 }
 
-/// Whether this is a child that was forked after the first use. Asked before every lock and every wait: two loads where there is a mark, and
-/// elsewhere the process's number, which may take a system call.
+/// Whether this is a child that was forked after the first use. Asked before every lock and every wait: two loads where
+/// there is a mark, and elsewhere the process's number, which may take a system call.
 pub(crate) fn is_forked() -> bool {
     // SAFETY: it is never unmapped, and shared by reference alone.
     match unsafe { MARK.load(Ordering::Acquire).as_ref() } {
@@ -88,8 +89,9 @@ fn is_another() -> bool {
     owner != 0 && owner != std::process::id()
 }
 
-/// An error in a process that was forked after its parent had used a device: every call is this error there, and what is
-/// dropped is left as it is. For libraries that hold locks of their own around calls, which such a process may find locked for good.
+/// An error in a process that was forked after its parent had used a device: every call is this error there, and what
+/// is dropped is left as it is. For libraries that hold locks of their own around calls, which such a process may find
+/// locked for good.
 ///
 /// # Errors
 ///

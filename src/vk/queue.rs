@@ -50,8 +50,8 @@ impl Queue {
         Ok(Queue { timeline, raw: Mutex::new(raw), opening, device: device.clone() })
     }
 
-    /// Submits the slots in order, after an opening barrier if there are hazards with earlier work, and signals
-    /// `value` when all is done, beside what the host wants waited for and signalled. Values must grow from call to call.
+    /// Submits the slots in order, after an opening barrier if there are hazards with earlier work, and signals `value`
+    /// when all is done, beside what the host wants waited for and signalled. Values must grow from call to call.
     pub(crate) fn submit<'a>(
         &'a self,
         opening: bool,

@@ -56,7 +56,8 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// A lock that keeps two threads from using a queue at once. The host holds the same lock around its own `vkQueue*` calls.
+/// A lock that keeps two threads from using a queue at once. The host holds the same lock around its own `vkQueue*`
+/// calls.
 ///
 /// A `std::sync::Mutex` is one, whatever it guards. For another kind of lock, implement it:
 ///
@@ -72,8 +73,9 @@ impl fmt::Debug for Entry {
 /// }
 /// ```
 pub trait QueueLock: Send + Sync {
-    /// Takes the lock, calls `call` once, and gives the lock back. `call` does not panic, and does not come by here again. A panic here
-    /// goes no further: what was called stands, and without a call it is [`HostError::QueueLock`](crate::error::HostError::QueueLock).
+    /// Takes the lock, calls `call` once, and gives the lock back. `call` does not panic, and does not come by here
+    /// again. A panic here goes no further: what was called stands, and without a call it is
+    /// [`HostError::QueueLock`](crate::error::HostError::QueueLock).
     fn with_queue(&self, call: &mut dyn FnMut());
 }
 
@@ -86,11 +88,12 @@ impl<T: Send> QueueLock for Mutex<T> {
 
 /// Runs `change` while Tidemill, on any of its devices, neither names an object nor makes or destroys an instance or a
 /// device. A process in which an accelerator has names ([`Config::validation`](crate::Config::validation),
-/// [`Config::labels`](crate::Config::labels), [`HostDevice::quiet`]) makes and destroys its own instances and devices like this,
-/// and lists physical devices: Vulkan's loader (up to 1.4.340) searches its list of devices for each name, without a lock.
+/// [`Config::labels`](crate::Config::labels), [`HostDevice::quiet`]) makes and destroys its own instances and devices
+/// like this, and lists physical devices: Vulkan's loader (up to 1.4.340) searches its list of devices for each name,
+/// without a lock.
 ///
-/// Keep it short. Other threads' use of Tidemill waits meanwhile, so `change` must not wait for them; it may use Tidemill
-/// itself.
+/// Keep it short. Other threads' use of Tidemill waits meanwhile, so `change` must not wait for them; it may use
+/// Tidemill itself.
 pub fn alone_at_the_loader<R>(change: impl FnOnce() -> R) -> R {
     super::loader::changing(change)
 }
@@ -134,8 +137,8 @@ impl HostDevice {
     ///   is gone: until [`Accelerator::close`](crate::Accelerator::close) gave `Ok`.
     /// - `made_with` is what the device was made with, and its chain and lists are still readable during this call.
     /// - Any other user of the queue holds `lock`. No thread holds it while calling into Tidemill.
-    /// - No other thread waits for the device to be idle (`vkDeviceWaitIdle`) while Tidemill may submit, unless it holds
-    ///   the lock.
+    /// - No other thread waits for the device to be idle (`vkDeviceWaitIdle`) while Tidemill may submit, unless it
+    ///   holds the lock.
     pub unsafe fn new(
         handles: HostHandles,
         made_with: &vk::DeviceCreateInfo<'_>,
@@ -154,15 +157,15 @@ impl HostDevice {
         self
     }
 
-    /// Says that naming an object can't meet a thread that changes the loader's lists of instances and devices: then, with
-    /// [`debug_utils`](HostDevice::debug_utils), buffers, pipelines and command buffers get names. Vulkan's loader (up to
-    /// 1.4.340) searches its list of devices for each name, without a lock.
+    /// Says that naming an object can't meet a thread that changes the loader's lists of instances and devices: then,
+    /// with [`debug_utils`](HostDevice::debug_utils), buffers, pipelines and command buffers get names. Vulkan's loader
+    /// (up to 1.4.340) searches its list of devices for each name, without a lock.
     ///
     /// # Safety
     ///
-    /// As long as anything of the accelerator lives, no instance and no device is made or destroyed in this process, and the
-    /// physical devices of no instance are listed for the first time (`vkEnumeratePhysicalDevices`), except by Tidemill and
-    /// inside [`alone_at_the_loader`].
+    /// As long as anything of the accelerator lives, no instance and no device is made or destroyed in this process,
+    /// and the physical devices of no instance are listed for the first time (`vkEnumeratePhysicalDevices`), except by
+    /// Tidemill and inside [`alone_at_the_loader`].
     #[must_use]
     pub unsafe fn quiet(mut self) -> HostDevice {
         self.quiet = true;

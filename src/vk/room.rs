@@ -1,8 +1,9 @@
 //! How blocks are laid into memory objects, so that what the driver gives stays in proportion to the pool's cap.
 //!
-//! Blocks that share an object keep all of it until the last of them is freed. Under a cap, therefore, only small ones share, and
-//! objects are not made beyond a bound: the cap, a quarter of it for what small blocks leave unused, and 16 MiB. Staging memory has a
-//! bound of its own, of some 80 MiB, so that 1.25 times the cap and 96 MiB are the most for everything.
+//! Blocks that share an object keep all of it until the last of them is freed. Under a cap, therefore, only small ones
+//! share, and objects are not made beyond a bound: the cap, a quarter of it for what small blocks leave unused, and 16
+//! MiB. Staging memory has a bound of its own, of some 80 MiB, so that 1.25 times the cap and 96 MiB are the most for
+//! everything.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +13,12 @@ use super::usage::MemoryKind;
 
 /// The unit in which gpu-allocator counts the sizes of shared memory objects.
 const GRAIN_BYTES: u64 = 4 << 20;
-/// The first shared memory object of a memory type; each one more is twice as large. Without a cap, a block that is larger than the
-/// next one would be has an object of its own, so drivers that allow 4096 of them still give 32 GiB.
+/// The first shared memory object of a memory type; each one more is twice as large. Without a cap, a block that is
+/// larger than the next one would be has an object of its own, so drivers that allow 4096 of them still give 32 GiB.
 pub(super) const FIRST_SHARED_BYTES: u64 = 8 << 20;
 const MOST_SHARED_BYTES: u64 = 32 << 20;
-/// Under a cap as small as this, no two tensors share a memory object, and never two as large as this under any cap: 1024 of them
-/// are the most there can be.
+/// Under a cap as small as this, no two tensors share a memory object, and never two as large as this under any cap:
+/// 1024 of them are the most there can be.
 const APART_BYTES: u64 = 256 << 10;
 /// What there may be beside the cap and a quarter of it, of objects for tensors.
 const SLACK_BYTES: u64 = 16 << 20;
@@ -51,8 +52,8 @@ impl MemoryRoom {
         }
     }
 
-    /// The sizes of memory objects that several blocks share. gpu-allocator (0.28) never frees the last one of a memory type, so
-    /// what stays after a trim is one of these at the most; and it takes no less than 4 MiB.
+    /// The sizes of memory objects that several blocks share. gpu-allocator (0.28) never frees the last one of a memory
+    /// type, so what stays after a trim is one of these at the most; and it takes no less than 4 MiB.
     pub(super) fn shared_sizes(&self) -> AllocationSizes {
         let (first, most) = (self.shared_bytes.min(FIRST_SHARED_BYTES), self.shared_bytes);
         AllocationSizes::new(first, first)
@@ -65,7 +66,8 @@ impl MemoryRoom {
         !kind.is_staging() && bytes >= self.apart_from
     }
 
-    /// Whether a block of this many bytes may be made, where objects have `capacity` bytes: one that shares may need another object.
+    /// Whether a block of this many bytes may be made, where objects have `capacity` bytes: one that shares may need
+    /// another object.
     pub(super) fn has_room(&self, kind: MemoryKind, bytes: u64, apart: bool, capacity: u64) -> bool {
         let grows = if apart { bytes } else { bytes.max(self.shared_bytes) };
         let tensors = capacity.saturating_sub(self.staging_bytes.load(Ordering::Relaxed));

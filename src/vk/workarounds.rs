@@ -1,7 +1,9 @@
-//! Workarounds for drivers beyond the specification: one struct, filled once from the device, its driver and the driver's version.
+//! Workarounds for drivers beyond the specification: one struct, filled once from the device, its driver and the
+//! driver's version.
 //!
-//! A flag says what to do, not for whom. Its comment names the drivers and versions, the reason, and the bench or test that shows it.
-//! Nothing else asks whether a device is a software driver, apart from where devices are described and chosen.
+//! A flag says what to do, not for whom. Its comment names the drivers and versions, the reason, and the bench or test
+//! that shows it. Nothing else asks whether a device is a software driver, apart from where devices are described and
+//! chosen.
 
 use ash::vk;
 
@@ -12,35 +14,38 @@ use super::kind::DeviceKind;
 pub(crate) struct Workarounds {
     /// Kernels read through storage texel buffers by default.
     ///
-    /// Software drivers. lavapipe loads from storage buffers lane by lane: 66 ns for 8 floats with 22.3.6 and 12 with 25.0.7, where
-    /// texel loads take 1.8 and 2.5. `bench elementwise`, `tidemill tune`.
+    /// Software drivers. lavapipe loads from storage buffers lane by lane: 66 ns for 8 floats with 22.3.6 and 12 with
+    /// 25.0.7, where texel loads take 1.8 and 2.5. `bench elementwise`, `tidemill tune`.
     pub(crate) texel_loads: bool,
     /// Subgroups store through one uniform address by default (`glsl/lib/uniform_store.glsl`).
     ///
-    /// lavapipe 22.3: its compiler proves the address uniform and stores whole vectors, 2.4 times as fast in `bench elementwise`. 25.0.7 and
-    /// 26.1.6 have no such path, and take 2.4 times as long with it. Vulkan promises nothing here, so only versions that were measured
-    /// and whose results were verified are listed.
+    /// lavapipe 22.3: its compiler proves the address uniform and stores whole vectors, 2.4 times as fast in `bench
+    /// elementwise`. 25.0.7 and 26.1.6 have no such path, and take 2.4 times as long with it. Vulkan promises nothing
+    /// here, so only versions that were measured and whose results were verified are listed.
     pub(crate) uniform_stores: bool,
     /// A pipeline is warmed by an empty dispatch.
     ///
-    /// Software drivers, lavapipe of all versions: they compile at the first dispatch, not when the pipeline is made. SwiftShader does not.
-    /// `tests/exit.rs` leaves a process in the middle of it.
+    /// Software drivers, lavapipe of all versions: they compile at the first dispatch, not when the pipeline is made.
+    /// SwiftShader does not. `tests/exit.rs` leaves a process in the middle of it.
     pub(crate) compiles_at_dispatch: bool,
     /// No two threads make pipelines for one caller.
     ///
-    /// Qualcomm's own driver: emulators that compile on several threads report crashes up to version 512.615, and it does not tell its
-    /// version in Vulkan's form. Nothing but time is lost. `tests/faults/pipelines.rs` counts the calls that overlap.
+    /// Qualcomm's own driver: emulators that compile on several threads report crashes up to version 512.615, and it
+    /// does not tell its version in Vulkan's form. Nothing but time is lost. `tests/faults/pipelines.rs` counts the
+    /// calls that overlap.
     pub(crate) one_pipeline_at_a_time: bool,
     /// Timestamps are read late, some submissions at a time.
     ///
-    /// Software drivers: lavapipe may empty its queue before it answers. Asked between two submissions of many, it would keep the
-    /// device waiting for the host.
+    /// Software drivers: lavapipe may empty its queue before it answers. Asked between two submissions of many, it
+    /// would keep the device waiting for the host.
     pub(crate) queries_drain_queue: bool,
     /// No buffer has a power of two for its size.
     ///
-    /// lavapipe: 22.3 compiles a kernel anew for each combination of bound texel buffers whose sizes are powers of two and that are not.
+    /// lavapipe: 22.3 compiles a kernel anew for each combination of bound texel buffers whose sizes are powers of two
+    /// and that are not.
     pub(crate) odd_buffer_sizes: bool,
-    /// The device's speed is that of the host's cores: files of measurements name their number, and tuning takes small problems.
+    /// The device's speed is that of the host's cores: files of measurements name their number, and tuning takes small
+    /// problems.
     ///
     /// Software drivers: their name does not tell how many cores they run on.
     pub(crate) runs_on_host_cores: bool,

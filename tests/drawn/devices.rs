@@ -22,7 +22,8 @@ impl Device {
         self.poorer.is_some()
     }
 
-    /// Whether problems of this family run there: where only matmuls or convolutions have another variant, only those do.
+    /// Whether problems of this family run there: where only matmuls or convolutions have another variant, only those
+    /// do.
     pub fn takes(&self, family: &str) -> bool {
         const OF_MATMULS: [&str; 5] = ["matmul", "vector", "padded output", "batches", "deep matmul"];
         const OF_CONVOLUTIONS: [&str; 2] = ["convolution", "odd convolution"];

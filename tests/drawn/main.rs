@@ -1,6 +1,7 @@
-//! Problems that are drawn by chance, of every family and on both sides of the constants that steer lowering and fusion, with views in
-//! between: fused and unfused, on every variant, on devices with little room. All of them are compared with the reference in f64. That
-//! they come to every branch of lowering and fusion is measured: `branches.rs`.
+//! Problems that are drawn by chance, of every family and on both sides of the constants that steer lowering and
+//! fusion, with views in between: fused and unfused, on every variant, on devices with little room. All of them are
+//! compared with the reference in f64. That they come to every branch of lowering and fusion is measured:
+//! `branches.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
@@ -43,8 +44,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Draws a problem, runs it on each accelerator, and compares. What fails is told by the name and the seed that draw it again,
-    /// and by what was recorded.
+    /// Draws a problem, runs it on each accelerator, and compares. What fails is told by the name and the seed that
+    /// draw it again, and by what was recorded.
     fn run(&mut self, device: &Device, name: &str, seed: u64, draw: impl Fn(&mut Twin<'_>) -> Made) {
         for (gpu, fusion) in device.accelerators() {
             let outcome = run(gpu, seed, &draw, device.is_poor());

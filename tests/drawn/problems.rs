@@ -1,5 +1,6 @@
-//! Problems of each family, on both sides of the constants that steer it. The numbers are those of `src/kernels`: tiles and rules of
-//! `matmul/schemes.rs` and `conv2d/schemes.rs`, heuristics of `reduce` and `softmax`, and elements of a workgroup of `elementwise`.
+//! Problems of each family, on both sides of the constants that steer it. The numbers are those of `src/kernels`: tiles
+//! and rules of `matmul/schemes.rs` and `conv2d/schemes.rs`, heuristics of `reduce` and `softmax`, and elements of a
+//! workgroup of `elementwise`.
 
 use tidemill::Result;
 use tidemill_cases::reference::convolution::Convolution;
@@ -77,7 +78,8 @@ impl Twin<'_> {
         }
     }
 
-    /// Results of about 65,536 elements, the size from which rows that are no whole groups of four have a padded output.
+    /// Results of about 65,536 elements, the size from which rows that are no whole groups of four have a padded
+    /// output.
     fn large_matmul(&mut self) -> Made {
         let n = self.random.pick(&[1, 3, 5, 16, 17, 63, 130, 257, 1025]);
         let m = (65_536usize).div_ceil(n);
@@ -132,7 +134,8 @@ impl Twin<'_> {
         if y.half { self.unary("to_float", &y) } else { Ok(y) }
     }
 
-    /// Channels of the result that invocations own, few and many taps, whole fours of pixels and others, several images.
+    /// Channels of the result that invocations own, few and many taps, whole fours of pixels and others, several
+    /// images.
     fn convolution(&mut self) -> Made {
         let groups = self.random.pick(&[1, 1, 1, 2, 4]);
         let rows = self.random.pick(&[1, 3, 4, 5, 8, 16, 32, 33, 64]);

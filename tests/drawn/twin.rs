@@ -1,5 +1,5 @@
-//! A recording and its reference, grown together. Elements are small whole numbers wherever that can be: every order of adding up
-//! gives the same then, and results are compared to the bit.
+//! A recording and its reference, grown together. Elements are small whole numbers wherever that can be: every order of
+//! adding up gives the same then, and results are compared to the bit.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -185,8 +185,8 @@ impl Twin<'_> {
         }
     }
 
-    /// What is done with a result: nothing, some operations, or more than fit one elementwise op; at last, something that is not
-    /// elementwise.
+    /// What is done with a result: nothing, some operations, or more than fit one elementwise op; at last, something
+    /// that is not elementwise.
     pub fn after(&mut self, mut x: Known) -> Result<Known> {
         if !x.exact() {
             return Ok(x);

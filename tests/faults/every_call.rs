@@ -71,8 +71,8 @@ impl Trial<'_> {
     }
 }
 
-/// Fails these calls, one after the other. Each must be an error or the right result, with no message and nothing left behind.
-/// Gives the functions that could have failed, and how often they were called.
+/// Fails these calls, one after the other. Each must be an error or the right result, with no message and nothing left
+/// behind. Gives the functions that could have failed, and how often they were called.
 fn fail(seam: &Seam, workload: Workload, faults: &[Fault]) -> BTreeMap<&'static str, u64> {
     seam.fail_in_turn(faults);
     let messages = Arc::new(Mutex::new(Vec::new()));

@@ -263,7 +263,8 @@ fn mixed_sizes_take_a_quarter_more_than_the_cap_from_the_driver() {
         let state = &mut cap.clone();
         let (mut live, mut bytes) = (Vec::new(), 0);
         for step in 0..3000u64 {
-            // From 1 KiB to 32 MiB, each doubling as likely as any other; small ones and large ones in turn for a while.
+            // From 1 KiB to 32 MiB, each doubling as likely as any other; small ones and large ones in turn for a
+            // while.
             let doublings = if step / 300 % 2 == 0 { random(state) % 15 } else { 8 + random(state) % 7 };
             let n = (256 + random(state) as usize % 256) << doublings;
             while bytes + 4 * n as u64 > cap / 10 * 8 {

@@ -12,8 +12,8 @@ use tidemill_cases::{self as table, Case};
 /// Grids wrap after 7 workgroups, and a binding spans 64 KiB.
 const NARROW: Narrow = Narrow { groups: [7, 65_535, 65_535], storage_range_bytes: 1 << 16 };
 
-/// The device's own variants (texel loads here, so that outputs alone are bound in windows), those of software drivers that
-/// load from buffers, and those of GPUs.
+/// The device's own variants (texel loads here, so that outputs alone are bound in windows), those of software drivers
+/// that load from buffers, and those of GPUs.
 const VARIANTS: [(&str, &[(&str, &str)]); 3] = [
     ("software", &[]),
     (

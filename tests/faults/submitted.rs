@@ -1,5 +1,5 @@
-//! What is submitted is ordered. Hazards are found in the commands themselves, through the seam: the distribution's validation
-//! layer sees none across submissions, and no layer sees whether a result was right by luck.
+//! What is submitted is ordered. Hazards are found in the commands themselves, through the seam: the distribution's
+//! validation layer sees none across submissions, and no layer sees whether a result was right by luck.
 
 use tidemill::{Accelerator, Axes, Config, Plan, Tensor};
 

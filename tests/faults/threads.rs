@@ -1,7 +1,7 @@
 //! Threads that can't be had: each that the library asks for is an error or has a stated substitute, and never a panic.
 //!
-//! `pthread_create` is this binary's own, so it can refuse. It refuses what Rust starts on a thread that asked for that; a
-//! driver's threads have a start routine of the driver's, and go through.
+//! `pthread_create` is this binary's own, so it can refuse. It refuses what Rust starts on a thread that asked for
+//! that; a driver's threads have a start routine of the driver's, and go through.
 
 #![allow(unsafe_code, reason = "it stands in for a function of C's")]
 

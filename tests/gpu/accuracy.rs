@@ -1,5 +1,5 @@
-//! The accuracy that the rustdoc states, measured over other points than the table of cases has: some by default, and far more
-//! than that has time for by `cargo test --test gpu -- --ignored --nocapture accuracy`.
+//! The accuracy that the rustdoc states, measured over other points than the table of cases has: some by default, and
+//! far more than that has time for by `cargo test --test gpu -- --ignored --nocapture accuracy`.
 
 use std::time::Instant;
 

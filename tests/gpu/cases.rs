@@ -71,8 +71,8 @@ fn every_case_passes_on_every_variant() {
     assert!(failures.is_empty(), "{} of {cases}:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(report.guard_bytes_touched(), 0);
     assert!(cases >= 1500, "{cases} cases");
-    // What nothing executes may be anything. Cases are single operations on few elements; what runs several at once, or whole
-    // workgroups only, is compared elsewhere.
+    // What nothing executes may be anything. Cases are single operations on few elements; what runs several at once, or
+    // whole workgroups only, is compared elsewhere.
     let mut kernels = report.kernels;
     kernels.extend(crate::fused_modules::run());
     kernels.extend(crate::uniform_store::run_elementwise_and_softmax());

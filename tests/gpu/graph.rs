@@ -22,7 +22,8 @@ fn chain(gpu: &Accelerator, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 #[test]
 fn a_chain_of_100_peaks_at_inputs_and_output() {
-    // Whole workgroups, and some elements more, which may get a dispatch of their own. 64 MiB and 4 bytes take a block of 72.
+    // Whole workgroups, and some elements more, which may get a dispatch of their own. 64 MiB and 4 bytes take a block
+    // of 72.
     for (n, block_bytes) in [(16 << 20, 64 * MIB), ((16 << 20) + 1, 72 * MIB)] {
         for fusion in [true, false] {
             // Guard bytes would not fit into classes of 64 MiB.

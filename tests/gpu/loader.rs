@@ -1,5 +1,5 @@
-//! Accelerators that come and go while others work. Vulkan's loader does not guard its list of devices, through which every
-//! name of an object is looked for (`src/vk/loader.rs`): without a lock of ours, this dies by SIGSEGV.
+//! Accelerators that come and go while others work. Vulkan's loader does not guard its list of devices, through which
+//! every name of an object is looked for (`src/vk/loader.rs`): without a lock of ours, this dies by SIGSEGV.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

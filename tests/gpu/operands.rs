@@ -1,4 +1,5 @@
-//! What operations take: numbers on either side, iterators of operands, axes and ranges of every kind; and how they are called.
+//! What operations take: numbers on either side, iterators of operands, axes and ranges of every kind; and how they are
+//! called.
 
 use std::fmt;
 use std::sync::Arc;

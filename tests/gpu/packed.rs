@@ -63,7 +63,8 @@ fn fused_and_unfused_give_the_same_bits() {
     }
 }
 
-/// An update of a few elements leaves their neighbours in the same word as they are, also twice in a recording and in a plan.
+/// An update of a few elements leaves their neighbours in the same word as they are, also twice in a recording and in a
+/// plan.
 #[test]
 fn odd_ranges_are_updated_alone() {
     let gpu = gpu();

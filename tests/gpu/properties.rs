@@ -1,11 +1,11 @@
 //! Random graphs equal a reference on the CPU, fused and unfused.
 //!
 //! A graph is a random sequence of phrases on random earlier values. Some phrases are written down here, the others are
-//! random themselves, but drawn from this many and no more. Each ends in something no other phrase can be fused with, so that
-//! however many graphs there are, the op lists they are fused into are bounded: compiling them is what would take the time.
-//! (`schedule/fusion_properties.rs` has graphs without bounds, which no device runs.) Elements are small integers, so that every
-//! order of summing gives the same and results are compared exactly. Fused and unfused are compared with each other to a
-//! bit, with elements that get rounded, too.
+//! random themselves, but drawn from this many and no more. Each ends in something no other phrase can be fused with,
+//! so that however many graphs there are, the op lists they are fused into are bounded: compiling them is what would
+//! take the time. (`schedule/fusion_properties.rs` has graphs without bounds, which no device runs.) Elements are small
+//! integers, so that every order of summing gives the same and results are compared exactly. Fused and unfused are
+//! compared with each other to a bit, with elements that get rounded, too.
 
 use tidemill::{Accelerator, Axes, Operand, Recording, Result, Tensor, Value};
 
@@ -151,8 +151,8 @@ impl Twin {
         Ok(self.known(value, [rows, a.dims[1]], |i, j| a.at(i, j)))
     }
 
-    /// One phrase on matrices of the graph's shape; `parts` are a row, a column, a square matrix, and four that make a matrix
-    /// tall, wide, another one, and narrow again.
+    /// One phrase on matrices of the graph's shape; `parts` are a row, a column, a square matrix, and four that make a
+    /// matrix tall, wide, another one, and narrow again.
     fn phrase(&mut self, which: usize, x: &Known, y: &Known, parts: &[Known; 7]) -> Result<Vec<Known>> {
         if which >= WRITTEN {
             let last = self.random_phrase(which, x, y, parts)?;

@@ -10,8 +10,8 @@ const CALLS: usize = 15;
 /// How often the whole table is replayed, each time disturbed otherwise; of a cell's regrets the median counts.
 const REPLAYS: u64 = 5;
 
-/// How many times as long as the better side a placement takes, after half a microsecond for deciding and some calls that do
-/// not count: for every cell, with operands in the host's memory and on the device.
+/// How many times as long as the better side a placement takes, after half a microsecond for deciding and some calls
+/// that do not count: for every cell, with operands in the host's memory and on the device.
 fn replay(profile: &Profile, placement: &Placement, before: usize, mut noise: Noise) -> Vec<f64> {
     let mut regrets = Vec::new();
     for resident in [false, true] {
@@ -90,8 +90,8 @@ fn auto_is_right_where_both_sides_have_their_share_and_neither_side_alone_is() {
 
 /// How many times as long as it should a point of a disturbed calibration takes at most.
 const DISTURBED: f64 = 8.0;
-/// Calls of a cell after which that must be made good. A side that is priced too high by so much is tried once calls have
-/// taken 20 times its price: after 20 * 8 of them if it is as good as the other one.
+/// Calls of a cell after which that must be made good. A side that is priced too high by so much is tried once calls
+/// have taken 20 times its price: after 20 * 8 of them if it is as good as the other one.
 const MADE_GOOD: usize = 200;
 
 /// Each point for itself.

@@ -40,7 +40,8 @@ fn both_sides_of_a_chain_give_the_same_numbers_and_the_same_refusals() {
     }
 }
 
-/// Calls an operation of `Hybrid` on both sides; results must be those of the CPU's function, which has the table of cases.
+/// Calls an operation of `Hybrid` on both sides; results must be those of the CPU's function, which has the table of
+/// cases.
 macro_rules! same {
     ($sides:expr, $name:ident($($argument:expr),*) -> [$type:ty; $n:expr]) => {
         let mut expected = vec![<$type>::default(); $n];

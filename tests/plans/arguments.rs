@@ -1,5 +1,5 @@
-//! Arguments of plans: one encoding for all values, what operations make of them, what is refused, and random programs on several
-//! threads against a model.
+//! Arguments of plans: one encoding for all values, what operations make of them, what is refused, and random programs
+//! on several threads against a model.
 
 use std::sync::Barrier;
 

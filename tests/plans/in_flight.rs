@@ -27,7 +27,8 @@ fn adding(gpu: &Accelerator, x: &Tensor) -> (Plan, Tensor) {
     (r.into_plan().unwrap(), y)
 }
 
-/// What grows if a tensor moves: blocks that are referred to, the most bytes that ever were, command buffers that were encoded.
+/// What grows if a tensor moves: blocks that are referred to, the most bytes that ever were, command buffers that were
+/// encoded.
 fn growth(stats: Stats) -> (usize, u64, u64) {
     (stats.pool.live_blocks, stats.pool.peak_bytes, stats.commands.encoded)
 }

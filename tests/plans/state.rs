@@ -1,4 +1,5 @@
-//! Tensors that are updated: what is seen of them when, what is copied, and random programs on several threads against a model.
+//! Tensors that are updated: what is seen of them when, what is copied, and random programs on several threads against
+//! a model.
 
 use std::sync::Barrier;
 

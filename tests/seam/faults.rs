@@ -19,7 +19,8 @@ pub(super) struct Rule {
 pub(super) struct Faults {
     /// Calls that can fail, since the last `fail_in_turn`.
     fallible: HashMap<&'static str, u64>,
-    /// What is to fail, the first of these first: a function or [`Seam::ANY`], and how many calls of it are left until then.
+    /// What is to fail, the first of these first: a function or [`Seam::ANY`], and how many calls of it are left until
+    /// then.
     in_turn: VecDeque<(&'static str, u64)>,
     failures: Vec<&'static str>,
     rules: Vec<Rule>,

@@ -87,7 +87,8 @@ struct State {
     memory: Option<FakeMemory>,
     /// What `VK_EXT_memory_budget` tells of each heap; the driver may not have it.
     budget: Option<u64>,
-    /// Calls that make pipelines right now, the most that there were at once, and how many must meet before any of them returns.
+    /// Calls that make pipelines right now, the most that there were at once, and how many must meet before any of them
+    /// returns.
     compiling: u64,
     most_compiling: u64,
     compile_together: u64,
@@ -239,7 +240,8 @@ impl Seam {
         state(|s| s.host_pages = Some(bytes));
     }
 
-    /// From now on, no call that makes pipelines returns before this many of them are under way at once; after twenty seconds they do.
+    /// From now on, no call that makes pipelines returns before this many of them are under way at once; after twenty
+    /// seconds they do.
     pub fn compile_together(&self, calls: u64) {
         state(|s| (s.compile_together, s.most_compiling) = (calls, 0));
     }
@@ -269,8 +271,8 @@ impl Seam {
         state(|s| s.watch = Some(watch::Watch::default()));
     }
 
-    /// How many commands were submitted since [`watch`](Seam::watch), the hazards among them, and what submissions wrote that was
-    /// not ready for the host when they ended.
+    /// How many commands were submitted since [`watch`](Seam::watch), the hazards among them, and what submissions
+    /// wrote that was not ready for the host when they ended.
     pub fn watched(&self) -> (usize, Vec<String>, Vec<String>) {
         let watch = state(|s| s.watch.take()).unwrap_or_default();
         (watch.commands, watch.hazards, watch.unready)

@@ -1,10 +1,10 @@
 //! What is submitted, command by command: hazards are found here, without a layer.
 //!
-//! While a test watches, every command buffer is noted as it is recorded: the bytes that each command touches, and barriers.
-//! Submissions are then gone through in the queue's order. Two commands that touch a byte, one of them writing it, must
-//! have a barrier between them, also where they are in different submissions: the engine orders by barriers alone, so
-//! it does not count that the host may have waited meanwhile. What a submission writes must be ready for the host at its end: the
-//! host waits for a submission, and reads mapped memory then.
+//! While a test watches, every command buffer is noted as it is recorded: the bytes that each command touches, and
+//! barriers. Submissions are then gone through in the queue's order. Two commands that touch a byte, one of them
+//! writing it, must have a barrier between them, also where they are in different submissions: the engine orders by
+//! barriers alone, so it does not count that the host may have waited meanwhile. What a submission writes must be ready
+//! for the host at its end: the host waits for a submission, and reads mapped memory then.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -83,7 +83,8 @@ fn long(out: &mut Vec<Case>) {
     for (m, n, k) in [(3, 5, 65_537), (1, 1, 65_537), (5, 3, 70_000), (17, 33, 65_536), (2, 64, 70_001)] {
         out.push(matmul(m, n, k).whole().case().large());
     }
-    // Past the limit for shared tiles, and on every variant: the largest that fits a binding where one column is packed as a panel.
+    // Past the limit for shared tiles, and on every variant: the largest that fits a binding where one column is packed
+    // as a panel.
     out.push(matmul(4, 8, 1_041_004).whole().case());
     for (m, n, k) in [(1, 8, 530_000), (3, 4, 600_001), (1, 1, 2_200_000), (20, 1, 300_000)] {
         out.push(matmul(m, n, k).whole().case().large());

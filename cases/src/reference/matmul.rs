@@ -118,9 +118,10 @@ fn times(matrix: &[f32], [row, column]: [usize; 2], rows: usize, vector: &[f64])
 pub struct Projections(Vec<(Vec<f64>, Vec<f64>)>);
 
 impl Projections {
-    /// The normalized mean squared error of a matrix, estimated: with signs by chance, `|E v|^2` is `|E|^2` on average (matmuls
-    /// of two different signs cancel), for the errors as for the matrix itself. It takes no longer than to read the matrix some
-    /// times. One wrong element shows in every vector; several in a row would have to cancel in each of them.
+    /// The normalized mean squared error of a matrix, estimated: with signs by chance, `|E v|^2` is `|E|^2` on average
+    /// (matmuls of two different signs cancel), for the errors as for the matrix itself. It takes no longer than to
+    /// read the matrix some times. One wrong element shows in every vector; several in a row would have to cancel in
+    /// each of them.
     pub fn nmse(&self, matrix: &[f32]) -> f64 {
         let (mut noise, mut signal) = (0.0, 0.0);
         for (vector, expected) in &self.0 {

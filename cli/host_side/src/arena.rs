@@ -1,5 +1,5 @@
-//! Memory that is handed out once and never taken back. What `malloc` does depends on all that was freed before, and that differs
-//! from run to run, by the order of hash maps; here every allocation takes the same few instructions.
+//! Memory that is handed out once and never taken back. What `malloc` does depends on all that was freed before, and
+//! that differs from run to run, by the order of hash maps; here every allocation takes the same few instructions.
 
 #![allow(unsafe_code, reason = "a global allocator is")]
 

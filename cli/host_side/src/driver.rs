@@ -1,5 +1,5 @@
-//! The Khronos mock driver, which does nothing, with what the engine needs beside: a timeline whose numbers are reached when they
-//! are submitted, and features and limits that it does not tell.
+//! The Khronos mock driver, which does nothing, with what the engine needs beside: a timeline whose numbers are reached
+//! when they are submitted, and features and limits that it does not tell.
 
 #![allow(unsafe_code, reason = "it stands in for the driver")]
 #![allow(

@@ -1,5 +1,5 @@
-//! What the host does for a recording, its end, a submission of a plan and a block from the pool, with a driver that does nothing:
-//! `./dev counters` counts the instructions between the two ends of `counted`, under callgrind.
+//! What the host does for a recording, its end, a submission of a plan and a block from the pool, with a driver that
+//! does nothing: `./dev counters` counts the instructions between the two ends of `counted`, under callgrind.
 
 mod arena;
 mod driver;

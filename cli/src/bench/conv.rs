@@ -12,7 +12,8 @@ pub(crate) static BENCHMARKS: &[(&str, Make)] = &[
     ("conv_64x56_64_3x3", |gpu| convolution(gpu, "conv_64x56_64_3x3", 1, 1)),
 ];
 
-/// The matrix `[channel, kernel row, tap][pixel]` whose product with the weights is the convolution of one square image.
+/// The matrix `[channel, kernel row, tap][pixel]` whose product with the weights is the convolution of one square
+/// image.
 fn patches(x: &[f32], [channels, size, taps, result]: [usize; 4], stride: usize, padding: usize) -> Vec<f32> {
     let mut out = Vec::new();
     for c in 0..channels {

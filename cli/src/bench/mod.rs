@@ -113,8 +113,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// What a quick report measures.
 const BRIEFLY: [&str; 5] = ["add_1k_wait", "relu_abcd_4m", "sum_4m", "matmul_512", "conv_64x56_64_3x3"];
 
-/// The benchmarks of a report, with the errors of those that failed by name: but for those that are only on request, and for
-/// those of Hybrid, whose table is a part of the report.
+/// The benchmarks of a report, with the errors of those that failed by name: but for those that are only on request,
+/// and for those of Hybrid, whose table is a part of the report.
 pub(crate) fn for_report(
     gpu: &Accelerator,
     quick: bool,

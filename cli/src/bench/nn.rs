@@ -39,7 +39,8 @@ fn against_copy(gpu: &Accelerator, name: &'static str, n: usize) -> Result<Bench
     timed.benchmark(gpu, n, Unit::GigabytesPerSecond, 0.3, ("our own copy of as many bytes", copy))
 }
 
-/// Against the same of our own products and softmax, with all scores in memory; with a mask that is added, if it is causal.
+/// Against the same of our own products and softmax, with all scores in memory; with a mask that is added, if it is
+/// causal.
 fn against_composed(gpu: &Accelerator, name: &'static str, causal: bool, ratio: f64) -> Result<Benchmark> {
     let timed = Timed::new(name)?;
     let shapes = [0, 1].map(|i| timed.operands[i].kind.shape);

@@ -1,5 +1,5 @@
-//! Group `primitives`: scans, sorts and selections of tensors that stay on the device, against our own copies and sums by bytes, and
-//! against the standard library.
+//! Group `primitives`: scans, sorts and selections of tensors that stay on the device, against our own copies and sums
+//! by bytes, and against the standard library.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Group `start`: from the start of a process to the verified results of an example, with what earlier starts have left on disk, and
-//! without.
+//! Group `start`: from the start of a process to the verified results of an example, with what earlier starts have left
+//! on disk, and without.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Benchmarks that are cases of the table: operands, recording, check and amounts are the case's, and a baseline is all that is added.
+//! Benchmarks that are cases of the table: operands, recording, check and amounts are the case's, and a baseline is all
+//! that is added.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -55,8 +56,8 @@ impl Timed {
         }))
     }
 
-    /// A baseline on the same operands. Where it is told that it will be checked, it must put its result into the place for it,
-    /// which may be off by `bound`.
+    /// A baseline on the same operands. Where it is told that it will be checked, it must put its result into the place
+    /// for it, which may be off by `bound`.
     pub(crate) fn baseline(
         self: &Rc<Self>,
         bound: Bound,

@@ -1,5 +1,6 @@
-//! `tidemill counters`: the work of a fixed list of programs on the device, in figures that don't depend on time. They are in
-//! `tests/counters.txt`, so that reviewers see a change of the work. `./dev counters` runs it with the settings that it needs.
+//! `tidemill counters`: the work of a fixed list of programs on the device, in figures that don't depend on time. They
+//! are in `tests/counters.txt`, so that reviewers see a change of the work. `./dev counters` runs it with the settings
+//! that it needs.
 
 mod figures;
 mod programs;

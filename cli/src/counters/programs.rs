@@ -1,7 +1,7 @@
 //! The programs: cases of the table, the tour's network, the examples' jobs, chains fused and not, plans and streams.
 //!
-//! Each runs on an accelerator of its own, so that no line depends on the others. Wherever it would depend on time what the engine
-//! does, a program waits. (The example `hybrid` is missing for that reason: it goes by what it measures.)
+//! Each runs on an accelerator of its own, so that no line depends on the others. Wherever it would depend on time what
+//! the engine does, a program waits. (The example `hybrid` is missing for that reason: it goes by what it measures.)
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ pub(super) struct Program {
     pub(super) run: Box<Run>,
 }
 
-/// Of the table of cases, by the name under which benches time them: one or two of every family, on every path of its own.
+/// Of the table of cases, by the name under which benches time them: one or two of every family, on every path of its
+/// own.
 const CASES: [&str; 47] = [
     "op_add",
     "op_add_row",
@@ -320,7 +321,8 @@ fn doubling(gpu: &Accelerator, x: &Tensor) -> Result<(Plan, Tensor)> {
     Ok((r.into_plan()?, y))
 }
 
-/// A plan whose result goes to this many tensors in turn, several times round: a copy for each, as far as there are copies.
+/// A plan whose result goes to this many tensors in turn, several times round: a copy for each, as far as there are
+/// copies.
 fn plan_bound(gpu: &Accelerator, outputs: usize, rounds: usize) -> Result<()> {
     let x = gpu.upload(&vec![1.0f32; 1024], [1024])?;
     let (mut plan, y) = doubling(gpu, &x)?;
@@ -397,8 +399,8 @@ fn state_in_flight(gpu: &Accelerator) -> Result<()> {
     expect("the weights", &weights.read()?, |_| 300.0)
 }
 
-/// A plan that writes a row of a table, by its number, and takes the largest elements of the rows so far: a new number each time, and
-/// one encoding.
+/// A plan that writes a row of a table, by its number, and takes the largest elements of the rows so far: a new number
+/// each time, and one encoding.
 fn arguments_in_flight(gpu: &Accelerator) -> Result<()> {
     let table = gpu.upload(&[0.0f32; 8000], [16, 500])?;
     let row = gpu.upload(&[1.0f32; 500], [1, 500])?;

@@ -31,7 +31,8 @@ const fn intel(code: &'static str, often: bool) -> Target {
     Target { vendor: Vendor::Intel, code, installed_first: false, often }
 }
 
-/// NAVI21 by both releases of RADV. Of Intel's, DG2 has the back end of Xe and BMG that of Xe2, as the others have one of them.
+/// NAVI21 by both releases of RADV. Of Intel's, DG2 has the back end of Xe and BMG that of Xe2, as the others have one
+/// of them.
 pub(super) const TARGETS: [Target; 8] = [
     amd("navi21", true),
     amd("navi21", false),
@@ -74,8 +75,8 @@ impl Target {
         }
     }
 
-    /// Makes Vulkan have this GPU and no other in a command's process. Environments are read once: each GPU needs a process
-    /// of its own.
+    /// Makes Vulkan have this GPU and no other in a command's process. Environments are read once: each GPU needs a
+    /// process of its own.
     pub(super) fn set(self, command: &mut Command, driver: &Path) -> Result<(), String> {
         for name in ["VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES", "TIDEMILL_DEVICE"] {
             command.env_remove(name);

@@ -1,5 +1,5 @@
-//! `tidemill report`: what a device is, whether it computes rightly, how fast, and what its compiler makes of the kernels:
-//! one file to attach to an issue. Nothing personal is in it.
+//! `tidemill report`: what a device is, whether it computes rightly, how fast, and what its compiler makes of the
+//! kernels: one file to attach to an issue. Nothing personal is in it.
 
 mod page;
 mod parts;

@@ -82,8 +82,8 @@ impl Job {
         }
     }
 
-    /// The accelerator of the parts that measure. Nothing that is found out is kept for other programs, and nothing that
-    /// they have found out is used.
+    /// The accelerator of the parts that measure. Nothing that is found out is kept for other programs, and nothing
+    /// that they have found out is used.
     fn gpu(&mut self) -> Result<Accelerator> {
         if self.gpu.is_none() {
             let gpu = Accelerator::new(&Config::new().no_cache())?;

@@ -1,5 +1,5 @@
-//! What a report may not tell: who made it, on which machine, and where. No part asks for that, but errors of the system and
-//! of drivers have paths in them.
+//! What a report may not tell: who made it, on which machine, and where. No part asks for that, but errors of the
+//! system and of drivers have paths in them.
 
 use serde_json::Value;
 

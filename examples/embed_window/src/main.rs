@@ -1,5 +1,5 @@
-//! A window in which two chemicals react and diffuse (Gray-Scott): Tidemill computes on the application's own device, and
-//! the application draws from the tensor's memory. No pixel passes through the CPU.
+//! A window in which two chemicals react and diffuse (Gray-Scott): Tidemill computes on the application's own device,
+//! and the application draws from the tensor's memory. No pixel passes through the CPU.
 //!
 //! cargo run --release -p embed_window [-- --frames N]
 //!
@@ -115,7 +115,8 @@ struct App {
     drawn: u64,
     first: Option<Tensor>,
     last: Option<Tensor>,
-    // Dropped in this order: the tensors' memory before the accelerator, that before the device, that before the window.
+    // Dropped in this order: the tensors' memory before the accelerator, that before the device, that before the
+    // window.
     simulation: Option<Simulation>,
     screen: Option<Screen>,
     window: Option<Window>,

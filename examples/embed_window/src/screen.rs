@@ -153,7 +153,8 @@ impl Screen {
         }
     }
 
-    /// Draws a picture of 0xRRGGBB pixels, stretched to the window, when it is ready. Waits for the frame before the last.
+    /// Draws a picture of 0xRRGGBB pixels, stretched to the window, when it is ready. Waits for the frame before the
+    /// last.
     pub(crate) fn draw(&mut self, memory: TensorBuffer, size: [u32; 2]) -> Result<(), Box<dyn Error>> {
         if size.contains(&0) {
             // Minimised: there is nothing to draw to.

@@ -153,7 +153,8 @@ fn asin_tail(s: f32) -> f32 {
     p * s
 }
 
-/// asin(w), with z itself, or from ½ on the arc of which the result is the rest: asin(z) = π/2 − 2 asin(√((1 − z) / 2)).
+/// asin(w), with z itself, or from ½ on the arc of which the result is the rest: asin(z) = π/2 − 2 asin(√((1 − z) /
+/// 2)).
 #[inline(always)]
 fn asin_parts(z: f32) -> (f32, bool) {
     let upper = z > 0.5;

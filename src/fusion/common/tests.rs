@@ -123,8 +123,8 @@ fn matmuls_are_merged_where_that_adds_nothing() {
 
 #[test]
 fn matmuls_stay_two_where_one_would_have_to_be_stored() {
-    // Each has an epilogue: the second reads the result of the first. As one, the matmul itself would be stored for an elementwise op that
-    // makes both results.
+    // Each has an epilogue: the second reads the result of the first. As one, the matmul itself would be stored for an
+    // elementwise op that makes both results.
     let mut b = Build::default();
     let (x, y) = (tensor(&mut b), tensor(&mut b));
     let (first, second) = (b.matmul(x, y), b.matmul(x, y));

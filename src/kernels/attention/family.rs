@@ -20,7 +20,8 @@ pub(crate) struct Scheme {
     pub(super) name: &'static str,
     pub(super) load: Load,
     pub(super) way: Way,
-    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, keys are split.
+    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, keys
+    /// are split.
     pub(super) busy_groups: Option<u64>,
     /// The fewest keys that a part is worth.
     pub(super) least_part: u64,

@@ -9,8 +9,8 @@ use crate::kernels::launch::pipelines_of;
 use crate::shape::attention::{Extents, Rules};
 use crate::shape::{DType, Shape};
 
-/// The pipelines of attention over 1,024 tokens: as in GPT-2, of wide heads with halves and everything that scores can get, and of
-/// one query over 4,096 keys.
+/// The pipelines of attention over 1,024 tokens: as in GPT-2, of wide heads with halves and everything that scores can
+/// get, and of one query over 4,096 keys.
 pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let extents = |tokens, keys, depth| Extents {
         batches: 1,

@@ -1,5 +1,6 @@
-//! Attention: how it becomes dispatches of `glsl/attention_rows.comp` or `attention_tile.comp`, which keep no scores in memory. Where
-//! rows are few, or keys more than a loop may go through, keys are split, and `attention_join.comp` joins the parts.
+//! Attention: how it becomes dispatches of `glsl/attention_rows.comp` or `attention_tile.comp`, which keep no scores in
+//! memory. Where rows are few, or keys more than a loop may go through, keys are split, and `attention_join.comp` joins
+//! the parts.
 
 mod angles;
 pub(crate) mod family;
@@ -30,8 +31,8 @@ const TILE_KEYS: u32 = 64;
 const TILE_THREADS: u32 = 128;
 /// Rows up to which GPUs take `attention_rows.comp`: a tile of 32 would be nearly empty.
 const FEW_ROWS: u32 = 4;
-/// Sums of f32 that an invocation must keep for tiles of 128 columns, and for four rows beside their keys: with fewer, both spill
-/// on Intel (`./dev isa attention`).
+/// Sums of f32 that an invocation must keep for tiles of 128 columns, and for four rows beside their keys: with fewer,
+/// both spill on Intel (`./dev isa attention`).
 const MANY_SUMS: u32 = 64;
 /// Iterations of all loops of an invocation together: lavapipe cuts them off at 65,535.
 const MOST_ITERATIONS: u64 = 60_000;

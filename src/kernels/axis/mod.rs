@@ -1,4 +1,5 @@
-//! Operations along one axis: reductions, softmax and normalisation. They share how an axis is split, windowed and spread over a grid.
+//! Operations along one axis: reductions, softmax and normalisation. They share how an axis is split, windowed and
+//! spread over a grid.
 
 pub(crate) mod norm;
 pub(crate) mod prologue;

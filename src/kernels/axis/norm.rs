@@ -1,4 +1,5 @@
-//! Normalisation of rows: how it becomes dispatches of `glsl/norm_rows.comp`, one unless a binding can't span the whole.
+//! Normalisation of rows: how it becomes dispatches of `glsl/norm_rows.comp`, one unless a binding can't span the
+//! whole.
 
 use smallvec::SmallVec;
 

@@ -1,5 +1,5 @@
-//! Elementwise ops that kernels of rows run as they load: modules of `glsl/reduce_rows.comp` and `softmax_rows.comp` with
-//! `STEPS`.
+//! Elementwise ops that kernels of rows run as they load: modules of `glsl/reduce_rows.comp` and `softmax_rows.comp`
+//! with `STEPS`.
 
 use std::ops::Range;
 
@@ -30,8 +30,8 @@ pub(crate) fn fits(prologue: &Elementwise) -> bool {
         && branch!("prologue: light", prologue.steps.iter().all(|step| step.op.set() <= OpSet::Light))
 }
 
-/// What a kernel binds and reads element for element: the elementwise op's inputs, or its own. The first stands behind bindings that
-/// are not used.
+/// What a kernel binds and reads element for element: the elementwise op's inputs, or its own. The first stands behind
+/// bindings that are not used.
 pub(crate) fn inputs(prologue: Option<&Elementwise>, own: ValueId) -> SmallVec<[ValueId; INPUTS]> {
     branch!("prologue: by a fused op", prologue.is_some());
     match prologue {

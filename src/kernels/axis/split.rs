@@ -52,8 +52,8 @@ pub(crate) struct Window {
 pub(crate) struct Layout {
     pub(crate) geometry: Geometry,
     pub(crate) split: AxisSplit,
-    /// Bytes written per column and part: a result, a state, or a whole chunk. The caller splits so that a window holds those
-    /// of all columns, or at least of four.
+    /// Bytes written per column and part: a result, a state, or a whole chunk. The caller splits so that a window holds
+    /// those of all columns, or at least of four.
     pub(crate) out_bytes: u64,
 }
 

@@ -33,7 +33,8 @@ impl AnyVariant for Scheme {
     }
 }
 
-/// One image of this many groups of channels, and kernels that make this many rows (channels of the result) of each group.
+/// One image of this many groups of channels, and kernels that make this many rows (channels of the result) of each
+/// group.
 fn problem(class: Class, software: bool) -> Vec<Shape> {
     let [groups, channels, rows, size] = match (class, software) {
         (Class::Thin, true) => [32, 1, 1, 32],

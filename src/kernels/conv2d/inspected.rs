@@ -25,8 +25,8 @@ struct Example {
     epilogue: Epilogue,
 }
 
-/// The pipelines of common convolutions: kernels of 3 x 3 and 1 x 1 in few tiles and in many, small and large, of rows that
-/// are no whole groups of four, depthwise ones, f16, and epilogues that take many registers.
+/// The pipelines of common convolutions: kernels of 3 x 3 and 1 x 1 in few tiles and in many, small and large, of rows
+/// that are no whole groups of four, depthwise ones, f16, and epilogues that take many registers.
 pub(crate) fn inspected(catalog: &Catalog) -> Result<Vec<PipelineKey>> {
     let common = |images, taps| Example {
         images,

@@ -107,8 +107,8 @@ trait ConvKernel {
     type Kernel: KernelFile + Includes<epilogue::File>;
 
     fn module(&self, load: Load, plain: bool) -> <Self::Kernel as KernelFile>::Module;
-    /// The module with uniform stores, texel loads and the commonest operations, if there is one for this many images of this
-    /// result.
+    /// The module with uniform stores, texel loads and the commonest operations, if there is one for this many images
+    /// of this result.
     fn uniform_module(
         &self,
         images: u32,
@@ -194,7 +194,8 @@ impl Convolution {
         })
     }
 
-    /// Refuses a convolution that needs more in one binding than a binding can span: an input, its copy, or an image of the result.
+    /// Refuses a convolution that needs more in one binding than a binding can span: an input, its copy, or an image of
+    /// the result.
     pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
         let scheme = self.scheme(catalog);
         if let Some(product) = self.as_matmul(scheme) {
@@ -249,7 +250,8 @@ impl Convolution {
     }
 
     /// Into how many parts sums are split, and how many units each but the last has: several where tiles are fewer than
-    /// what keeps the device busy and the parts of an image fit a binding, or where a loop would be longer than it may be.
+    /// what keeps the device busy and the parts of an image fit a binding, or where a loop would be longer than it may
+    /// be.
     fn split(&self, scheme: &Scheme, conv: &impl ConvKernel, catalog: &Catalog) -> (u32, u32) {
         let (units, step) = conv.units();
         let tiles = conv.tiles(self.images) * u64::from(conv.depth(self.images, 1));
@@ -266,7 +268,8 @@ impl Convolution {
         (units.div_ceil(chunk), chunk)
     }
 
-    /// Appends the dispatches of the convolution: usually one, and before it one that puts zeros around the input; after it one that adds up parts of split sums; more where the result is larger than a binding.
+    /// Appends the dispatches of the convolution: usually one, and before it one that puts zeros around the input;
+    /// after it one that adds up parts of split sums; more where the result is larger than a binding.
     pub(crate) fn lower(
         &self,
         label: &Label,

@@ -29,7 +29,8 @@ pub(crate) struct Tile {
     pub(crate) frame: [u32; 2],
     /// Taken if there are at least this many tiles, in hundredths of what keeps the device busy.
     pub(crate) least_busy: u64,
-    /// And if the tiles, with what is empty of them, compute at most so much, in hundredths of what [`TILE_32`] computes.
+    /// And if the tiles, with what is empty of them, compute at most so much, in hundredths of what [`TILE_32`]
+    /// computes.
     pub(crate) most_computed: u64,
     /// On architectures whose invocations keep so many sums, and the places of the elements that they load.
     pub(crate) accumulators: u32,
@@ -52,8 +53,8 @@ pub(crate) struct Scheme {
     pub(crate) direct_rows: u32,
     /// The first that has tiles enough; the last has in any case.
     pub(crate) tiles: &'static [Tile],
-    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, the sums are
-    /// split.
+    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, the
+    /// sums are split.
     pub(crate) busy_groups: Option<u64>,
     /// The fewest multiply-adds of a part of a split sum.
     pub(crate) least_part: u32,
@@ -70,8 +71,8 @@ const THIN: Direct = Direct { lanes: 1, most_rows: 4, most_taps: 16, unrolled: 6
 /// What every device can run, too.
 pub(super) const TILE_32: Tile =
     Tile { m: 32, n: 32, k: 16, frame: [4; 2], least_busy: 0, most_computed: u64::MAX, accumulators: 0 };
-// A fifth more work is as much as a larger tile gains: 1.98, 1.75, 1.47 and 1.30 instructions per multiply-add (`./dev isa
-// conv_tile --device navi31`).
+// A fifth more work is as much as a larger tile gains: 1.98, 1.75, 1.47 and 1.30 instructions per multiply-add (`./dev
+// isa conv_tile --device navi31`).
 const TILE_64: Tile = Tile { m: 64, n: 64, least_busy: 50, most_computed: 120, ..TILE_32 };
 // Intel's compiler spills with 32 sums already: places take 12 registers more than in a matmul.
 const TILE_128_64: Tile = Tile { m: 128, frame: [8, 4], least_busy: 100, accumulators: 64, ..TILE_64 };

@@ -1,5 +1,5 @@
-//! Dense tensors copied into boxes of larger ones, for concatenation, stacking and padding: dispatches of `glsl/copy_box.comp`,
-//! and copies where a box is one run of bytes.
+//! Dense tensors copied into boxes of larger ones, for concatenation, stacking and padding: dispatches of
+//! `glsl/copy_box.comp`, and copies where a box is one run of bytes.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -116,9 +116,9 @@ impl Piece {
         }
     }
 
-    /// Splits off pieces for the kernel with uniform stores, and returns the rest. The pieces are rows that whole subgroups walk
-    /// over, as many as fill workgroups, with room and in reach of the digit table. Few rows are not worth a dispatch of their own:
-    /// then all of it is the rest.
+    /// Splits off pieces for the kernel with uniform stores, and returns the rest. The pieces are rows that whole
+    /// subgroups walk over, as many as fill workgroups, with room and in reach of the digit table. Few rows are not
+    /// worth a dispatch of their own: then all of it is the rest.
     fn split_off_uniform(self, linear: &Linear, room: Room, pieces: &mut Vec<Piece>) -> Option<Piece> {
         let whole_walks = |row: u32| u64::from(row).is_multiple_of(linear.per_subgroup());
         let fits = branch!("copy_box: uniform store", linear.uniform_store)
@@ -150,8 +150,8 @@ impl Piece {
         (whole < rows).then(|| self.rows(whole, rows - whole))
     }
 
-    /// Appends pieces that have room and no more dimensions than the kernel walks over; runs always do, since copies need no
-    /// bindings.
+    /// Appends pieces that have room and no more dimensions than the kernel walks over; runs always do, since copies
+    /// need no bindings.
     fn split(self, room: Room, pieces: &mut Vec<Piece>) {
         let deep = branch!("copy_box: deep", self.extents.len() > MOST_DIMS);
         if branch!("copy_box: run", self.is_run())

@@ -1,4 +1,5 @@
-//! Elementwise programs over more dimensions than the kernel walks over: inputs are copied until the rest has few enough.
+//! Elementwise programs over more dimensions than the kernel walks over: inputs are copied until the rest has few
+//! enough.
 
 use smallvec::SmallVec;
 
@@ -18,7 +19,8 @@ fn dims(shape: &Shape, inputs: &[ElementwiseInput]) -> usize {
     Space::collapse(shape, inputs).extents.len()
 }
 
-/// The inputs that are copied, the one with the most dimensions first. A copy is dense, and dense inputs collapse to one dimension.
+/// The inputs that are copied, the one with the most dimensions first. A copy is dense, and dense inputs collapse to
+/// one dimension.
 fn deep_inputs(shape: &Shape, inputs: &[ElementwiseInput]) -> SmallVec<[usize; MAX_INPUTS]> {
     let (mut inputs, mut deep) =
         (SmallVec::<[ElementwiseInput; MAX_INPUTS]>::from_slice(inputs), SmallVec::new());
@@ -45,7 +47,8 @@ fn deep_copies(elementwise: &Elementwise, shape: &Shape) -> SmallVec<[(usize, St
     deep.into_iter().map(copy).collect()
 }
 
-/// Refuses a program with an input of which more must be seen at once than a binding can span, to copy it or to read it.
+/// Refuses a program with an input of which more must be seen at once than a binding can span, to copy it or to read
+/// it.
 pub(crate) fn check(
     elementwise: &Elementwise,
     op: &'static str,

@@ -105,7 +105,8 @@ impl Gather {
             let action = linear.dispatch(catalog, (constants.of(module), uniform_store), &push, count)?;
             let mut accesses: SmallVec<[Access; 4]> = SmallVec::from_slice(&inputs);
             accesses.push(Access { offset: 4 * first, bytes: 4 * count, ..target });
-            // Each element, the one it comes from (a table's element once, however often it is named), the row's number.
+            // Each element, the one it comes from (a table's element once, however often it is named), the row's
+            // number.
             let from_table = (4 * count).min(inputs[0].bytes);
             let bytes = 4 * count + from_table + 4 * count.div_ceil(u64::from(width));
             commands.push(Command::new(label.clone(), action, accesses).with_bytes(bytes));

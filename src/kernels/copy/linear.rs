@@ -78,8 +78,8 @@ impl Linear {
         (0..elements.div_ceil(window)).map(move |i| (i * window, window.min(elements - i * window)))
     }
 
-    /// The same, and whether a part is stored by uniform stores, if that is wanted: whole workgroups are, and the elements behind them have a
-    /// dispatch of their own.
+    /// The same, and whether a part is stored by uniform stores, if that is wanted: whole workgroups are, and the
+    /// elements behind them have a dispatch of their own.
     pub(crate) fn windows_with_uniform_stores(
         &self,
         elements: u64,
@@ -100,7 +100,8 @@ impl Linear {
         )
     }
 
-    /// Elements that one dispatch can write by uniform stores: its workgroups are in a line, so that there is none too many.
+    /// Elements that one dispatch can write by uniform stores: its workgroups are in a line, so that there is none too
+    /// many.
     pub(crate) fn most_uniform(&self) -> u64 {
         let line = self.per_group() * u64::from(self.limits.groups[0]);
         line.min(MOST_SUBGROUPS * self.per_subgroup())

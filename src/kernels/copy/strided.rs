@@ -1,4 +1,5 @@
-//! Dense copies of views that have more dimensions than other kernels walk over: dispatches of `glsl/copy_strided.comp`.
+//! Dense copies of views that have more dimensions than other kernels walk over: dispatches of
+//! `glsl/copy_strided.comp`.
 
 use smallvec::{SmallVec, smallvec};
 

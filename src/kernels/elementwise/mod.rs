@@ -71,8 +71,8 @@ impl PushInput {
 /// Elements that one dispatch may cover: indices stay below 2^31.
 const WINDOW_ELEMENTS: u64 = 1 << 30;
 
-/// From this many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch costs
-/// some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
+/// From this many elements on, those that don't fill a workgroup get a dispatch of their own: on lavapipe a dispatch
+/// costs some 15 us, and looking where the end is a third of an add's time (`bench elementwise`).
 pub(crate) const TAIL_APART_ELEMENTS: u64 = 1 << 18;
 
 impl Elementwise {

@@ -6,7 +6,8 @@ use crate::kernels::catalog::Load;
 use crate::kernels::modules::elementwise::Module;
 use crate::kernels::modules::{self, Ops};
 
-/// The module that compiles fastest comes first. Names have the load path, inputs, steps, outputs and operations that there is room for.
+/// The module that compiles fastest comes first. Names have the load path, inputs, steps, outputs and operations that
+/// there is room for.
 static MODULES: &[Module] = &[
     Module::BufferInputs1Steps1Outputs1Plain,
     Module::BufferInputs2Steps1Outputs1Plain,

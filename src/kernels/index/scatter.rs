@@ -83,7 +83,8 @@ impl Scatter {
             });
             let action = linear.dispatch(catalog, (kernel, false), &push, count)?;
             let accesses = smallvec![inputs[0], inputs[1], target, target];
-            // Each update, its index, and the place that it goes to, which is read and written. A run has one index, and reads no place.
+            // Each update, its index, and the place that it goes to, which is read and written. A run has one index,
+            // and reads no place.
             let bytes =
                 if run { 8 * count + 4 } else { 12 * count + 4 * count.div_ceil(u64::from(width.max(1))) };
             commands.push(Command::new(label.clone(), action, accesses).with_bytes(bytes));

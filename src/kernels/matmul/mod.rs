@@ -74,8 +74,8 @@ impl Matmul {
         self.batch[0] * self.batch[1]
     }
 
-    /// Appends the dispatches of the matmul: usually one; before it those that pack an operand, and after it the one that
-    /// adds up parts of a split k; more where the result is larger than a binding.
+    /// Appends the dispatches of the matmul: usually one; before it those that pack an operand, and after it the one
+    /// that adds up parts of a split k; more where the result is larger than a binding.
     pub(crate) fn lower(
         &self,
         label: &Label,
@@ -235,7 +235,8 @@ impl<'a> Lowering<'a> {
         (push, target, extents)
     }
 
-    /// The module whose subgroups use uniform stores, if there is one for this many of these tiles. All of them must be whole.
+    /// The module whose subgroups use uniform stores, if there is one for this many of these tiles. All of them must be
+    /// whole.
     fn uniform_module(&self, tile: &Tile, epilogue: &Epilogue, tiles: u64) -> Option<matmul_rows::Module> {
         let limits = &self.catalog.limits;
         // The grid is a line: there may be no subgroup too many.

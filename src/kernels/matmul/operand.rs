@@ -74,15 +74,16 @@ pub(super) fn in_place(
     (whole && aligned).then_some(operand)
 }
 
-/// A right-hand side as it lies in memory, for kernels that take four rows of all its `n` columns at a time: together they are whole
-/// groups of four, wherever rows begin.
+/// A right-hand side as it lies in memory, for kernels that take four rows of all its `n` columns at a time: together
+/// they are whole groups of four, wherever rows begin.
 pub(super) fn by_vec4(matrix: &MatrixOperand, values: &Values, [n, k]: [u32; 2]) -> Option<Operand> {
     let aligned = k % 4 == 0 && matrix.batch.iter().all(|stride| stride % 4 == 0);
     let operand = Operand { row: n, width: n.div_ceil(4), ..unpacked(matrix, values, k) };
     branch!("operand: by vec4", !matrix.k_contiguous && aligned).then_some(operand)
 }
 
-/// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Slower to read: `columns` at a time.
+/// A right-hand side whose rows of `n` elements begin anywhere, as it lies in memory. Slower to read: `columns` at a
+/// time.
 pub(super) fn unaligned(
     matrix: &MatrixOperand,
     values: &Values,
@@ -102,8 +103,8 @@ pub(super) fn unaligned(
     .then_some(operand)
 }
 
-/// How many elements lie between the beginnings of rows: some more than they have, where that is a multiple of 2 KiB. The same
-/// place of 32 such rows is more than the first-level cache of a CPU can keep (`bench matmul`).
+/// How many elements lie between the beginnings of rows: some more than they have, where that is a multiple of 2 KiB.
+/// The same place of 32 such rows is more than the first-level cache of a CPU can keep (`bench matmul`).
 fn pitch(elements: u32) -> u32 {
     if branch!("operand: longer pitch", elements.is_multiple_of(512)) {
         elements + LONG_STEP

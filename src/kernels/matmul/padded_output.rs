@@ -1,5 +1,5 @@
-//! Results whose rows are no whole groups of four elements are stored element by element, which software drivers take long for.
-//! Large ones are made in longer rows instead, and copied from there.
+//! Results whose rows are no whole groups of four elements are stored element by element, which software drivers take
+//! long for. Large ones are made in longer rows instead, and copied from there.
 
 use smallvec::smallvec;
 
@@ -53,8 +53,8 @@ impl Lowering<'_> {
         )
     }
 
-    /// Appends the copy from there into the result: m rows of n elements, whatever shape the result is seen in. A vector lacks one
-    /// of the two dimensions, and the epilogue of the matmul may have another shape.
+    /// Appends the copy from there into the result: m rows of n elements, whatever shape the result is seen in. A
+    /// vector lacks one of the two dimensions, and the epilogue of the matmul may have another shape.
     pub(super) fn crop(&mut self, matmul: &Matmul, padded: PaddedOutput) -> Result<()> {
         let shape = Shape::from([matmul.m as usize, matmul.n as usize]);
         let result = Origin::Alias(self.values.root(matmul.output));

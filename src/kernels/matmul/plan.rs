@@ -1,5 +1,5 @@
-//! The decisions on a matmul before commands are appended: tile, load path, and which operands are packed. Pure, so that sizes are
-//! checked by it when the matmul is recorded.
+//! The decisions on a matmul before commands are appended: tile, load path, and which operands are packed. Pure, so
+//! that sizes are checked by it when the matmul is recorded.
 
 use super::family::FAMILY;
 use super::operand::{LONG_STEP, Packing, Source, by_vec4, in_place, unaligned};
@@ -53,7 +53,8 @@ impl Plan {
 }
 
 impl Matmul {
-    /// Refuses a matmul of which a binding would have to span more than it can: an operand, its copy, or a row of tiles.
+    /// Refuses a matmul of which a binding would have to span more than it can: an operand, its copy, or a row of
+    /// tiles.
     pub(crate) fn check(&self, values: &Values, catalog: &Catalog) -> Result<()> {
         let plan = Plan::new(self, values, catalog);
         let operands = plan.operands.iter().flatten();

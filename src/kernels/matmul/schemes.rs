@@ -8,10 +8,11 @@ use crate::vk::physical::Limits;
 /// A kernel with its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tile {
-    /// `glsl/matmul_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device uses no more lanes than
-    /// its architecture likes.
+    /// `glsl/matmul_rows.comp`: `rows` x (4 * lanes * width) of the result per subgroup. A device uses no more lanes
+    /// than its architecture likes.
     Rows { lanes: u32, rows: u32, width: u32 },
-    /// `glsl/matmul_tile.comp`: m x n of the result per workgroup, k at a time, a frame of rows x columns per invocation.
+    /// `glsl/matmul_tile.comp`: m x n of the result per workgroup, k at a time, a frame of rows x columns per
+    /// invocation.
     Shared { m: u32, n: u32, k: u32, frame: [u32; 2] },
     /// `glsl/matmul_dot.comp`: `rows` rows of the result, which has at most `columns`, per subgroup.
     Dot { lanes: u32, rows: u32, columns: u32 },
@@ -37,7 +38,8 @@ pub(crate) struct Scheme {
     pub(crate) name: &'static str,
     pub(crate) load: Load,
     pub(crate) rules: &'static [Rule],
-    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, k is split.
+    /// Workgroups that keep a device busy, where that is not what its architecture tells. Where there are fewer, k is
+    /// split.
     pub(crate) busy_groups: Option<u64>,
     /// The least of k that a part is worth.
     pub(crate) least_part: u32,
@@ -45,10 +47,11 @@ pub(crate) struct Scheme {
     pub(crate) panel_elements: u64,
     /// the result has this many tiles of rows, each of which reads all of it.
     pub(crate) panel_tiles: u32,
-    /// Right-hand sides whose rows begin anywhere are read as they are, if tiles times k are at most this many: reading them is
-    /// slower, packing them is a dispatch.
+    /// Right-hand sides whose rows begin anywhere are read as they are, if tiles times k are at most this many: reading
+    /// them is slower, packing them is a dispatch.
     pub(crate) unaligned_depth: u64,
-    /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has this many columns.
+    /// Left-hand sides are packed for long steps along k, where the right-hand side is packed and has this many
+    /// columns.
     pub(crate) long_step_columns: u32,
     /// Results of this many elements whose rows are no whole groups of four are written to a padded output and copied.
     pub(crate) padded_output_elements: u64,

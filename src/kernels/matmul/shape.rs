@@ -84,8 +84,8 @@ impl Tile {
         }
     }
 
-    /// The kernel with its constants: a module with the epilogue's operations, or one that stores `together`. `wide`: the result has
-    /// rows of whole groups of four.
+    /// The kernel with its constants: a module with the epilogue's operations, or one that stores `together`. `wide`:
+    /// the result has rows of whole groups of four.
     pub(super) fn kernel(
         self,
         [a, b]: [&Operand; 2],
@@ -172,8 +172,8 @@ fn workgroup_fits(invocations: u32, shared_bytes: u32, limits: &Limits) -> bool 
     invocations <= limits.invocations.min(limits.local_size[0]) && shared_bytes <= limits.shared_bytes
 }
 
-/// Whether the device can run `glsl/lib/tile.glsl` with such a tile: an invocation per frame, and both operands in shared
-/// memory, in rows that are four elements longer than the tile.
+/// Whether the device can run `glsl/lib/tile.glsl` with such a tile: an invocation per frame, and both operands in
+/// shared memory, in rows that are four elements longer than the tile.
 pub(crate) fn shared_tile_fits([m, n, k]: [u32; 3], frame: [u32; 2], limits: &Limits) -> bool {
     workgroup_fits((m / frame[0]) * (n / frame[1]), 4 * k * (m + 4 + n + 4), limits)
 }

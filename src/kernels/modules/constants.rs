@@ -1,5 +1,5 @@
-//! Specialization constants by the names that GLSL gives them. A constant is of the file that declares it, and only kernels that
-//! include the file take it: the constant of another kernel does not compile.
+//! Specialization constants by the names that GLSL gives them. A constant is of the file that declares it, and only
+//! kernels that include the file take it: the constant of another kernel does not compile.
 
 use std::fmt;
 use std::marker::PhantomData;

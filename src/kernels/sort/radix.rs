@@ -1,5 +1,5 @@
-//! Stable sorts by digits of four bits, the lowest first: dispatches of `glsl/radix_count.comp` and `radix_scatter.comp`, with a
-//! scan of the counts between them.
+//! Stable sorts by digits of four bits, the lowest first: dispatches of `glsl/radix_count.comp` and
+//! `radix_scatter.comp`, with a scan of the counts between them.
 
 use smallvec::smallvec;
 

@@ -4,7 +4,8 @@ use super::{BOX_GAP, Grid, LINE_GAP};
 
 /// Enough for chains to become straight.
 const PASSES: usize = 10;
-/// How much a cell keeps to its wanted position: lines that pass several rows should be straight before all, and inputs give way.
+/// How much a cell keeps to its wanted position: lines that pass several rows should be straight before all, and inputs
+/// give way.
 const LINE_WEIGHT: f64 = 4.0;
 const INPUT_WEIGHT: f64 = 0.001;
 
@@ -25,8 +26,8 @@ pub(super) fn centres(
     };
     let mut centres = vec![0.0; grid.cells.len()];
     let mut settle = |row: &[usize], [first, second]: [&[Vec<usize>]; 2]| {
-        // By the steps among its neighbours, if there are any, so that chains are straight and inputs stand beside them;
-        // least by lines that come from far away.
+        // By the steps among its neighbours, if there are any, so that chains are straight and inputs stand beside
+        // them; least by lines that come from far away.
         let pull = |cell: usize| u8::from(!grid.is_line(cell)) + u8::from(is_step(cell));
         let wanted = |cell: usize| {
             let near = if first[cell].is_empty() { &second[cell] } else { &first[cell] };

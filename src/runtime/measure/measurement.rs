@@ -156,8 +156,8 @@ impl Measurement {
     ///
     /// # Errors
     ///
-    /// [`ProfileError::Unfinished`], [`ProfileError::NotVerified`] or [`ProfileError::WrongResult`] if there is nothing to
-    /// be reported; [`ProfileError::Implausible`] if the device can't be that fast.
+    /// [`ProfileError::Unfinished`], [`ProfileError::NotVerified`] or [`ProfileError::WrongResult`] if there is nothing
+    /// to be reported; [`ProfileError::Implausible`] if the device can't be that fast.
     pub fn throughput(&self) -> Result<Throughput> {
         self.check()?;
         let mut peaks = self.gpu.peaks()?;

@@ -69,7 +69,8 @@ pub(crate) fn needed(lowered: &Lowered) -> Vec<&PipelineKey> {
 }
 
 impl Pipelines {
-    /// Makes those that are not there yet, on several threads, and gives all of them. After an error, what has been made stays.
+    /// Makes those that are not there yet, on several threads, and gives all of them. After an error, what has been
+    /// made stays.
     pub(crate) fn make_all(&self, keys: &[&PipelineKey]) -> Result<Vec<Arc<Pipeline>>> {
         let missing: Vec<&PipelineKey> = keys.iter().copied().filter(|key| !self.has(key)).collect();
         let go_on = &mut |_: PrepareProgress| ControlFlow::Continue(());

@@ -18,15 +18,15 @@ pub(super) struct PlanArgument {
 }
 
 impl Plan {
-    /// Sets an argument for the submissions from now on, until it is set again; those in flight keep what they were given. The next
-    /// submission begins with a fill of one word, and nothing is encoded again.
+    /// Sets an argument for the submissions from now on, until it is set again; those in flight keep what they were
+    /// given. The next submission begins with a fill of one word, and nothing is encoded again.
     ///
     /// [`Recording::argument`](crate::Recording::argument) declares them, and has an example.
     ///
     /// # Errors
     ///
-    /// [`ArgumentError::OutOfRange`] outside of the range that was declared (NaN always is); [`ArgumentError::Foreign`] if it was
-    /// declared in another recording. The argument is then what it was before.
+    /// [`ArgumentError::OutOfRange`] outside of the range that was declared (NaN always is); [`ArgumentError::Foreign`]
+    /// if it was declared in another recording. The argument is then what it was before.
     pub fn set<T: Element + Into<f64>>(&mut self, argument: Argument<T>, value: T) -> Result<()> {
         process::check()?;
         let found = self.arguments.iter_mut().find(|known| known.declared.handle == argument.value);
@@ -35,13 +35,13 @@ impl Plan {
         Ok(())
     }
 
-    /// As [`set`](Plan::set), by the name of the argument, and with a number that becomes one of the argument's type: a float is
-    /// rounded.
+    /// As [`set`](Plan::set), by the name of the argument, and with a number that becomes one of the argument's type: a
+    /// float is rounded.
     ///
     /// # Errors
     ///
-    /// [`ArgumentError::Unknown`], with the names that there are; [`ArgumentError::OutOfRange`]; [`ArgumentError::NoSuchNumber`] if it
-    /// is no number of the argument's type.
+    /// [`ArgumentError::Unknown`], with the names that there are; [`ArgumentError::OutOfRange`];
+    /// [`ArgumentError::NoSuchNumber`] if it is no number of the argument's type.
     pub fn set_named(&mut self, name: &str, value: f64) -> Result<()> {
         process::check()?;
         let Some(found) = self.arguments.iter_mut().find(|known| known.declared.name == name) else {

@@ -30,8 +30,8 @@ pub(super) struct Segment {
 pub(super) struct Copy {
     pub(super) replay: Arc<Replay>,
     mode: Profiling,
-    /// The serial numbers of the blocks, if it is encoded. They are not held: a block that is gone has a number that never
-    /// comes again, and then its command buffer is not submitted again either.
+    /// The serial numbers of the blocks, if it is encoded. They are not held: a block that is gone has a number that
+    /// never comes again, and then its command buffer is not submitted again either.
     bound: Option<Box<[u64]>>,
 }
 
@@ -65,8 +65,8 @@ pub(super) struct Encoding<'a> {
 }
 
 impl Encoding<'_> {
-    /// Finds a copy that is free and encoded for these blocks, or makes it so. Copies are in the order of their last use:
-    /// what was used longest ago is looked at first, since tensors that are bound in turn want it.
+    /// Finds a copy that is free and encoded for these blocks, or makes it so. Copies are in the order of their last
+    /// use: what was used longest ago is looked at first, since tensors that are bound in turn want it.
     pub(super) fn choose<'c>(&self, copies: &'c mut Vec<Copy>) -> Result<&'c Arc<Replay>> {
         let stale = |copy: &Copy| self.segments.iter().filter(|segment| self.is_stale(copy, segment)).count();
         if let Some(bound) = copies.iter().position(|copy| copy.is_free() && stale(copy) == 0) {

@@ -1,9 +1,9 @@
 //! References to a block, of two kinds.
 //!
-//! A [`Lease`] is somebody's to whom the contents matter as they are: a tensor, an open recording, an access of the host's under
-//! way, a command buffer of the host's. A [`Hold`] is a submission's in flight: it keeps the memory where it is, and what it does
-//! with the contents has its place in the queue. So the device may overwrite a block with one lease whatever is in flight, and
-//! the host may do so only where nothing is.
+//! A [`Lease`] is somebody's to whom the contents matter as they are: a tensor, an open recording, an access of the
+//! host's under way, a command buffer of the host's. A [`Hold`] is a submission's in flight: it keeps the memory where
+//! it is, and what it does with the contents has its place in the queue. So the device may overwrite a block with one
+//! lease whatever is in flight, and the host may do so only where nothing is.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::vk::process;
 /// A block in use, with its contents. Clones share it.
 pub(crate) struct Lease(Arc<Leased>);
 
-/// A block that work in flight uses. The memory stays; its contents are whatever the queue has made of them by then. No lease comes
-/// of it: contents that are due to be overwritten can't be captured any more.
+/// A block that work in flight uses. The memory stays; its contents are whatever the queue has made of them by then. No
+/// lease comes of it: contents that are due to be overwritten can't be captured any more.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold(Arc<Leased>);
 
@@ -90,15 +90,16 @@ impl Lease {
     pub(crate) fn is_unshared(&self) -> bool {
         let unshared = Arc::strong_count(&self.0) == 1 && !self.is_imported();
         if unshared {
-            // The count is read relaxed, and the host may be about to write the memory: what others did with it before they let
-            // go, on other threads, has to come before that. Their letting go is a release; this is the other half.
+            // The count is read relaxed, and the host may be about to write the memory: what others did with it before
+            // they let go, on other threads, has to come before that. Their letting go is a release; this is the other
+            // half.
             fence(Ordering::Acquire);
         }
         unshared
     }
 
-    /// Whether the device may overwrite it: nothing else needs the contents as they are, or it is the host's. Work in flight is no
-    /// hindrance, since the queue has it in front.
+    /// Whether the device may overwrite it: nothing else needs the contents as they are, or it is the host's. Work in
+    /// flight is no hindrance, since the queue has it in front.
     pub(crate) fn is_replaceable(&self) -> bool {
         self.is_replaceable_beside(0)
     }

@@ -3,8 +3,8 @@
 use super::Block;
 use crate::vk::buffer::MemoryKind;
 
-/// The pool's contents and its hits and misses. Staging memory, which takes data to and from devices whose memory the host can't reach, is
-/// counted apart.
+/// The pool's contents and its hits and misses. Staging memory, which takes data to and from devices whose memory the
+/// host can't reach, is counted apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
@@ -24,7 +24,8 @@ pub struct PoolStats {
     pub misses: u64,
     /// Bytes of live blocks beyond what was asked for.
     pub waste_bytes: u64,
-    /// Bytes in blocks of staging memory, in use or not. At most 64 MiB, and 8 MiB more for each thread that transfers at the same time.
+    /// Bytes in blocks of staging memory, in use or not. At most 64 MiB, and 8 MiB more for each thread that transfers
+    /// at the same time.
     pub staging_bytes: u64,
     /// The most that there ever were.
     pub peak_staging_bytes: u64,
@@ -113,8 +114,8 @@ impl State {
         &mut self.free[index].1
     }
 
-    /// Frees cached blocks of staging memory or of the device's, largest first, until at most `keep` bytes of them are left.
-    /// Returns them, to be dropped outside the lock.
+    /// Frees cached blocks of staging memory or of the device's, largest first, until at most `keep` bytes of them are
+    /// left. Returns them, to be dropped outside the lock.
     pub(super) fn evict(&mut self, staging: bool, keep: u64) -> Vec<Block> {
         let mut gone = Vec::new();
         for i in (0..self.free.len()).rev() {

@@ -49,8 +49,8 @@ pub struct HostTime {
     pub record_ns: u64,
     /// Giving memory, placing barriers and encoding.
     pub encode_ns: u64,
-    /// Pipelines that had to be made for it, because no earlier recording used such an operation, or such a list of fused ones,
-    /// before. Drivers that compile at the first dispatch do the most of it there, in its row's time.
+    /// Pipelines that had to be made for it, because no earlier recording used such an operation, or such a list of
+    /// fused ones, before. Drivers that compile at the first dispatch do the most of it there, in its row's time.
     pub pipelines_made: u64,
     /// Making them: a part of encoding, and for a plan of making the plan.
     pub pipelines_ns: u64,
@@ -160,8 +160,8 @@ impl Profile {
         union_ns(&mut rows) as u64
     }
 
-    /// From the begin of another submission's first row to the begin of this one's, in nanoseconds of the device's clock;
-    /// less than 0 if this one began before.
+    /// From the begin of another submission's first row to the begin of this one's, in nanoseconds of the device's
+    /// clock; less than 0 if this one began before.
     pub fn ns_since(&self, other: &Profile) -> i64 {
         self.clock.ns(self.clock.between(other.first_tick, self.first_tick)).round() as i64
     }

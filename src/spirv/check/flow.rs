@@ -1,5 +1,5 @@
-//! Functions and the way through them: blocks that end, branches to where they may go, values that are there when they are used, and no
-//! function that calls itself.
+//! Functions and the way through them: blocks that end, branches to where they may go, values that are there when they
+//! are used, and no function that calls itself.
 
 use rspirv::spirv::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -140,7 +140,8 @@ impl Module<'_> {
                         return Err(damaged("a merge does not belong to its branch"));
                     }
                 }
-                // Structured control flow: a branch names the block where its ways meet, unless one of them leaves a construct.
+                // Structured control flow: a branch names the block where its ways meet, unless one of them leaves a
+                // construct.
                 None if last.op == Op::Switch => return Err(damaged("a switch has no merge")),
                 None => {}
             }

@@ -78,8 +78,8 @@ fn what_is_taken_is_valid() {
             let judged = Command::new("spirv-val").args(["--target-env", "vulkan1.3"]).arg(&file).output();
             let judged = judged.expect("spirv-val should be there: Debian's package spirv-tools");
             let said = String::from_utf8_lossy(&judged.stderr).lines().next().unwrap_or("").to_owned();
-            // Debian 12's knows fewer languages, and the language of a module does not matter; and it looks at blocks that are
-            // never reached, too.
+            // Debian 12's knows fewer languages, and the language of a module does not matter; and it looks at blocks
+            // that are never reached, too.
             let harmless = ["source language", "branches to the loop continue target"];
             if !judged.status.success() && !harmless.iter().any(|what| said.contains(what)) {
                 wrong.push(format!("{name}, word {at}: {said}"));

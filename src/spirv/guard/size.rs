@@ -1,12 +1,13 @@
-//! How much a driver will make of a module: drivers put every function where it is called, and copy composites part by part.
+//! How much a driver will make of a module: drivers put every function where it is called, and copy composites part by
+//! part.
 
 use rspirv::spirv::Op;
 use rustc_hash::FxHashMap;
 
 use super::{Module, Refusal, Type, word};
 
-/// The instructions of a kernel, each call replaced by what is called, and each copy of an array, a struct or a matrix counted as its
-/// scalars. Drivers take seconds for this many.
+/// The instructions of a kernel, each call replaced by what is called, and each copy of an array, a struct or a matrix
+/// counted as its scalars. Drivers take seconds for this many.
 pub(crate) const MOST_INSTRUCTIONS: u64 = 1 << 17;
 /// How deep types are made of each other.
 pub(super) const MOST_TYPE_DEPTH: u32 = 64;

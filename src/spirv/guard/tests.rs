@@ -76,8 +76,9 @@ const INDEXED: [Indexed; 9] = [
     Indexed { op: Op::ImageTexelPointer, operands: &[26, 60, 35, INDEX, 41], length: BOUND },
 ];
 
-/// A module with one instruction in its function, which takes an index: a constant, or 52, which is loaded. 31 is a vector, 32 an
-/// array of five, 33 one of specialized length, 34 a buffer that ends with an array, 35 a texel buffer, 40 a vector's value.
+/// A module with one instruction in its function, which takes an index: a constant, or 52, which is loaded. 31 is a
+/// vector, 32 an array of five, 33 one of specialized length, 34 a buffer that ends with an array, 35 a texel buffer,
+/// 40 a vector's value.
 fn module(op: Op, operands: &[u32], index_type: [u32; 2], constant: Option<u32>) -> Vec<u32> {
     let mut words = vec![0x0723_0203, 0x0001_0300, 0, 100, 0];
     let mut put = |op: Op, operands: &[u32]| emit(&mut words, op, operands);

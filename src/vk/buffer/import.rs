@@ -18,13 +18,16 @@ const LEAST_PAGE_BYTES: u64 = 4096;
 /// Kernels load this many bytes at a time.
 const LOAD_BYTES: u64 = 16;
 
-/// Memory of the application that tensors can be made on without a copy: [`Accelerator::import`](crate::Accelerator::import).
+/// Memory of the application that tensors can be made on without a copy:
+/// [`Accelerator::import`](crate::Accelerator::import).
 ///
-/// It owns whatever the bytes are borrowed from: a `Vec<u8>`, an `Arc<[u8]>`, a mapped file. The owner is dropped when the last clone of
-/// this, the last tensor on it and the last submission that uses one of those are gone; on any thread, so its `Drop` must not call Tidemill.
+/// It owns whatever the bytes are borrowed from: a `Vec<u8>`, an `Arc<[u8]>`, a mapped file. The owner is dropped when
+/// the last clone of this, the last tensor on it and the last submission that uses one of those are gone; on any
+/// thread, so its `Drop` must not call Tidemill.
 ///
-/// The bytes are borrowed for all that time, so nothing in this process can change them. A file that is mapped can be changed or cut
-/// short by others: who maps it vouches that they do not, since that is what crates for mapping files ask for in their `unsafe` functions.
+/// The bytes are borrowed for all that time, so nothing in this process can change them. A file that is mapped can be
+/// changed or cut short by others: who maps it vouches that they do not, since that is what crates for mapping files
+/// ask for in their `unsafe` functions.
 ///
 /// ```
 /// # fn main() -> tidemill::Result<()> {
@@ -63,8 +66,8 @@ impl HostMemory {
 
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: a shared borrow of the owner, which stays where it is, and which no one else can reach, until this and its clones
-        // are gone.
+        // SAFETY: a shared borrow of the owner, which stays where it is, and which no one else can reach, until this
+        // and its clones are gone.
         unsafe { self.bytes.as_ref() }
     }
 }
@@ -101,8 +104,8 @@ struct Window {
 }
 
 impl Window {
-    /// Whole pages around a tensor. `None` if they reach further than the memory does: beyond its first and its last page, as no system
-    /// has smaller ones. What else lies on those is not the tensor's, and never looked at.
+    /// Whole pages around a tensor. `None` if they reach further than the memory does: beyond its first and its last
+    /// page, as no system has smaller ones. What else lies on those is not the tensor's, and never looked at.
     fn new(memory: Range<u64>, tensor: Range<u64>, alignment: u64) -> Option<Window> {
         let start = tensor.start - tensor.start % alignment;
         let end = tensor.end.checked_next_multiple_of(LOAD_BYTES)?.checked_next_multiple_of(alignment)?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::limits::{MOST_BYTES, too_large};
 use crate::error::GlslError;
 
-/// The text of a regular file of at most [`MOST_BYTES`]. Links are followed: the file is the user's choice, and where an include may lead is
-/// checked before.
+/// The text of a regular file of at most [`MOST_BYTES`]. Links are followed: the file is the user's choice, and where
+/// an include may lead is checked before.
 pub(super) fn read(path: &Path) -> Result<String, GlslError> {
     let failed = |detail: String| GlslError::File { path: path.to_owned(), detail };
     let system = |error: std::io::Error| failed(error.to_string());

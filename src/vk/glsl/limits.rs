@@ -1,5 +1,5 @@
-//! How large a source may be. The compiler calls itself once for each level of nesting and each operand of a sum, and copies texts as
-//! often as macros say: within these limits its stack holds, and its memory does.
+//! How large a source may be. The compiler calls itself once for each level of nesting and each operand of a sum, and
+//! copies texts as often as macros say: within these limits its stack holds, and its memory does.
 
 use crate::error::GlslError;
 
@@ -9,8 +9,8 @@ pub(super) const MOST_BYTES: usize = 1 << 20;
 pub(super) const MOST_NESTING: usize = 256;
 /// The words and signs of one statement, an initializer's included.
 pub(super) const MOST_TOKENS: usize = 1 << 16;
-/// The compiler's own stack. It takes less than 1 KiB for an operand of a sum, or for one more `else if`, of which a source of
-/// [`MOST_BYTES`] has less than 2^17. Memory is taken only as it is used.
+/// The compiler's own stack. It takes less than 1 KiB for an operand of a sum, or for one more `else if`, of which a
+/// source of [`MOST_BYTES`] has less than 2^17. Memory is taken only as it is used.
 pub(super) const STACK_BYTES: usize = 256 << 20;
 
 pub(super) fn too_large(what: impl Into<String>, got: usize, most: usize) -> GlslError {

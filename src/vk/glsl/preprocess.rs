@@ -1,6 +1,6 @@
-//! Sources with their macros expanded, their conditions decided and their files included. The compiler would do all of that itself,
-//! but without bounds: a few lines of macros are more text than there is memory. It gets a text without macros, conditions and
-//! includes, so that it can make no more of it than is there.
+//! Sources with their macros expanded, their conditions decided and their files included. The compiler would do all of
+//! that itself, but without bounds: a few lines of macros are more text than there is memory. It gets a text without
+//! macros, conditions and includes, so that it can make no more of it than is there.
 
 mod condition;
 mod macros;

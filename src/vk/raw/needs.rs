@@ -110,8 +110,8 @@ pub(crate) fn wanted_extensions(info: &DeviceInfo) -> Vec<(&'static CStr, bool)>
     wanted.chain(info.calibration.map(|name| (name, false))).collect()
 }
 
-/// Features and extensions that Tidemill needs of a physical device, and those that it can use. A host queries them before it
-/// makes its device.
+/// Features and extensions that Tidemill needs of a physical device, and those that it can use. A host queries them
+/// before it makes its device.
 ///
 /// ```no_run
 /// # fn make(instance: &ash::Instance, physical: ash::vk::PhysicalDevice, queues: &[ash::vk::DeviceQueueCreateInfo<'_>]) {
@@ -166,8 +166,8 @@ impl DeviceNeeds {
         &self.missing
     }
 
-    /// The device extensions to enable: those the device has that Tidemill uses. All but `VK_KHR_portability_subset` may be
-    /// left out; what they bring is then done without.
+    /// The device extensions to enable: those the device has that Tidemill uses. All but `VK_KHR_portability_subset`
+    /// may be left out; what they bring is then done without.
     pub fn extensions(&self) -> &[&'static CStr] {
         &self.extensions
     }
@@ -178,8 +178,9 @@ impl DeviceNeeds {
         &self.names
     }
 
-    /// Switches the features on in the host's own structs; what else is in them stays as it is. `deviceFault` has a struct of its own,
-    /// `VkPhysicalDeviceFaultFeaturesEXT`, which a host chains itself if it wants to know why a device was lost.
+    /// Switches the features on in the host's own structs; what else is in them stays as it is. `deviceFault` has a
+    /// struct of its own, `VkPhysicalDeviceFaultFeaturesEXT`, which a host chains itself if it wants to know why a
+    /// device was lost.
     pub fn enable(
         &self,
         core: &mut vk::PhysicalDeviceFeatures,

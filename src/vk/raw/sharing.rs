@@ -29,8 +29,8 @@ impl HostBuffer {
     /// - It stays so until every tensor, recording and plan that uses it is gone and what they submitted is done:
     ///   until `synchronize` has returned after they were dropped.
     /// - No two tensors wrap ranges that overlap.
-    /// - The host uses the range only where that is ordered with Tidemill's submissions: by barriers on the same queue, or
-    ///   by semaphores. What it wrote before is made visible to compute shaders and transfers by the same means.
+    /// - The host uses the range only where that is ordered with Tidemill's submissions: by barriers on the same queue,
+    ///   or by semaphores. What it wrote before is made visible to compute shaders and transfers by the same means.
     pub unsafe fn new(
         buffer: vk::Buffer,
         usage: vk::BufferUsageFlags,
@@ -65,8 +65,8 @@ pub struct TensorBuffer {
     pub offset_bytes: u64,
     /// How long they are.
     pub size_bytes: u64,
-    /// The contents are there when this timeline semaphore has reached this value. A submission of the host's that waits
-    /// for it needs no barrier; one to the same queue may have a barrier (from compute shaders and transfers)
+    /// The contents are there when this timeline semaphore has reached this value. A submission of the host's that
+    /// waits for it needs no barrier; one to the same queue may have a barrier (from compute shaders and transfers)
     /// instead. `None` if they were there before, or if a command buffer of the host's own writes them.
     pub ready: Option<TimelinePoint>,
     hold: Arc<dyn Any + Send + Sync>,
@@ -110,8 +110,8 @@ impl SemaphorePoint {
     ///
     /// - It is a timeline semaphore of the accelerator's device, valid until every submission that was given the point
     ///   is done.
-    /// - A value that is waited for is reached in the end, by work that was submitted before if it is on the same queue.
-    ///   Until then, whatever waits for the submission waits, too.
+    /// - A value that is waited for is reached in the end, by work that was submitted before if it is on the same
+    ///   queue. Until then, whatever waits for the submission waits, too.
     /// - A value that is signalled is above all that the semaphore has reached or will have reached by then.
     pub unsafe fn new(semaphore: vk::Semaphore, value: u64) -> SemaphorePoint {
         SemaphorePoint { semaphore, value }
@@ -135,9 +135,10 @@ impl HostCommands {
     /// - It is submitted once, to the accelerator's queue, after what was submitted so far and before Tidemill is given
     ///   anything that uses what it reads or writes; or else it is never submitted, and the host signals `done` itself.
     /// - `done` is reached when the command buffer's execution is over, and not before. Its semaphore is valid until
-    ///   [`Accelerator::synchronize`](crate::Accelerator::synchronize) has returned after that, or the accelerator is gone.
-    /// - The host submits it before it waits for the accelerator: `synchronize`, `close`, the drop of the last handle, and
-    ///   `read` of what it writes wait for `done`.
+    ///   [`Accelerator::synchronize`](crate::Accelerator::synchronize) has returned after that, or the accelerator is
+    ///   gone.
+    /// - The host submits it before it waits for the accelerator: `synchronize`, `close`, the drop of the last handle,
+    ///   and `read` of what it writes wait for `done`.
     pub unsafe fn new(buffer: vk::CommandBuffer, done: SemaphorePoint) -> HostCommands {
         HostCommands { buffer, done }
     }

@@ -114,9 +114,9 @@ impl Program<'_> {
         found
     }
 
-    /// What the main loop is made of: of the loops that hold no other, the one with the most multiply-adds, then with the
-    /// most work. A loop that neither multiplies nor loads is none (it stores a tail); a program without loops is taken
-    /// whole.
+    /// What the main loop is made of: of the loops that hold no other, the one with the most multiply-adds, then with
+    /// the most work. A loop that neither multiplies nor loads is none (it stores a tail); a program without loops is
+    /// taken whole.
     fn main_loop(&self) -> MainLoop {
         let loops = self.loops();
         let inside = |a: &Loop, b: &Loop| a != b && b.begin <= a.begin && a.end <= b.end;

@@ -180,8 +180,8 @@ impl Reduce {
         Lowering { reduce: self, label, values, catalog, variant, dtype, commands }.run()
     }
 
-    /// Whether it can run this elementwise op as it loads: it reduces whole rows of one input, and not many short ones, which
-    /// are added up in another order.
+    /// Whether it can run this elementwise op as it loads: it reduces whole rows of one input, and not many short ones,
+    /// which are added up in another order.
     pub(crate) fn takes(&self, prologue: &Elementwise) -> bool {
         branch!("reduce: of one", self.second.is_none())
             && self.prologue.is_none()

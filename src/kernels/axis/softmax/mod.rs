@@ -148,8 +148,8 @@ impl Softmax {
         Lowering { softmax: self, label, values, catalog, variant, commands }.run()
     }
 
-    /// Whether it can run this elementwise op as it loads: rows that are not long are loaded once, or twice where a device's
-    /// subgroups are small.
+    /// Whether it can run this elementwise op as it loads: rows that are not long are loaded once, or twice where a
+    /// device's subgroups are small.
     pub(crate) fn takes(&self, prologue: &Elementwise) -> bool {
         self.prologue.is_none()
             && branch!("softmax: prologue, rows", self.geometry.is_rows())

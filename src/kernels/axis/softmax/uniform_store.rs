@@ -12,11 +12,13 @@ use crate::kernels::modules::constants::Constants;
 use crate::kernels::modules::{lanes, softmax, softmax_rows};
 use crate::kernels::uniform_store::DIGITS;
 
-/// Texels per lane of a block of a long row: enough for the joining of its parts, which every block repeats, to be little.
+/// Texels per lane of a block of a long row: enough for the joining of its parts, which every block repeats, to be
+/// little.
 const BLOCK_VEC4S: u32 = 32;
 
 impl Lowering<'_> {
-    /// Appends the dispatches with uniform stores, if a subgroup can store all of its results so; returns whether it did.
+    /// Appends the dispatches with uniform stores, if a subgroup can store all of its results so; returns whether it
+    /// did.
     pub(super) fn rows_with_uniform_stores(
         &mut self,
         mode: Mode,

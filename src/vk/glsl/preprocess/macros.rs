@@ -1,5 +1,5 @@
-//! Macros and their expansion, as C has it: arguments are expanded before they are put in, but beside `##`; the result is looked
-//! through again, and no macro is expanded in itself.
+//! Macros and their expansion, as C has it: arguments are expanded before they are put in, but beside `##`; the result
+//! is looked through again, and no macro is expanded in itself.
 
 use std::rc::Rc;
 
