@@ -33,8 +33,9 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] if the windows do not fit the operand, [`Error::Type`] unless it is f32;
-    /// [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
+    /// [`Error::Parameter`](crate::Error::Parameter) if the windows do not fit the operand,
+    /// [`Error::Type`](crate::Error::Type) unless it is f32; [`Error::BindingTooLarge`](crate::Error::BindingTooLarge)
+    /// if a binding of the device can't span the operand.
     pub fn max_pool<'a>(
         &self,
         operand: impl IntoOperand<'a>,
@@ -96,7 +97,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Those of [`max_pool`](Recording::max_pool), and [`Error::Parameter`] unless `p` is finite and above 0.
+    /// Those of [`max_pool`](Recording::max_pool), and [`Error::Parameter`](crate::Error::Parameter) unless `p` is
+    /// finite and above 0.
     pub fn norm_pool<'a>(
         &self,
         operand: impl IntoOperand<'a>,

@@ -27,7 +27,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] unless there are three dimensions and the channels are a multiple of f · f.
+    /// [`Error::Parameter`](crate::Error::Parameter) unless there are three dimensions and the channels are a multiple
+    /// of f · f.
     pub fn pixel_shuffle<'a>(&self, operand: impl IntoOperand<'a>, factor: usize) -> Result<Value> {
         let op = "pixel_shuffle";
         let input = self.resolve(op, operand)?;
@@ -46,7 +47,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] unless there are three dimensions and the last two are multiples of f.
+    /// [`Error::Parameter`](crate::Error::Parameter) unless there are three dimensions and the last two are multiples
+    /// of f.
     pub fn pixel_unshuffle<'a>(&self, operand: impl IntoOperand<'a>, factor: usize) -> Result<Value> {
         let op = "pixel_unshuffle";
         let input = self.resolve(op, operand)?;
@@ -86,8 +88,9 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] unless there are one to three extents from 1 to 16384, and the operand's are;
-    /// [`Error::Type`] unless it is f32; [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
+    /// [`Error::Parameter`](crate::Error::Parameter) unless there are one to three extents from 1 to 16384, and the
+    /// operand's are; [`Error::Type`](crate::Error::Type) unless it is f32;
+    /// [`Error::BindingTooLarge`](crate::Error::BindingTooLarge) if a binding of the device can't span the operand.
     pub fn resize<'a>(
         &self,
         operand: impl IntoOperand<'a>,

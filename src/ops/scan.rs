@@ -36,7 +36,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`], [`Error::Type`]; [`Error::BindingTooLarge`] if a binding of the device can't span the operand.
+    /// [`Error::Axis`](crate::Error::Axis), [`Error::Type`](crate::Error::Type);
+    /// [`Error::BindingTooLarge`](crate::Error::BindingTooLarge) if a binding of the device can't span the operand.
     pub fn cumsum<'a>(&self, operand: impl IntoOperand<'a>, along: impl Into<Along>) -> Result<Value> {
         self.scan("cumsum", [Monoid::SumF32, Monoid::SumU32], operand.into(), along.into())
     }

@@ -33,7 +33,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// [`Error::Axis`] if there is no such axis, [`Error::Type`] for other element types.
+    /// [`Error::Axis`](crate::Error::Axis) if there is no such axis, [`Error::Type`](crate::Error::Type) for other
+    /// element types.
     pub fn softmax<'a>(&self, operand: impl IntoOperand<'a>, axis: isize) -> Result<Value> {
         self.softmax_of("softmax", false, operand.into(), axis)
     }

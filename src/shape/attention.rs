@@ -158,7 +158,7 @@ impl Extents {
             let why = "the batch dimensions of k and v differ".to_owned();
             return Err(Error::Shapes { op, lhs: k, rhs: v, why });
         }
-        let group = if kv_heads == 0 { 1 } else { heads / kv_heads };
+        let group = heads.checked_div(kv_heads).unwrap_or(1);
         let shared = of_k != batches;
         let mut result = q;
         result.dims[q.rank() - 1] = width;

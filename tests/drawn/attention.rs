@@ -132,7 +132,7 @@ impl Twin<'_> {
             let (token, pair) = (i / depth % tokens, i % depth / 2);
             let angle = f64::from(start + token as u32) * 100f64.powf(-2.0 * pair as f64 / depth as f64);
             let (own, other) = (f64::from(x.data[i]), f64::from(x.data[i ^ 1]));
-            let sign = if i % 2 == 0 { -1.0 } else { 1.0 };
+            let sign = if i.is_multiple_of(2) { -1.0 } else { 1.0 };
             (own * angle.cos() + sign * other * angle.sin()) as f32
         };
         let data = (0..x.elements()).map(turned).collect();
