@@ -232,7 +232,7 @@ fn what_has_a_length_of_its_own_is_clamped_too() {
     let run = Dispatch::new(&kernel).input(&x).output([9], DType::U32).specialize(3, 0u32);
     assert_eq!(
         gpu.run(|r| r.dispatch(run)).unwrap_err().to_string(),
-        "kernel lengths: specialization constant 3 is 0, and is the length of a shared array"
+        "kernel lengths: specialization constant 3 is 0 and is the length of a shared array; it must be 1 or more"
     );
     let run = Dispatch::new(&kernel).input(&x).output([9], DType::U32).specialize(3, 1u32 << 10);
     let limit = gpu.device().limits.shared_bytes;

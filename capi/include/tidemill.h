@@ -132,8 +132,8 @@ typedef struct tm_hybrid tm_hybrid;
 // A compute shader: SPIR-V that describes itself. Immutable, and independent of any device.
 typedef struct tm_kernel tm_kernel;
 
-// A recording kept to be submitted again and again with no re-recording. It reads its tensors when it is submitted: what
-// was written to them since is seen.
+// A recording kept to be submitted again and again with no re-recording. It reads its tensors when it is submitted:
+// what was written to them since is seen.
 typedef struct tm_plan tm_plan;
 
 // A list of operations between tm_begin_recording and tm_end_recording, which become one submission. An
@@ -146,8 +146,8 @@ typedef struct tm_run tm_run;
 // A run that is being profiled.
 typedef struct tm_session tm_session;
 
-// The same work on batch after batch, with slots in rotation: while the device works on one batch, the host prepares the
-// next and consumes the last. One thread may push while another one pops.
+// The same work on batch after batch, with slots in rotation: while the device works on one batch, the host prepares
+// the next and consumes the last. One thread may push while another one pops.
 typedef struct tm_stream tm_stream;
 
 // Work that was handed to the device. Freeing it waits for nothing and loses nothing.
@@ -166,8 +166,8 @@ typedef uint32_t tm_prewarm;
 // Whether the device takes the time of every dispatch, and how: TM_PROFILING_OFF and so on.
 typedef uint32_t tm_profiling;
 
-// Gets what the validation layer says, on a thread of the library's own, one message after the other. It must not throw. It has heard
-// everything when the last handle is freed, or when tm_validation_messages_json returns.
+// Gets what the validation layer says, on a thread of the library's own, one message after the other. It must not
+// throw. It has heard everything when the last handle is freed, or when tm_validation_messages_json returns.
 typedef void (*tm_message_fn)(const char *message, void *user);
 
 // A kind of device: TM_DEVICE_DISCRETE and so on.
@@ -299,7 +299,8 @@ typedef struct {
     uint64_t id;
 } tm_value;
 
-// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on. And what is made of the bits of one integer.
+// A test of each element, which gives u32, 1 where it holds: TM_IS_NAN and so on. And what is made of the bits of one
+// integer.
 typedef uint32_t tm_test_op;
 
 // An operation of one operand: TM_NEG and so on.
@@ -323,8 +324,8 @@ typedef uint32_t tm_coordinates;
 // A step of an epilogue: TM_STEP_BIAS and so on.
 typedef uint32_t tm_step_op;
 
-// A step of an epilogue: it runs on the elements of a matmul or a convolution before they are stored. At most six steps with
-// two operands and four numbers.
+// A step of an epilogue: it runs on the elements of a matmul or a convolution before they are stored. At most six
+// steps with two operands and four numbers.
 typedef struct {
     // The operation.
     tm_step_op op;
@@ -401,8 +402,8 @@ typedef uint32_t tm_scatter_op;
 // A scan: TM_CUMSUM and so on.
 typedef uint32_t tm_scan_op;
 
-// The argument of a kernel's binding: an input (tm_input makes it), a tensor that it reads and writes in place (tm_inout makes it), or a
-// new output (tm_output makes it).
+// The argument of a kernel's binding: an input (tm_input makes it), a tensor that it reads and writes in place
+// (tm_inout makes it), or a new output (tm_output makes it).
 typedef struct {
     // The input, or the tensor that is updated; all zeros for an output.
     tm_value input;
@@ -526,8 +527,8 @@ typedef struct {
     size_t rank;
 } tm_stream_input;
 
-// Records what is done with a batch: gets a recording and the inputs, which are the library's, and writes as many outputs
-// as were announced. 0 says that it worked. It must not throw, and must not end or free the recording.
+// Records what is done with a batch: gets a recording and the inputs, which are the library's, and writes as many
+// outputs as were announced. 0 says that it worked. It must not throw, and must not end or free the recording.
 typedef int32_t (*tm_record_fn)(tm_recording *recording,
                                 const tm_tensor *const *inputs,
                                 tm_value *outputs,
@@ -1123,13 +1124,13 @@ const char *tm_status_name(int32_t status);
 // Frees a string that this library gave. NULL is allowed.
 void tm_string_free(char *string);
 
-// Sets the defaults. Call it as tm_config_init(&config, sizeof config): TM_ABI_MISMATCH, and nothing is written, if header
-// and library do not belong together. tm_config_defaults() does so.
+// Sets the defaults. Call it as tm_config_init(&config, sizeof config): TM_ABI_MISMATCH, and nothing is written, if
+// header and library do not belong together. tm_config_defaults() does so.
 tm_status tm_config_init(tm_config *config,
                          size_t size);
 
-// The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the next
-// call makes a new one. Each call gives a handle to free; the accelerator itself stays.
+// The process's own accelerator, on the best device there is; made by the first call. After a loss of the device the
+// next call makes a new one. Each call gives a handle to free; the accelerator itself stays.
 tm_status tm_accelerator_global(tm_accelerator **gpu);
 
 // An accelerator of your own. NULL for `config` means the defaults.
@@ -1155,8 +1156,8 @@ tm_status tm_device_json(const tm_accelerator *gpu, char **json);
 // Statistics of the accelerator, as JSON: submissions, dispatches, barriers, bytes, pool, pipelines.
 tm_status tm_stats_json(const tm_accelerator *gpu, char **json);
 
-// Where files are kept between runs, as JSON: the pipeline cache's `file`, whether an earlier process's was taken up (`loaded`), and the
-// `problem` if the default folder can't be used.
+// Where files are kept between runs, as JSON: the pipeline cache's `file`, whether an earlier process's was taken up
+// (`loaded`), and the `problem` if the default folder can't be used.
 tm_status tm_cache_json(const tm_accelerator *gpu,
                         char **json);
 
@@ -1165,8 +1166,9 @@ tm_status tm_cache_json(const tm_accelerator *gpu,
 tm_status tm_peaks_json(const tm_accelerator *gpu,
                         char **json);
 
-// Lets RenderDoc record what `work` submits. `file`, if not NULL, gets the path: `name` with ".rdc" behind it. Work before is waited for, and so is work
-// inside. TM_PROFILE says what is missing, before `work` is called; TM_CALLBACK, without a file, if it gives another number than 0.
+// Lets RenderDoc record what `work` submits. `file`, if not NULL, gets the path: `name` with ".rdc" behind it. Work
+// before is waited for, and so is work inside. TM_PROFILE says what is missing, before `work` is called; TM_CALLBACK,
+// without a file, if it gives another number than 0.
 tm_status tm_capture(const tm_accelerator *gpu,
                      const char *name,
                      tm_call_fn work,
@@ -1236,8 +1238,8 @@ tm_status tm_upload(const tm_accelerator *gpu,
                     size_t size_bytes,
                     tm_tensor **tensor);
 
-// A tensor of indices, of TM_I32, from `count` 64-bit ones, which must be all elements of its shape. TM_PARAMETER if one does
-// not fit; the message has the first.
+// A tensor of indices, of TM_I32, from `count` 64-bit ones, which must be all elements of its shape. TM_PARAMETER if
+// one does not fit; the message has the first.
 tm_status tm_upload_indices(const tm_accelerator *gpu,
                             const size_t *dims,
                             size_t rank,
@@ -1286,8 +1288,8 @@ tm_status tm_tensor_accelerator(const tm_tensor *tensor, tm_accelerator **gpu);
 // One more handle of the same tensor.
 tm_status tm_tensor_clone(const tm_tensor *tensor, tm_tensor **clone);
 
-// Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL is
-// allowed.
+// Frees the handle. The memory goes back to the pool with the last handle and the last submission that uses it. NULL
+// is allowed.
 void tm_tensor_free(tm_tensor *tensor);
 
 // A tensor whose contents a function writes straight into mapped memory, with no copy in between. (Where the host
@@ -1379,12 +1381,13 @@ tm_status tm_value_shape(const tm_recording *recording,
 // The element type of an operand.
 tm_status tm_value_dtype(const tm_recording *recording, tm_value x, tm_dtype *dtype);
 
-// Ends the recording and hands it to the device as one submission; waits for nothing. `submission` may be NULL: reading a
-// kept tensor waits by itself. The recording's handle still has to be freed.
+// Ends the recording and hands it to the device as one submission; waits for nothing. `submission` may be NULL:
+// reading a kept tensor waits by itself. The recording's handle still has to be freed.
 tm_status tm_end_recording(const tm_recording *recording,
                            tm_submission **submission);
 
-// Ends the recording as a plan, which submits it as often as it is wanted. The recording's handle still has to be freed.
+// Ends the recording as a plan, which submits it as often as it is wanted. The recording's handle still has to be
+// freed.
 tm_status tm_into_plan(const tm_recording *recording,
                        tm_plan **plan);
 
@@ -1394,7 +1397,8 @@ tm_status tm_recording_profiling(const tm_recording *recording, tm_profiling mod
 // Explains what will run if the recording ends now, as a text: fused operations, barriers, stored values.
 tm_status tm_explain(const tm_recording *recording, char **text);
 
-// The same as JSON: values, the operations as they were recorded, and what will run. `reads` and `writes` are places in `values`.
+// The same as JSON: values, the operations as they were recorded, and what will run. `reads` and `writes` are places
+// in `values`.
 tm_status tm_explain_json(const tm_recording *recording,
                           char **text);
 
@@ -1433,8 +1437,8 @@ tm_status tm_unary(const tm_recording *recording, tm_unary_op op, tm_value x, tm
 // An operation of two operands of one element type. Shapes broadcast as in NumPy.
 tm_status tm_binary(const tm_recording *recording, tm_binary_op op, tm_value a, tm_value b, tm_value *out);
 
-// An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER if
-// it is none, such as 0.5 for integers.
+// An operation of an operand and a number on the right, which becomes an element of the operand's type: TM_PARAMETER
+// if it is none, such as 0.5 for integers.
 tm_status tm_binary_scalar(const tm_recording *recording,
                            tm_binary_op op,
                            tm_value a,
@@ -1465,8 +1469,8 @@ tm_status tm_cast(const tm_recording *recording, tm_value x, tm_dtype to, tm_val
 // The same bits as another type of four bytes.
 tm_status tm_bitcast(const tm_recording *recording, tm_value x, tm_dtype to, tm_value *out);
 
-// Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis stays in
-// the shape, with one element.
+// Reduces along an axis; negative ones count from the end, and TM_ALL_AXES gives one element. With `keep` the axis
+// stays in the shape, with one element.
 tm_status tm_reduce(const tm_recording *recording,
                     tm_reduce_op op,
                     tm_value x,
@@ -1474,8 +1478,8 @@ tm_status tm_reduce(const tm_recording *recording,
                     bool keep,
                     tm_value *out);
 
-// Reduces along several axes; negative ones count from the end. With `keep` the axes stay in the shape, with one element
-// each.
+// Reduces along several axes; negative ones count from the end. With `keep` the axes stay in the shape, with one
+// element each.
 tm_status tm_reduce_axes(const tm_recording *recording,
                          tm_reduce_op op,
                          tm_value x,
@@ -1502,9 +1506,9 @@ tm_status tm_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm
 // The logarithm of softmax.
 tm_status tm_log_softmax(const tm_recording *recording, tm_value x, int32_t axis, tm_value *out);
 
-// A number from each window of the last `rank` dimensions, one to three; floats. `window`, `stride` and `dilation` have a
-// number for each dimension, `padding` two, before and after it. NULL stands for windows side by side, for no padding, for
-// neighbours. `p` is read by TM_POOL_NORM alone.
+// A number from each window of the last `rank` dimensions, one to three; floats. `window`, `stride` and `dilation`
+// have a number for each dimension, `padding` two, before and after it. NULL stands for windows side by side, for no
+// padding, for neighbours. `p` is read by TM_POOL_NORM alone.
 tm_status tm_pool(const tm_recording *recording,
                   tm_pool_op op,
                   tm_value x,
@@ -1618,8 +1622,8 @@ tm_status tm_matmul(const tm_recording *recording,
 // Every query sees every key. tm_attention_defaults() calls it.
 tm_status tm_attention_options_init(tm_attention_options *options, size_t size);
 
-// softmax(scale * q * transposed k + mask) * v of [batch, heads, tokens, depth] with [batch, kv_heads, keys, depth] and
-// [batch, kv_heads, keys, width]; floats. Scores are never in memory. NULL for `options` means the defaults.
+// softmax(scale * q * transposed k + mask) * v of [batch, heads, tokens, depth] with [batch, kv_heads, keys, depth]
+// and [batch, kv_heads, keys, width]; floats. Scores are never in memory. NULL for `options` means the defaults.
 tm_status tm_attention(const tm_recording *recording,
                        tm_value q,
                        tm_value k,
@@ -1627,8 +1631,8 @@ tm_status tm_attention(const tm_recording *recording,
                        const tm_attention_options *options,
                        tm_value *out);
 
-// Rotary embedding of [..., tokens, depth]; floats. `positions` are u32: one for each token, or that of the first. The usual
-// base is 10000.
+// Rotary embedding of [..., tokens, depth]; floats. `positions` are u32: one for each token, or that of the first. The
+// usual base is 10000.
 tm_status tm_rotary(const tm_recording *recording,
                     tm_value x,
                     tm_value positions,
@@ -1639,8 +1643,8 @@ tm_status tm_rotary(const tm_recording *recording,
 // Every pixel, no padding, one group. tm_conv2d_defaults() calls it.
 tm_status tm_conv2d_options_init(tm_conv2d_options *options, size_t size);
 
-// The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x]; floats.
-// NULL for `options` means the defaults. Weights that serve more than once are better prepared.
+// The convolution of images [image, channel, y, x] with weights [channel of the result, channel in its group, y, x];
+// floats. NULL for `options` means the defaults. Weights that serve more than once are better prepared.
 tm_status tm_conv2d(const tm_recording *recording,
                     tm_value images,
                     tm_value weights,
@@ -1697,8 +1701,8 @@ tm_status tm_slice_step(const tm_recording *recording,
                         size_t count,
                         tm_value *out);
 
-// Writes a value to a box of an existing tensor, in place: from `begin[i]` up to but not including `end[i]` in each of the first `count`
-// dimensions. What was recorded before reads the old contents.
+// Writes a value to a box of an existing tensor, in place: from `begin[i]` up to but not including `end[i]` in each of
+// the first `count` dimensions. What was recorded before reads the old contents.
 tm_status tm_update(const tm_recording *recording,
                     const tm_tensor *tensor,
                     const size_t *begin,
@@ -1778,16 +1782,16 @@ tm_status tm_random_normal(const tm_recording *recording,
                            uint64_t seed,
                            tm_value *out);
 
-// Slices along an axis by their indices, which are u32 or i32: the indices' dimensions take the place of the axis. An index
-// outside gives zeros. Negative axes count from the end.
+// Slices along an axis by their indices, which are u32 or i32: the indices' dimensions take the place of the axis. An
+// index outside gives zeros. Negative axes count from the end.
 tm_status tm_gather(const tm_recording *recording,
                     tm_value x,
                     tm_value indices,
                     int32_t axis,
                     tm_value *out);
 
-// One element for each index, from the index's own place in all dimensions but the axis. The indices have the shape of x, but
-// for the axis.
+// One element for each index, from the index's own place in all dimensions but the axis. The indices have the shape of
+// x, but for the axis.
 tm_status tm_gather_elements(const tm_recording *recording,
                              tm_value x,
                              tm_value indices,
@@ -1797,8 +1801,8 @@ tm_status tm_gather_elements(const tm_recording *recording,
 // Slices by rows of indices: the last dimension of the indices has one for each of the first dimensions of x.
 tm_status tm_gather_nd(const tm_recording *recording, tm_value x, tm_value indices, tm_value *out);
 
-// Slices of x along an axis updated. The updates have the shape that tm_gather gives with these indices; those with an index
-// outside are dropped.
+// Slices of x along an axis updated. The updates have the shape that tm_gather gives with these indices; those with an
+// index outside are dropped.
 tm_status tm_scatter(const tm_recording *recording,
                      tm_scatter_op op,
                      tm_value x,
@@ -1807,7 +1811,8 @@ tm_status tm_scatter(const tm_recording *recording,
                      int32_t axis,
                      tm_value *out);
 
-// Sums of slices along the first axis by the ids of their segments; an id that is not below `segments` drops its slice.
+// Sums of slices along the first axis by the ids of their segments; an id that is not below `segments` drops its
+// slice.
 tm_status tm_segment_sum(const tm_recording *recording,
                          tm_value x,
                          tm_value ids,
@@ -1831,8 +1836,8 @@ tm_status tm_one_hot(const tm_recording *recording, tm_value indices, size_t cla
 tm_status tm_count_outside(const tm_recording *recording, tm_value indices, size_t extent, tm_value *out);
 
 // Declares a number of type TM_F32, TM_I32 or TM_U32, from `least` to `most`, that the recording's plan is given by
-// tm_plan_set_argument, and that may be another one for each submission. It is an operand of shape [], as a scalar is. Each has a name of
-// its own. Only a plan has arguments: tm_end_recording refuses a recording that declared one.
+// tm_plan_set_argument, and that may be another one for each submission. It is an operand of shape [], as a scalar is.
+// Each has a name of its own. Only a plan has arguments: tm_end_recording refuses a recording that declared one.
 tm_status tm_declare_argument(const tm_recording *recording,
                               const char *name,
                               tm_dtype element,
@@ -1840,14 +1845,15 @@ tm_status tm_declare_argument(const tm_recording *recording,
                               double most,
                               tm_value *out);
 
-// Sets an argument of a plan for the submissions from now on, until it is set again; those in flight keep what they were given. Nothing
-// is encoded again. A number outside of the range that was declared is TM_PARAMETER, and changes nothing.
+// Sets an argument of a plan for the submissions from now on, until it is set again; those in flight keep what they
+// were given. Nothing is encoded again. A number outside of the range that was declared is TM_PARAMETER, and changes
+// nothing.
 tm_status tm_plan_set_argument(const tm_plan *plan,
                                const char *name,
                                double number);
 
-// `length` elements along an axis, from `start` on: an argument, or another value of one element, u32 or i32. An argument's range must
-// keep the part inside; of any other value, elements outside are zeros.
+// `length` elements along an axis, from `start` on: an argument, or another value of one element, u32 or i32. An
+// argument's range must keep the part inside; of any other value, elements outside are zeros.
 tm_status tm_slice_at(const tm_recording *recording,
                       tm_value x,
                       int32_t axis,
@@ -1855,16 +1861,17 @@ tm_status tm_slice_at(const tm_recording *recording,
                       size_t length,
                       tm_value *out);
 
-// Writes a value to a part of an existing tensor, in place: as many elements along the axis as the value has, from `start` on, which is
-// as in tm_slice_at. What was recorded before reads the old contents.
+// Writes a value to a part of an existing tensor, in place: as many elements along the axis as the value has, from
+// `start` on, which is as in tm_slice_at. What was recorded before reads the old contents.
 tm_status tm_update_at(const tm_recording *recording,
                        const tm_tensor *tensor,
                        int32_t axis,
                        tm_value start,
                        tm_value x);
 
-// With `outside` in the place of all elements whose index along the axis is `length` or more: an argument, or another value of one
-// element, u32 or i32. With 0 a sum, with -INFINITY a softmax or a largest element is of the first `length` elements alone.
+// With `outside` in the place of all elements whose index along the axis is `length` or more: an argument, or another
+// value of one element, u32 or i32. With 0 a sum, with -INFINITY a softmax or a largest element is of the first
+// `length` elements alone.
 tm_status tm_mask_from(const tm_recording *recording,
                        tm_value x,
                        int32_t axis,
@@ -1872,8 +1879,8 @@ tm_status tm_mask_from(const tm_recording *recording,
                        double outside,
                        tm_value *out);
 
-// A scan along an axis; negative ones count from the end. An exclusive one leaves the element at each result's own place out; a
-// reverse one begins at the end.
+// A scan along an axis; negative ones count from the end. An exclusive one leaves the element at each result's own
+// place out; a reverse one begins at the end.
 tm_status tm_scan(const tm_recording *recording,
                   tm_scan_op op,
                   tm_value x,
@@ -1912,23 +1919,23 @@ tm_status tm_searchsorted(const tm_recording *recording,
                           bool behind,
                           tm_value *out);
 
-// The slices along the first axis whose mask is not zero, one behind the other and zeros behind them, and how many there are as a
-// u32 scalar.
+// The slices along the first axis whose mask is not zero, one behind the other and zeros behind them, and how many
+// there are as a u32 scalar.
 tm_status tm_compact(const tm_recording *recording,
                      tm_value x,
                      tm_value mask,
                      tm_value *out,
                      tm_value *out_count);
 
-// The places of the elements that are not zero, counted through the whole tensor, with zeros behind them, and how many there are
-// as a u32 scalar.
+// The places of the elements that are not zero, counted through the whole tensor, with zeros behind them, and how many
+// there are as a u32 scalar.
 tm_status tm_nonzero(const tm_recording *recording,
                      tm_value x,
                      tm_value *out,
                      tm_value *out_count);
 
-// The different elements in ascending order and how often each occurs, with zeros behind them; for each element of x its place
-// among them; and how many different ones there are as a u32 scalar.
+// The different elements in ascending order and how often each occurs, with zeros behind them; for each element of x
+// its place among them; and how many different ones there are as a u32 scalar.
 tm_status tm_unique(const tm_recording *recording,
                     tm_value x,
                     tm_value *out,
@@ -1939,25 +1946,28 @@ tm_status tm_unique(const tm_recording *recording,
 // An argument that the kernel reads.
 tm_argument tm_input(tm_value x);
 
-// An argument that the kernel reads and writes in place: an existing tensor. What was recorded before reads the old contents.
+// An argument that the kernel reads and writes in place: an existing tensor. What was recorded before reads the old
+// contents.
 tm_argument tm_inout(const tm_tensor *tensor);
 
 // An argument that the kernel writes: a new value. A rank above TM_MAX_RANK is refused by tm_dispatch.
 tm_argument tm_output(tm_dtype dtype, const size_t *dims, size_t rank);
 
-// A kernel from SPIR-V, as it is. `name` is what labels, profiles and errors call it. tm_kernel_from_spirv_guarded asks for less.
+// A kernel from SPIR-V, as it is. `name` is what labels, profiles and errors call it. tm_kernel_from_spirv_guarded
+// asks for less.
 //
 // The words must be a module that is valid by the rules of Vulkan 1.3, and for every set of arguments that it will be
-// dispatched with, the shader must access only elements inside its bindings, must not write to one element from several
-// invocations without synchronization, and must end.
+// dispatched with, the shader must access only elements inside its bindings, must not write to one element from
+// several invocations without synchronization, and must end.
 tm_status tm_kernel_from_spirv(const char *name,
                                const uint32_t *words,
                                size_t word_count,
                                tm_kernel **kernel);
 
-// A kernel from SPIR-V that may come from anywhere. The module is checked, and each index into a binding, an array or shared memory
-// is clamped to what is there: whatever the arguments, it reads and writes only what it was given. A module that can't be made
-// safe in this way is refused with the reason (TM_KERNEL). Nothing bounds the time that a shader takes: it must end.
+// A kernel from SPIR-V that may come from anywhere. The module is checked, and each index into a binding, an array or
+// shared memory is clamped to what is there: whatever the arguments, it reads and writes only what it was given. A
+// module that can't be made safe in this way is refused with the reason (TM_KERNEL). Nothing bounds the time that a
+// shader takes: it must end.
 tm_status tm_kernel_from_spirv_guarded(const char *name,
                                        const uint32_t *words,
                                        size_t word_count,
@@ -1966,8 +1976,8 @@ tm_status tm_kernel_from_spirv_guarded(const char *name,
 // Whether the library was built with a compiler for GLSL (the feature `shaderc`).
 bool tm_has_glsl(void);
 
-// A kernel from GLSL. As tm_kernel_from_spirv_guarded, it reads and writes only what it was given. TM_KERNEL has the mistakes, each with
-// file and line, or says that the library was built without a compiler.
+// A kernel from GLSL. As tm_kernel_from_spirv_guarded, it reads and writes only what it was given. TM_KERNEL has the
+// mistakes, each with file and line, or says that the library was built without a compiler.
 tm_status tm_kernel_from_glsl(const tm_glsl *glsl,
                               tm_kernel **kernel);
 
@@ -1981,9 +1991,9 @@ tm_status tm_dispatch(const tm_recording *recording,
 // As tm_kernel_from_glsl, but as it is: what must be true of the shader stands at tm_kernel_from_spirv.
 tm_status tm_kernel_from_glsl_unguarded(const tm_glsl *glsl, tm_kernel **kernel);
 
-// The reflection of the kernel, as JSON: name, bindings, bytes of push constants, local size, specialization constants.
-tm_status tm_kernel_json(const tm_kernel *kernel,
-                         char **json);
+// The reflection of the kernel, as JSON: name, bindings, bytes of push constants, local size, specialization
+// constants.
+tm_status tm_kernel_json(const tm_kernel *kernel, char **json);
 
 // Frees the handle. Recordings and plans that use the kernel keep it. NULL is allowed.
 void tm_kernel_free(tm_kernel *kernel);
@@ -1991,8 +2001,8 @@ void tm_kernel_free(tm_kernel *kernel);
 // Hands it to the device as one submission; waits for nothing. `submission` may be NULL.
 tm_status tm_plan_submit(const tm_plan *plan, tm_submission **submission);
 
-// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded. The plan keeps
-// what it needs of it. Submissions in flight are not affected.
+// From now on `tensor` stands in the place of `recorded`, which was read or kept when the plan was recorded. The plan
+// keeps what it needs of it. Submissions in flight are not affected.
 tm_status tm_plan_bind(const tm_plan *plan,
                        const tm_tensor *recorded,
                        const tm_tensor *tensor);
@@ -2081,8 +2091,9 @@ tm_status tm_record_into(const tm_recording *recording,
                          uint64_t done_semaphore,
                          uint64_t done_value);
 
-// A stream: `slots` batches may be on their way (3 keep the device busy, the maximum is 1024), each with `input_count` inputs and
-// `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors that it uses are shared by all batches.
+// A stream: `slots` batches may be on their way (3 keep the device busy, the maximum is 1024), each with `input_count`
+// inputs and `output_count` outputs, 1024 at the most. `record` is called once, before this returns. Other tensors
+// that it uses are shared by all batches.
 tm_status tm_stream_new(const tm_accelerator *gpu,
                         size_t slots,
                         const tm_stream_input *inputs,
@@ -2092,9 +2103,9 @@ tm_status tm_stream_new(const tm_accelerator *gpu,
                         void *user,
                         tm_stream **stream);
 
-// Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every slot
-// holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then have so
-// many, and outputs give this many.
+// Copies the inputs of a batch (as many as the stream has) into a slot and hands it to the device. Waits while every
+// slot holds a batch: for two threads. `rows` is 0 for a whole batch, or how many rows a partial one has: inputs then
+// have so many, and outputs give this many.
 tm_status tm_stream_push(const tm_stream *stream,
                          const tm_bytes *inputs,
                          size_t rows);
@@ -2102,17 +2113,18 @@ tm_status tm_stream_push(const tm_stream *stream,
 // As tm_stream_push, but gives TM_STREAM_FULL instead of waiting: for one thread, which then pops.
 tm_status tm_stream_try_push(const tm_stream *stream, const tm_bytes *inputs, size_t rows);
 
-// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that. A tm_stream_push that waits for a
-// slot on another thread is refused with TM_CLOSED, as later ones are.
+// Says that no more batches will be pushed. tm_stream_pop then gives what is left, and NULL after that. A
+// tm_stream_push that waits for a slot on another thread is refused with TM_CLOSED, as later ones are.
 tm_status tm_stream_finish(const tm_stream *stream);
 
-// Ends the stream at once, from any thread: a tm_stream_push or tm_stream_pop that waits on another one, and every later one, gives
-// TM_CLOSED. (A tm_stream_pop that waits for the device returns when the batch is done.) Batches that were popped stay
-// good; the others are lost. Waits for nothing. The handle is still to be freed, when no call uses it any more.
+// Ends the stream at once, from any thread: a tm_stream_push or tm_stream_pop that waits on another one, and every
+// later one, gives TM_CLOSED. (A tm_stream_pop that waits for the device returns when the batch is done.) Batches that
+// were popped stay good; the others are lost. Waits for nothing. The handle is still to be freed, when no call uses it
+// any more.
 tm_status tm_stream_cancel(const tm_stream *stream);
 
-// The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then, and
-// nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.
+// The next batch, in order; waits for it, and for one to be pushed, but no longer than `timeout_ns`: TM_TIMEOUT then,
+// and nothing has changed. `batch` gets NULL when the stream was finished and everything was popped.
 tm_status tm_stream_pop(const tm_stream *stream,
                         uint64_t timeout_ns,
                         tm_batch **batch);
@@ -2132,14 +2144,15 @@ uint64_t tm_batch_number(const tm_batch *batch);
 // Its rows, if it is a partial one; 0 if it is whole.
 size_t tm_batch_rows(const tm_batch *batch);
 
-// Copies an output to `data`, which has room for exactly `size_bytes` bytes: all its elements, or those of a partial batch's rows.
+// Copies an output to `data`, which has room for exactly `size_bytes` bytes: all its elements, or those of a partial
+// batch's rows.
 tm_status tm_batch_read(const tm_batch *batch,
                         size_t output,
                         void *data,
                         size_t size_bytes);
 
-// An output as a tensor, for further work on the device: a handle to free. When the batch is freed, a later one may replace
-// its contents.
+// An output as a tensor, for further work on the device: a handle to free. When the batch is freed, a later one may
+// replace its contents.
 tm_status tm_batch_output(const tm_batch *batch,
                           size_t output,
                           tm_tensor **tensor);
@@ -2341,7 +2354,8 @@ tm_status tm_begin_profiling(const tm_accelerator *gpu,
 tm_status tm_session_finish(const tm_session *session,
                             tm_run **run);
 
-// Adds something of the caller's own to the run, which began and ended so long ago: it gets a lane in traces and reports.
+// Adds something of the caller's own to the run, which began and ended so long ago: it gets a lane in traces and
+// reports.
 tm_status tm_session_note(const tm_session *session,
                           const char *track,
                           const char *name,

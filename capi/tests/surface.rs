@@ -158,7 +158,12 @@ fn is_called(capi: &str, name: &str) -> bool {
     let called = [format!(".{name}("), format!(".{name}::<")];
     let path = format!("::{name}");
     called.iter().any(|call| capi.contains(call))
-        || capi.match_indices(&path).any(|(at, _)| !capi[at + path.len()..].starts_with(is_name))
+        || capi.match_indices(&path).any(|(at, _)| {
+            let rest = &capi[at + path.len()..];
+            // A module of that name is no call.
+            let in_module = rest.starts_with("::") && !rest.starts_with("::<");
+            !in_module && !rest.starts_with(is_name)
+        })
 }
 
 /// Functions that `lib.rs` and public modules re-export. (Those of `cpu` are in C as chains on the CPU.)

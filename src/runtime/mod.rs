@@ -9,6 +9,7 @@ pub(crate) mod background;
 pub(crate) mod commands;
 pub(crate) mod config;
 pub(crate) mod core;
+mod declare;
 pub(crate) mod disk_cache;
 pub(crate) mod dispatch;
 pub(crate) mod execute;

@@ -1,7 +1,6 @@
 //! What operations work on.
 
 use crate::ir::value::ValueId;
-use crate::runtime::argument::Argument;
 use crate::runtime::tensor::Tensor;
 use crate::shape::{Bf16, Bool, DType, Element, F16};
 
@@ -65,7 +64,7 @@ impl<T: Element> From<T> for Scalar {
 )]
 pub trait IntoOperand<'a>: Into<Operand<'a>> + sealed::Sealed {}
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed {}
 }
 
@@ -103,14 +102,6 @@ operands! {
     half_float::f16: number => Operand::Scalar(number.into());
     half_float::bf16: number => Operand::Scalar(number.into());
 }
-
-impl<T> sealed::Sealed for Argument<T> {}
-
-impl<'a, T> IntoOperand<'a> for Argument<T> {}
-
-impl<T> sealed::Sealed for &Argument<T> {}
-
-impl<'a, T> IntoOperand<'a> for &Argument<T> {}
 
 impl sealed::Sealed for &Tensor {}
 

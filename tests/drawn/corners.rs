@@ -307,7 +307,7 @@ pub const CORNERS: &[Corner] = &[
         t.pairs(&x)
     }),
     corner("narrow", "resizing in windows", |t| {
-        let x = t.tensor(&[3, 10_000])?;
+        let x = t.tensor(&[4, 8000])?;
         t.doubled(&x)
     }),
     corner("default variants", "attention twice, and to more", |t| t.attend_twice()),

@@ -219,8 +219,8 @@ fn a_range_that_does_not_fit_is_refused_with_its_numbers() {
     let error = r.keep_in(sum, &shared).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "keep_in: the recording reads tensor [10], or a view of it, so that its memory can't take a result of the same \
-         recording; keep the value in another buffer, or in a recording of its own"
+        "keep_in: the recording reads tensor [10], or a view of it, so its memory can't hold a result of the same \
+         recording; keep the value in another buffer, or use a separate recording"
     );
     // Still usable.
     let sum = r.keep(sum).unwrap();

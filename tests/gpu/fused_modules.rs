@@ -20,7 +20,7 @@ const PROGRAMS: [(Fused, &str); 4] = [
             let v = r.sub(v, &noise(gpu, 4, [n]))?;
             Ok(vec![r.relu(v)?])
         },
-        ".4.4.1.plain",
+        ".inputs4-steps4-outputs1.plain",
     ),
     (
         |gpu, r, n| {
@@ -29,7 +29,7 @@ const PROGRAMS: [(Fused, &str); 4] = [
             let v = r.sub(v, &noise(gpu, 2, [n]))?;
             Ok(vec![r.tanh(v)?])
         },
-        ".4.4.1.all",
+        ".inputs4-steps4-outputs1.all",
     ),
     (
         |gpu, r, n| {
@@ -37,7 +37,7 @@ const PROGRAMS: [(Fused, &str); 4] = [
             let v = r.log1p(r.abs(v)?)?;
             Ok(vec![r.atan2(v, &noise(gpu, 2, [n]))?])
         },
-        ".4.4.1.every",
+        ".inputs4-steps4-outputs1.every",
     ),
     (
         |gpu, r, n| {
@@ -53,7 +53,7 @@ const PROGRAMS: [(Fused, &str); 4] = [
             }
             Ok([3, 8, 12, 15].map(|i| values[i]).to_vec())
         },
-        ".4.16.4.light",
+        ".inputs4-steps16-outputs4.light",
     ),
 ];
 

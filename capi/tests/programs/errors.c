@@ -66,7 +66,7 @@ int main(void) {
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, sizeof data, NULL), TM_INVALID_ARGUMENT, "tm_upload: tensor is NULL");
     FAILS(tm_upload(gpu, TM_F32, NULL, 2, data, sizeof data, &x), TM_INVALID_ARGUMENT, "dims is NULL");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, NULL, sizeof data, &x), TM_INVALID_ARGUMENT, "data is NULL, and 6 elements are to be there");
-    FAILS(tm_upload(gpu, 9, dims, 2, data, sizeof data, &x), TM_INVALID_ARGUMENT, "dtype is 9");
+    FAILS(tm_upload(gpu, 99, dims, 2, data, sizeof data, &x), TM_INVALID_ARGUMENT, "dtype is 99");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, 23, &x), TM_INVALID_ARGUMENT, "data has 23 bytes, and elements have 4");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, (char *)data + 1, 20, &x), TM_INVALID_ARGUMENT, "data is not aligned to 4 bytes");
     FAILS(tm_upload(gpu, TM_F32, dims, 2, data, 20, &x), TM_SHAPE, "upload: shape [2, 3] holds 6 elements, the data has 5");

@@ -97,8 +97,10 @@ impl Tile {
         match self {
             Tile::Rows { lanes, rows, width } => {
                 let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
+                // Unpacking both operands takes the registers of long steps: 6 spills on DG2 (`./dev isa`).
+                let unpacks_both = a.format != Format::Word && b.format != Format::Word;
                 let long = branch!("rows: steps are long", self.takes_long_steps() && padded)
-                    || self.loads_little(n);
+                    || self.loads_little(n) && !unpacks_both;
                 let mut constants = Constants::<matmul_rows::File>::new(lanes)
                     .with(matmul_rows::LANES, lanes)
                     .with(matmul_rows::ROWS, rows)
