@@ -52,6 +52,18 @@ pub const CORNERS: &[Corner] = &[
     corner("default variants", "sums of chunks by segment", |t| t.add_up([2, 3, 5], 300)),
     corner("default variants", "few bins", |t| t.count_numbers(1000, 10)),
     corner("default variants", "many bins", |t| t.count_numbers(1000, 3000)),
+    corner("default variants", "a sum of what four tensors make", |t| {
+        let [a, b, c, d] =
+            [t.tensor(&[8, 300])?, t.tensor(&[8, 300])?, t.tensor(&[8, 300])?, t.tensor(&[8, 300])?];
+        let (first, second) = (t.binary("sub", &a, &b)?, t.binary("max", &c, &d)?);
+        let both = t.binary("add", &first, &second)?;
+        t.reduce("sum", &both, 1)
+    }),
+    corner("narrow, buffers", "sums of rows in windows", |t| t.sums([8, 3000, 1])),
+    corner("narrow", "a row of tiles beyond a binding", |t| {
+        let (a, b) = (t.tensor(&[40, 4])?, t.tensor(&[4, 20_001])?);
+        t.matmul(&a, &b, [false; 2])
+    }),
     corner("default variants", "a view of many dimensions", |t| t.reversed(&[2, 3, 2, 3, 2, 3])),
     corner("default variants", "a view of many dimensions that one kernel walks over", |t| {
         let x = t.tensor(&[2, 3, 2, 1, 3, 5])?;

@@ -31,8 +31,7 @@ impl Random {
     /// Extents of a tensor of this many elements.
     pub fn extents(&mut self, elements: usize) -> Vec<usize> {
         let mut dims = vec![elements];
-        let most = if self.once_in(4) { tidemill::MAX_RANK } else { 4 };
-        for _ in 0..self.below(most) {
+        for _ in 0..self.below(4) {
             let last = dims.pop().unwrap_or(1);
             let factors: Vec<usize> = (1..=64).filter(|f| last.is_multiple_of(*f)).collect();
             let factor = if last == 0 { 1 } else { self.pick(&factors) };

@@ -97,10 +97,12 @@ impl Tile {
         match self {
             Tile::Rows { lanes, rows, width } => {
                 let padded = a.depth.min(b.depth) >= k.next_multiple_of(LONG_STEP);
-                // Unpacking both operands takes the registers of long steps: 6 spills on DG2 (`./dev isa`).
+                // Few lanes have many values each: to unpack both operands of a long step takes more registers than
+                // there are (6 spills on DG2, `./dev isa`).
                 let unpacks_both = a.format != Format::Word && b.format != Format::Word;
+                let too_many = lanes < 32 && unpacks_both;
                 let long = branch!("rows: steps are long", self.takes_long_steps() && padded)
-                    || self.loads_little(n) && !unpacks_both;
+                    || self.loads_little(n) && !too_many;
                 let mut constants = Constants::<matmul_rows::File>::new(lanes)
                     .with(matmul_rows::LANES, lanes)
                     .with(matmul_rows::ROWS, rows)
