@@ -22,7 +22,7 @@ const KERNELS: [&str; 18] = [
     "norm_",
     "attention_",
     "rotary_",
-    "place.",
+    "copy_",
     "gather.",
     "generate",
     "locate.",
